@@ -1,0 +1,1 @@
+//! The probe vocabulary, the estimator contract, the registry and every method.

@@ -1,0 +1,1 @@
+//! Namespaces and the real-time path: a scenario played against the real clock with real packets.

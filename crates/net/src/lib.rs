@@ -1,0 +1,1 @@
+//! Linux sockets, kernel stamps and pacing, and the estimators' world over them.

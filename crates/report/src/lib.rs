@@ -1,0 +1,1 @@
+//! The result document: JSON schema, text and view model.

@@ -1,0 +1,1 @@
+//! One builder and one file format for paths, with their derived truth.

@@ -1,0 +1,1 @@
+//! Discrete-event path simulator, and the estimators' world over it.

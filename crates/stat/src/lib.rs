@@ -1,0 +1,1 @@
+//! Order statistics, robust slopes, trend tests, modes and intervals.

@@ -1,0 +1,1 @@
+//! Rates, octets, stamps per clock and the metric names of narrows.

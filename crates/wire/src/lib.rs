@@ -1,0 +1,1 @@
+//! Probe header, control messages and the session state machine of narrows.
