@@ -1,1 +1,21 @@
-//! Rates, octets, stamps per clock and the metric names of narrows.
+//! Quantities that cannot be confused: rates, octets, stamps per clock, signed deltas, layers and metric names.
+//!
+//! Shapes: a [`BitRate`] is whole bits per second, a [`Stamp`] is nanoseconds on one *named* clock (stamps of different
+//! clocks do not subtract), a [`Delta`] is signed nanoseconds, [`Octets`] counts octets of a packet or a queue at a layer
+//! that the context names. Durations without sign are [`std::time::Duration`].
+//!
+//! Each type parses the spellings that the field uses and prints what it parses (`"97.53 Mbit/s"`, `"64 kB"`, `"1.5 ms"`).
+
+mod layer;
+mod metric;
+mod octets;
+mod quantity;
+mod rate;
+mod stamp;
+
+pub use layer::{Framing, Layer};
+pub use metric::{Direction, Metric, Unit};
+pub use octets::Octets;
+pub use quantity::{ParseQuantityError, format_duration, parse_duration};
+pub use rate::BitRate;
+pub use stamp::{Clock, Delta, Receiver, Sender, Stamp};
