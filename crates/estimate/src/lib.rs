@@ -1,1 +1,26 @@
-//! The probe vocabulary, the estimator contract, the registry and every method.
+//! *estimate* decides, a *world* acts, *report* speaks.
+//!
+//! Shapes: a method asks the path a question with a [`Probe`]; a [`World`] (real sockets, the simulator, a recording) carries
+//! it out and answers with one [`Event`]; the method's state machine ([`Estimator`]) turns each event into exactly one
+//! [`Step`]; [`run`] joins the two under a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random
+//! number: the same events give the same steps, so a recorded list of events is a full test.
+//!
+//! Where to start reading: [`run`], then [`probe`], then any one file under `methods/`.
+
+mod budget;
+mod contract;
+mod facts;
+pub mod methods;
+mod outcome;
+pub mod probe;
+mod registry;
+
+pub use budget::{Budget, Cost};
+pub use contract::{Estimator, Event, Measured, Refusal, Step, World, run};
+pub use facts::{HostFacts, PathFacts, StampSource};
+pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
+pub use probe::Probe;
+pub use registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};

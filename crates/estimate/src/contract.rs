@@ -1,0 +1,214 @@
+//! One event in, exactly one step out.
+
+use units::{Sender, Stamp};
+
+use crate::budget::{Budget, Cost, Meter, restrain};
+use crate::facts::PathFacts;
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
+
+/// What a world tells an estimator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The run begins; always the first event, and only that.
+    Started(PathFacts),
+    /// A train is over.
+    Train(TrainReport),
+    /// A load segment is over.
+    Load(LoadReport),
+    /// A transfer segment is over.
+    Transfer(TransferReport),
+    /// A capture is over.
+    Capture(CaptureReport),
+    /// The awaited time has come.
+    TimerFired,
+    /// The world cannot carry out the last probe; it may be able to carry out another.
+    Refused(Refusal),
+    /// The run ends now: out of budget, or the user asked. The estimator answers with `Done`, from what it has.
+    Stop(Reason),
+}
+
+/// Why a world did not carry out a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Packets of this size do not fit.
+    TooLarge {
+        /// Largest IP packet that fits.
+        max_ip_octets: u16,
+    },
+    /// Packets of this size cannot carry the probe header.
+    TooSmall {
+        /// Smallest IP packet that can.
+        min_ip_octets: u16,
+    },
+    /// The world has no such ability (a recording cannot send; a socket without privilege cannot read ICMP).
+    NotOffered,
+    /// The far end forbids it: its caps on rate, duration, octets or streams.
+    ForbiddenByPeer,
+}
+
+/// What an estimator wants next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Ask the path.
+    Send(Probe),
+    /// Let time pass.
+    Wait {
+        /// Until when.
+        until: Stamp<Sender>,
+    },
+    /// The answer.
+    Done(Outcome),
+}
+
+/// A method in the middle of its work. One event in, exactly one step out; no clock, socket, random source or log inside.
+pub trait Estimator {
+    /// The next step, at `now`, after `event`.
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step;
+}
+
+/// What the sockets, the simulator and a recording each implement.
+///
+/// A world measures one direction. Its *sender* is the host whose packets cross that direction first; in the reverse direction
+/// that is the far host, and [`Arrival::departed`](crate::probe::Arrival) is on that host's clock. [`World::now`] is always the
+/// clock of the host that runs the estimator, so a method compares `now` with `now` and rows with rows, never one with the
+/// other.
+pub trait World {
+    /// The machine broke (not: the path gave no answer).
+    type Fault;
+
+    /// The sender's clock.
+    fn now(&self) -> Stamp<Sender>;
+
+    /// What is known of path and hosts.
+    fn facts(&self) -> PathFacts;
+
+    /// Carries out a probe, and returns when its answer is complete.
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault>;
+
+    /// Lets time pass.
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault>;
+
+    /// The user asked for an end.
+    fn stop_requested(&self) -> bool {
+        false
+    }
+}
+
+/// An outcome and what it took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// What the method concluded.
+    pub outcome: Outcome,
+    /// What it imposed.
+    pub cost: Cost,
+}
+
+/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget is told so once and
+/// answers from what it has.
+pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, W::Fault> {
+    let mut meter = Meter::new(budget, world.now());
+    let mut facts = world.facts();
+    facts.rate_cap = [facts.rate_cap, budget.peak].into_iter().flatten().min();
+    let cap = facts.rate_cap;
+    let mut event = Event::Started(facts);
+    loop {
+        let now = world.now();
+        let step = match method.step(now, event) {
+            Step::Send(probe) => Step::Send(restrain(probe, cap)),
+            other => other,
+        };
+        let admitted = if world.stop_requested() {
+            Err(Reason::Interrupted)
+        } else {
+            meter.admit(now, &step)
+        };
+        event = match (step, admitted) {
+            (Step::Done(outcome), _) => {
+                let cost = meter.cost(now);
+                return Ok(Measured { outcome, cost });
+            }
+            (Step::Send(_) | Step::Wait { .. }, Err(reason)) => {
+                let cost = meter.cost(now);
+                let outcome = match method.step(now, Event::Stop(reason.clone())) {
+                    Step::Done(outcome) => outcome,
+                    Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(reason),
+                };
+                return Ok(Measured { outcome, cost });
+            }
+            (Step::Send(probe), Ok(())) => {
+                let answer = world.send(probe)?;
+                meter.settle(&answer);
+                answer
+            }
+            (Step::Wait { until }, Ok(())) => {
+                world.wait(until)?;
+                Event::TimerFired
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A world in which time passes only by waiting.
+    struct Idle(Stamp<Sender>);
+
+    impl World for Idle {
+        type Fault = Infallible;
+
+        fn now(&self) -> Stamp<Sender> {
+            self.0
+        }
+
+        fn facts(&self) -> PathFacts {
+            PathFacts::ideal(1500, Duration::from_millis(10))
+        }
+
+        fn send(&mut self, _: Probe) -> Result<Event, Infallible> {
+            Ok(Event::Refused(Refusal::NotOffered))
+        }
+
+        fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
+            self.0 = until;
+            Ok(())
+        }
+    }
+
+    /// Waits for ever, and counts.
+    struct Waiter {
+        stops: u32,
+        fired: u32,
+    }
+
+    impl Estimator for Waiter {
+        fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+            match event {
+                Event::Stop(reason) => {
+                    self.stops += 1;
+                    return Step::Done(Outcome::inconclusive(reason));
+                }
+                Event::TimerFired => self.fired += 1,
+                _ => {}
+            }
+            Step::Wait {
+                until: now + Duration::from_secs(1),
+            }
+        }
+    }
+
+    #[test]
+    fn a_method_that_never_ends_is_told_to_stop_once() {
+        let mut waiter = Waiter { stops: 0, fired: 0 };
+        let mut world = Idle(Stamp::from_nanos(0));
+        let Ok(measured) = run(&mut world, &mut waiter, Budget::default());
+        assert_eq!(measured.outcome, Outcome::inconclusive(Reason::TimeSpent));
+        assert_eq!((waiter.stops, waiter.fired), (1, 60));
+        assert_eq!(measured.cost.time, Duration::from_secs(60));
+    }
+}

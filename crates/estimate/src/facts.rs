@@ -1,0 +1,110 @@
+//! What a world knows of the path and the hosts before the first probe.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::BitRate;
+
+/// Where a stamp was taken; its error grows down the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StampSource {
+    /// The simulator's own time (with the scenario's clock errors applied).
+    Simulated,
+    /// The network card, at the wire.
+    Hardware,
+    /// The kernel, in the driver or in the receive interrupt.
+    Kernel,
+    /// The program, around the call.
+    User,
+}
+
+/// What one host can do, measured at session start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Median time that the program spends to send one full-size datagram.
+    pub send_cost: Duration,
+    /// Median time that the program spends to receive one full-size datagram that already waits.
+    pub receive_cost: Duration,
+    /// Smallest non-zero difference of two clock readings.
+    pub clock_resolution: Duration,
+    /// Typical error of one receive stamp (its 99th percentile minus its median), batching left out.
+    pub stamp_error: Duration,
+    /// Source of receive stamps.
+    pub stamp_source: StampSource,
+    /// Smallest gap between two packets that the host can pace.
+    pub min_gap: Duration,
+    /// Highest IP-layer rate that the host can send with full-size packets; `None` if not measured.
+    pub max_send_rate: Option<BitRate>,
+    /// Negotiated rate of the interface towards the path, at the wire; `None` if unknown or virtual.
+    pub interface_rate: Option<BitRate>,
+    /// The interface is virtual: its stamps and its spacing say little about a wire.
+    pub virtual_interface: bool,
+}
+
+impl HostFacts {
+    /// A host without any cost or error: what the closed forms of the literature assume.
+    pub fn ideal() -> Self {
+        Self {
+            send_cost: Duration::ZERO,
+            receive_cost: Duration::ZERO,
+            clock_resolution: Duration::from_nanos(1),
+            stamp_error: Duration::ZERO,
+            stamp_source: StampSource::Simulated,
+            min_gap: Duration::ZERO,
+            max_send_rate: None,
+            interface_rate: None,
+            virtual_interface: false,
+        }
+    }
+}
+
+/// What is known when a method begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathFacts {
+    /// Largest IP packet that probes may have.
+    pub path_mtu: u16,
+    /// The probes travel over IPv6.
+    pub ipv6: bool,
+    /// Smallest round-trip time seen so far.
+    pub rtt: Duration,
+    /// The sending host.
+    pub sender: HostFacts,
+    /// The receiving host.
+    pub receiver: HostFacts,
+    /// Highest IP-layer rate that the user allows over any 100 ms.
+    pub rate_cap: Option<BitRate>,
+}
+
+impl PathFacts {
+    /// A path of which nothing is known but MTU and round-trip time, between ideal hosts.
+    pub fn ideal(path_mtu: u16, rtt: Duration) -> Self {
+        Self {
+            path_mtu,
+            ipv6: false,
+            rtt,
+            sender: HostFacts::ideal(),
+            receiver: HostFacts::ideal(),
+            rate_cap: None,
+        }
+    }
+
+    /// Octets of IP and UDP header in front of a probe's payload.
+    pub fn udp_header_octets(&self) -> u16 {
+        if self.ipv6 { 48 } else { 28 }
+    }
+
+    /// The highest IP-layer rate at which single packets of `ip_octets` can be paced: bounded by the sender's smallest gap, its
+    /// highest send rate, its interface, and the user's cap. `None` if nothing bounds it.
+    pub fn max_paced_rate(&self, ip_octets: u16) -> Option<BitRate> {
+        [
+            BitRate::over(u64::from(ip_octets), self.sender.min_gap),
+            self.sender.max_send_rate,
+            self.sender.interface_rate,
+            self.rate_cap,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

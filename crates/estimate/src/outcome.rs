@@ -1,0 +1,186 @@
+//! Never a bare number: which metric, at which layer, over what interval, how sure, and why it might mislead.
+
+mod caveat;
+mod evidence;
+mod reason;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::{BitRate, Layer, Metric, Unit};
+
+pub use caveat::{Caveat, Limit};
+pub use evidence::{Evidence, EvidenceValue};
+pub use reason::Reason;
+
+/// What a number claims. The serialised names are the machine contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The truth lies in `low..=high`.
+    Estimated,
+    /// The truth is at least `value`; something other than the path ended the search.
+    LowerBound,
+    /// The truth is at most `value`.
+    UpperBound,
+    /// No claim.
+    Inconclusive,
+}
+
+/// How much stands behind an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// A bound, or an estimate under a caveat that could be large.
+    Low,
+    /// One method converged.
+    Medium,
+    /// Two independent lines of evidence agree within 5 %, and no caveat weighs against it.
+    High,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Of what.
+    pub metric: Metric,
+    /// The layer whose octets are counted; `None` for metrics that count none.
+    pub layer: Option<Layer>,
+    /// In the metric's unit (bit/s, octets, nanoseconds, a count).
+    pub value: u64,
+    /// Lower end of the interval, `<= value`.
+    pub low: u64,
+    /// Upper end of the interval, `>= value`. For a lower bound it is the value again.
+    pub high: u64,
+    /// What the number claims.
+    pub verdict: Verdict,
+    /// How much stands behind it.
+    pub confidence: Confidence,
+    /// The time over which the quantity was averaged (available bandwidth is nothing without it).
+    pub interval: Option<Duration>,
+    /// What ended the search or set the value.
+    pub limited_by: Limit,
+    /// Why it might mislead.
+    pub caveats: Vec<Caveat>,
+    /// The intermediate results from which a reader can recompute it.
+    pub evidence: Evidence,
+    /// Other quantities that fell out of the same observations.
+    pub also: Vec<Estimate>,
+}
+
+impl Estimate {
+    /// A rate at the IP layer, limited by the path, of medium confidence. `low` and `high` are put in order around `value`.
+    pub fn ip_rate(metric: Metric, value: BitRate, low: BitRate, high: BitRate) -> Self {
+        debug_assert!(metric.unit() == Unit::BitPerSecond, "{metric} is no rate");
+        Self::new(metric, Some(Layer::Ip), value.bps(), low.bps(), high.bps())
+    }
+
+    /// Any other quantity, in the metric's unit.
+    pub fn new(metric: Metric, layer: Option<Layer>, value: u64, low: u64, high: u64) -> Self {
+        Self {
+            metric,
+            layer,
+            value,
+            low: low.min(value),
+            high: high.max(value),
+            verdict: Verdict::Estimated,
+            confidence: Confidence::Medium,
+            interval: None,
+            limited_by: Limit::Path,
+            caveats: Vec::new(),
+            evidence: Evidence::default(),
+            also: Vec::new(),
+        }
+    }
+
+    /// The same number as a bound: the truth is at least this, and `limit` kept the method from seeing more.
+    #[must_use]
+    pub fn at_least(mut self, limit: Limit) -> Self {
+        self.verdict = Verdict::LowerBound;
+        self.confidence = Confidence::Low;
+        self.limited_by = limit;
+        self.high = self.value;
+        self
+    }
+
+    /// The same number as a bound: the truth is at most this.
+    #[must_use]
+    pub fn at_most(mut self) -> Self {
+        self.verdict = Verdict::UpperBound;
+        self.confidence = Confidence::Low;
+        self.low = self.value;
+        self
+    }
+
+    /// With one more caveat, unless it is there already.
+    #[must_use]
+    pub fn caveat(mut self, caveat: Caveat) -> Self {
+        if !self.caveats.contains(&caveat) {
+            self.caveats.push(caveat);
+        }
+        self
+    }
+
+    /// With one more piece of evidence.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<EvidenceValue>) -> Self {
+        self.evidence.insert(name, value);
+        self
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With a number.
+    Estimated(Box<Estimate>),
+    /// Without one.
+    Inconclusive {
+        /// Why.
+        reason: Reason,
+        /// What else was seen.
+        caveats: Vec<Caveat>,
+        /// The intermediate results.
+        evidence: Evidence,
+    },
+}
+
+impl Outcome {
+    /// No number, for this reason.
+    pub fn inconclusive(reason: Reason) -> Self {
+        Self::Inconclusive {
+            reason,
+            caveats: Vec::new(),
+            evidence: Evidence::default(),
+        }
+    }
+
+    /// The estimate, if there is one.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        match self {
+            Self::Estimated(estimate) => Some(estimate),
+            Self::Inconclusive { .. } => None,
+        }
+    }
+
+    /// What it claims.
+    pub fn verdict(&self) -> Verdict {
+        self.estimate()
+            .map_or(Verdict::Inconclusive, |estimate| estimate.verdict)
+    }
+
+    /// Why it might mislead.
+    pub fn caveats(&self) -> &[Caveat] {
+        match self {
+            Self::Estimated(estimate) => &estimate.caveats,
+            Self::Inconclusive { caveats, .. } => caveats,
+        }
+    }
+}
+
+impl From<Estimate> for Outcome {
+    fn from(estimate: Estimate) -> Self {
+        Self::Estimated(Box::new(estimate))
+    }
+}

@@ -1,0 +1,225 @@
+//! Why a result might mislead, and what set it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::{BitRate, format_duration};
+
+/// Something that was seen and that bears on a result. Each prints as one sentence; [`Caveat::id`] is its machine name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Caveat {
+    /// Several rates had similar weight.
+    Multimodal {
+        /// The runner-up.
+        other: BitRate,
+    },
+    /// The receiver sees packets in batches: stamps inside a batch say nothing.
+    ReceiveBatching {
+        /// Typical time between batches.
+        period: Duration,
+    },
+    /// A clock or timer is too coarse for single packets at this rate.
+    TimerLimited,
+    /// The sender could not go faster.
+    SenderLimited,
+    /// The receiver could not go faster.
+    ReceiverLimited,
+    /// The sender did not keep its plan in some trains; they were left out.
+    PacingBroken {
+        /// How many.
+        trains: u32,
+    },
+    /// Packets were lost on the path.
+    Loss {
+        /// Share of packets, 0..1.
+        ratio: f64,
+    },
+    /// Packets were dropped by the receiving host, not the path.
+    LocalDrops {
+        /// How many.
+        packets: u64,
+    },
+    /// Packets changed order.
+    Reordering {
+        /// Share of packets, 0..1.
+        ratio: f64,
+    },
+    /// A token bucket lets bursts through faster than the sustained rate.
+    Shaped,
+    /// Excess traffic is dropped without being queued.
+    Policed,
+    /// The rate varied during the measurement by more than the interval says.
+    VariableRate,
+    /// The search ended before its interval was narrow enough.
+    NotConverged,
+    /// Available bandwidth moved about while it was measured.
+    GreyRegion {
+        /// Lower end.
+        low: BitRate,
+        /// Upper end.
+        high: BitRate,
+    },
+    /// The value rests on a capacity that was not measured here.
+    CapacityAssumed {
+        /// Which.
+        capacity: BitRate,
+    },
+    /// Trains were longer than the path's burst limit; their losses shaped the result.
+    TrainExceedsBurstLimit,
+    /// The two clocks drift apart by more than a clock should.
+    ClockSkew {
+        /// Parts per million.
+        ppm: f64,
+    },
+    /// A clock was set during the measurement.
+    ClockStep,
+    /// A host did not run for a while in the middle of a train.
+    HostStall,
+    /// Few samples stand behind the number.
+    FewSamples {
+        /// How many.
+        samples: u32,
+    },
+    /// Forward and reverse direction cannot be told apart.
+    AsymmetricLimit,
+    /// The window is wider than the resolution asked for.
+    CoarseResolution,
+    /// The interval between connection start and the stable phase was cut short.
+    TestTooShort,
+    /// Stopped by the user or by the budget before the method was done.
+    StoppedEarly,
+    /// The largest size tried survived; the limit lies beyond.
+    LargestTried,
+}
+
+impl Caveat {
+    /// Its machine name: what JSON calls it.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::Multimodal { .. } => "multimodal",
+            Self::ReceiveBatching { .. } => "receive_batching",
+            Self::TimerLimited => "timer_limited",
+            Self::SenderLimited => "sender_limited",
+            Self::ReceiverLimited => "receiver_limited",
+            Self::PacingBroken { .. } => "pacing_broken",
+            Self::Loss { .. } => "loss",
+            Self::LocalDrops { .. } => "local_drops",
+            Self::Reordering { .. } => "reordering",
+            Self::Shaped => "shaped",
+            Self::Policed => "policed",
+            Self::VariableRate => "variable_rate",
+            Self::NotConverged => "not_converged",
+            Self::GreyRegion { .. } => "grey_region",
+            Self::CapacityAssumed { .. } => "capacity_assumed",
+            Self::TrainExceedsBurstLimit => "train_exceeds_burst_limit",
+            Self::ClockSkew { .. } => "clock_skew",
+            Self::ClockStep => "clock_step",
+            Self::HostStall => "host_stall",
+            Self::FewSamples { .. } => "few_samples",
+            Self::AsymmetricLimit => "asymmetric_limit",
+            Self::CoarseResolution => "coarse_resolution",
+            Self::TestTooShort => "test_too_short",
+            Self::StoppedEarly => "stopped_early",
+            Self::LargestTried => "largest_tried",
+        }
+    }
+}
+
+impl fmt::Display for Caveat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Multimodal { other } => write!(f, "several rates had similar weight; the runner-up is {other}"),
+            Self::ReceiveBatching { period } => write!(
+                f,
+                "the receiver sees packets in batches about every {}; lower its interrupt coalescing for finer stamps",
+                format_duration(*period)
+            ),
+            Self::TimerLimited => f.write_str("a clock or timer is too coarse for single packets at this rate"),
+            Self::SenderLimited => f.write_str("the sending host could not go faster"),
+            Self::ReceiverLimited => f.write_str("the receiving host could not go faster"),
+            Self::PacingBroken { trains } => {
+                write!(
+                    f,
+                    "the sender did not keep its plan in {trains} train(s), which were left out"
+                )
+            }
+            Self::Loss { ratio } => write!(f, "{:.2} % of the probes were lost on the path", ratio * 100.0),
+            Self::LocalDrops { packets } => write!(
+                f,
+                "the receiving host dropped {packets} packet(s) for want of buffer; raise net.core.rmem_max"
+            ),
+            Self::Reordering { ratio } => write!(f, "{:.2} % of the probes changed order", ratio * 100.0),
+            Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
+            Self::Policed => f.write_str("excess traffic is dropped without being queued"),
+            Self::VariableRate => f.write_str("the rate varied during the measurement"),
+            Self::NotConverged => f.write_str("the search ended before its interval was narrow enough"),
+            Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),
+            Self::CapacityAssumed { capacity } => write!(f, "rests on an assumed capacity of {capacity}"),
+            Self::TrainExceedsBurstLimit => f.write_str("trains were longer than the path's burst limit"),
+            Self::ClockSkew { ppm } => write!(f, "the two clocks drift apart by {ppm:.0} ppm"),
+            Self::ClockStep => f.write_str("a clock was set during the measurement"),
+            Self::HostStall => f.write_str("a host did not run for a while in the middle of a train"),
+            Self::FewSamples { samples } => write!(f, "only {samples} sample(s) stand behind it"),
+            Self::AsymmetricLimit => f.write_str("forward and reverse direction cannot be told apart"),
+            Self::CoarseResolution => f.write_str("the interval is wider than was asked for"),
+            Self::TestTooShort => f.write_str("the transfer was still growing when it was read"),
+            Self::StoppedEarly => f.write_str("stopped before the method was done"),
+            Self::LargestTried => f.write_str("the largest size tried survived; the limit lies beyond"),
+        }
+    }
+}
+
+/// What set a value, or ended the search for it. The serialised names are the machine contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The path itself: what one hopes to see.
+    Path,
+    /// The sending host.
+    Sender,
+    /// The receiving host.
+    Receiver,
+    /// A TCP window or socket buffer.
+    Window,
+    /// A token bucket.
+    Shaper,
+    /// Clock, timer or stamp quality.
+    Clock,
+    /// The user's budget.
+    Budget,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Path => "path",
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+            Self::Window => "window",
+            Self::Shaper => "shaper",
+            Self::Clock => "clock",
+            Self::Budget => "budget",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_json_tags() {
+        for caveat in [
+            Caveat::Multimodal { other: BitRate::ZERO },
+            Caveat::Loss { ratio: 0.5 },
+            Caveat::TrainExceedsBurstLimit,
+            Caveat::LargestTried,
+        ] {
+            let json = serde_json::to_value(&caveat).unwrap();
+            assert_eq!(json["id"], caveat.id());
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The vocabulary of probes, and what comes back.
+//!
+//! It grows by what the families of methods need, never by what one method finds handy:
+//!
+//! | family | asks with | gets back |
+//! |---|---|---|
+//! | pairs, trains, streams, chirps, bursts | [`Train`] with [`FarEnd::Receiver`] | one [`Arrival`] row per packet |
+//! | single-ended pairs and trains, RTT | [`Train`] with [`FarEnd::Echo`] | rows with the echo's return stamp |
+//! | per-hop probes, tailgating, recursive trains | [`Train`] whose packets carry a hop limit | rows answered by routers |
+//! | RFC 9097 and other steered loads | [`Load`] | sums per status interval |
+//! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the far end |
+//! | passive tools | [`Capture`] | packet headers with stamps |
+
+mod bulk;
+mod capture;
+mod load;
+mod train;
+
+pub use bulk::{Congestion, StreamReport, TcpSample, TcpState, Transfer, TransferReport};
+pub use capture::{Capture, CaptureReport, CapturedPacket, TcpFields, Transport};
+pub use load::{Load, LoadReport, LoadStatus};
+pub use train::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport};
+
+/// One question to the path.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Probe {
+    /// Packets with planned gaps and sizes.
+    Train(Train),
+    /// A constant-rate UDP load, in segments that continue one another.
+    Load(Load),
+    /// One or more TCP connections that carry as much as they can, in segments that continue one another.
+    Transfer(Transfer),
+    /// Listen to traffic that passes anyway.
+    Capture(Capture),
+}
+
+/// What follows the end of a [`Load`] or [`Transfer`] segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The traffic keeps flowing, unchanged, until the estimator's next step. If that step is another segment of the same kind
+    /// it takes over without a gap; if it is anything else the world ends the traffic first.
+    Continue,
+    /// The traffic ends with the segment; the report waits for what is still on its way.
+    Finish,
+}

@@ -1,0 +1,65 @@
+//! Passive packet traces.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use units::{Sender, Stamp};
+
+/// Listen to traffic that passes this host anyway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// How long to listen.
+    pub duration: Duration,
+    /// Stop early after this many packets.
+    pub max_packets: u32,
+    /// Only packets from or to this far host.
+    pub far_host: Option<std::net::IpAddr>,
+}
+
+/// Headers of one captured packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapturedPacket {
+    /// When it passed.
+    pub at: Stamp<Sender>,
+    /// Source address and port.
+    pub source: SocketAddr,
+    /// Destination address and port.
+    pub destination: SocketAddr,
+    /// Length of the IP packet, header included, as its header says.
+    pub ip_octets: u16,
+    /// What the transport header says.
+    pub transport: Transport,
+}
+
+/// Transport header of a captured packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Tcp(TcpFields),
+    /// UDP.
+    Udp,
+    /// Anything else, by IP protocol number.
+    Other(u8),
+}
+
+/// What passive methods need of a TCP header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpFields {
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number, if the flag is set.
+    pub acknowledgement: Option<u32>,
+    /// Payload octets.
+    pub payload_octets: u16,
+    /// SYN, FIN or RST is set: the packet is not steady data.
+    pub boundary: bool,
+}
+
+/// The answer to a [`Capture`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureReport {
+    /// The packets, in capture order.
+    pub packets: Vec<CapturedPacket>,
+    /// Packets that the capture itself dropped.
+    pub dropped: u64,
+}

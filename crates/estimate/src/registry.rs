@@ -1,0 +1,315 @@
+//! What a method is to the registry: a name, its place in the field's classification, what it needs and what it imposes.
+//!
+//! The classification is that of [Abut18] table 2, with deployment, layer and privileges added.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+use thiserror::Error;
+use units::{Layer, Metric};
+
+use crate::budget::Budget;
+use crate::contract::Estimator;
+
+/// A method: how to describe it, and how to begin.
+pub trait Method: Sync {
+    /// Its description.
+    fn info(&self) -> &'static MethodInfo;
+
+    /// Its state machine, with parameters as the caller typed them.
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError>;
+}
+
+/// A registry entry.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MethodInfo {
+    /// What the user types.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Main metric.
+    pub metric: Metric,
+    /// Its place in the field.
+    pub class: Classification,
+    /// What it needs of hosts and path.
+    pub needs: Needs,
+    /// What it imposes on the path.
+    pub imposes: Imposes,
+    /// Parameters: name and one line each, with unit and default.
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// The module's own documentation, as Rust source text; see [`MethodInfo::manual`].
+    #[serde(skip)]
+    pub source: &'static str,
+}
+
+impl MethodInfo {
+    /// The method's manual: the documentation at the head of its module.
+    pub fn manual(&self) -> String {
+        let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
+        lines
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// The budget under which the method is run unless the caller sets another: twice what it imposes at most.
+    pub fn default_budget(&self) -> Budget {
+        Budget {
+            octets: self.imposes.max_octets.saturating_mul(2),
+            time: self.imposes.max_time * 2,
+            ..Budget::default()
+        }
+    }
+}
+
+/// The scheme of [Abut18] table 2.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Classification {
+    /// The whole path or each hop.
+    pub scope: Scope,
+    /// The idea behind it.
+    pub methodology: Methodology,
+    /// Own probes or others' traffic.
+    pub activity: Activity,
+    /// What the probes are made of.
+    pub protocol: Protocol,
+    /// Right on paths whose two directions differ.
+    pub works_on_asymmetric: bool,
+    /// Where the program must run.
+    pub deployment: Deployment,
+    /// Layer of its result.
+    pub layer: Option<Layer>,
+    /// What it needs from the operating system.
+    pub privilege: Privilege,
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self { $(Self::$variant => $text,)* })
+            }
+        }
+    };
+}
+
+named! {
+    /// What a result speaks of.
+    Scope {
+        /// The path as a whole.
+        EndToEnd = "end-to-end",
+        /// Each hop.
+        PerHop = "per-hop",
+    }
+}
+
+named! {
+    /// The idea behind a method.
+    Methodology {
+        /// Dispersion of pairs and trains.
+        PacketDispersion = "packet pair and train dispersion",
+        /// Variable packet size.
+        VariableSize = "variable packet size",
+        /// Probe rate model: self-induced congestion.
+        ProbeRate = "probe rate model",
+        /// Probe gap model.
+        ProbeGap = "probe gap model",
+        /// Size of the burst that survives.
+        BurstLoss = "burst loss",
+        /// Constant-rate load.
+        Flooding = "flooding",
+        /// Bulk transfer.
+        BulkTransfer = "bulk transfer",
+        /// Echoes.
+        Echo = "echo",
+    }
+}
+
+named! {
+    /// Own probes or others' traffic.
+    Activity {
+        /// Sends probes.
+        Active = "active",
+        /// Listens only.
+        Passive = "passive",
+    }
+}
+
+named! {
+    /// What the probes are made of.
+    Protocol {
+        /// UDP datagrams.
+        Udp = "UDP",
+        /// TCP connections.
+        Tcp = "TCP",
+        /// UDP or ICMP probes answered by ICMP errors.
+        Icmp = "ICMP",
+    }
+}
+
+named! {
+    /// Where the program must run.
+    Deployment {
+        /// The sending host alone.
+        Sender = "sender only",
+        /// The receiving host alone.
+        Receiver = "receiver only",
+        /// Both hosts.
+        Both = "both",
+    }
+}
+
+named! {
+    /// What it needs from the operating system.
+    Privilege {
+        /// Nothing special.
+        None = "none",
+        /// `CAP_NET_RAW`.
+        RawSocket = "CAP_NET_RAW",
+    }
+}
+
+/// What a method needs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Needs {
+    /// Stamps of single packets must be better than the packet time at the rate to be measured.
+    pub single_packet_stamps: bool,
+    /// The sender must be faster than what is measured.
+    pub sender_faster_than_result: bool,
+    /// The sender must keep gaps, not only send back to back.
+    pub pacing: bool,
+}
+
+/// What a method imposes, at most, with default parameters. Rates are relative to the path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imposes {
+    /// Typical IP octets on an idle 100 Mbit/s path.
+    pub typical_octets: u64,
+    /// At most.
+    pub max_octets: u64,
+    /// Typical time there.
+    pub typical_time: Duration,
+    /// At most.
+    pub max_time: Duration,
+    /// It fills the tight link for longer than a few round trips.
+    pub fills_path: bool,
+}
+
+/// Parameters as typed: names and values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawParams(BTreeMap<String, String>);
+
+/// A parameter that cannot be used. The caller can mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// No such parameter.
+    #[error("{method} has no parameter \"{name}\"; it has: {known}")]
+    Unknown {
+        /// The method.
+        method: &'static str,
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The value cannot be read.
+    #[error("{name} = \"{value}\": {why}")]
+    Unreadable {
+        /// The parameter.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The value is outside what the method can do.
+    #[error("{name} = {value} is out of range: {why}")]
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// The range, and where it comes from.
+        why: String,
+    },
+}
+
+impl RawParams {
+    /// None: every parameter has its default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more, replacing an earlier value.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// All, in order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Refuses names that `info` does not list.
+    pub fn check_names(&self, info: &MethodInfo) -> Result<(), ParamError> {
+        for name in self.0.keys() {
+            if !info.parameters.iter().any(|(known, _)| known == name) {
+                return Err(ParamError::Unknown {
+                    method: info.name,
+                    name: name.clone(),
+                    known: info
+                        .parameters
+                        .iter()
+                        .map(|(known, _)| *known)
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of `name`, read as `T`; `default` if it was not given.
+    pub fn get<T>(&self, name: &'static str, default: T) -> Result<T, ParamError>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        self.get_with(name, default, |text| {
+            text.parse::<T>().map_err(|error| error.to_string())
+        })
+    }
+
+    /// The value of `name` as a duration with its unit; `default` if it was not given.
+    pub fn get_duration(&self, name: &'static str, default: Duration) -> Result<Duration, ParamError> {
+        self.get_with(name, default, |text| {
+            units::parse_duration(text).map_err(|error| error.to_string())
+        })
+    }
+
+    fn get_with<T>(
+        &self,
+        name: &'static str,
+        default: T,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, ParamError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        read(value).map_err(|why| ParamError::Unreadable {
+            name: name.to_owned(),
+            value: value.clone(),
+            why,
+        })
+    }
+}
