@@ -195,6 +195,42 @@ impl Document {
     }
 }
 
+impl Document {
+    /// As CSV: a header line and one line per metric. Nothing in it needs quoting but remarks, which are quoted.
+    pub fn csv(&self) -> String {
+        let mut out = String::from(
+            "metric,value,low,high,unit,layer,direction,method,octets,seconds,limited_by,verdict,confidence,caveats,truth\n",
+        );
+        let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        for row in &self.metrics {
+            let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let json = serde_json::to_value(row).unwrap_or_default();
+            let field = |name: &str| word(json.get(name).cloned().unwrap_or_default());
+            let caveats: Vec<&str> = row.caveats.iter().map(|caveat| caveat.id.as_str()).collect();
+            let cells = [
+                field("metric"),
+                number(row.value),
+                number(row.low),
+                number(row.high),
+                field("unit"),
+                field("layer"),
+                field("direction"),
+                row.method.clone(),
+                row.octets.to_string(),
+                format!("{:.3}", row.seconds),
+                field("limited_by"),
+                field("verdict"),
+                field("confidence"),
+                format!("\"{}\"", caveats.join(" ")),
+                number(row.truth),
+            ];
+            out.push_str(&cells.join(","));
+            out.push('\n');
+        }
+        out
+    }
+}
+
 impl HostReport {
     fn new(facts: &PathFacts, metrics: &[MetricRow], environment: HostEnvironment) -> Self {
         let value = |metric: Metric| {

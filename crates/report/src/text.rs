@@ -133,6 +133,13 @@ impl Document {
     }
 }
 
+impl MetricRow {
+    /// The row in one line, without cost: for progress displays.
+    pub fn line(&self) -> String {
+        format!("{} {}", title(self.metric), claim(self))
+    }
+}
+
 const SECTIONS: [(&str, &[Metric]); 4] = [
     (
         "General",
