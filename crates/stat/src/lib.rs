@@ -3,18 +3,27 @@
 //! Pure functions of their arguments: no clock, no random source, no unit but the caller's. Input that is empty, too short,
 //! not finite or without spread is an [`Error`] or a `None`, never a panic and never a NaN passed on.
 
+mod dispersion;
 mod error;
 mod interval;
+mod modes;
 mod order;
 mod slope;
 #[cfg(test)]
 mod testing;
 mod trend;
 
+pub use dispersion::{GapProfile, autocorrelation_lag1, gap_profile};
 pub use error::{Error, LARGEST};
 pub use interval::{
-    Interval, normal_cdf, normal_quantile, normal_upper_tail, student_t_quantile,
-    student_t_upper_tail,
+    Interval, MAX_RESAMPLES, MIN_RESAMPLES, MedianInterval, SplitMix64, binomial_cdf, bootstrap,
+    clopper_pearson, effective_count, mean_interval, mean_interval_correlated, median_interval,
+    normal_cdf, normal_quantile, normal_upper_tail, student_t_quantile, student_t_upper_tail,
+    wilson, zero_failures_bound,
+};
+pub use modes::{
+    Biweight, DensityMode, LocalMode, MAX_GRID_CELLS, Merit, ModeParams, Peak, RelativeDensity,
+    SecondPeak, best_mode, biweight_density, local_modes, relative_density,
 };
 pub use order::{
     MAD_TO_SD, Quantile, Sorted, coefficient_of_variation, mad, mean, median, quantile,

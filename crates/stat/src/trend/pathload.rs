@@ -176,13 +176,13 @@ pub fn trend_of_medians(medians: &[f64], thresholds: &Thresholds) -> Result<Stre
     };
     let pct = pct(medians, thresholds.divisor).ok_or(too_few)?;
     let pdt = pdt(medians).ok_or(too_few)?;
-    let (by_pct, by_pdt) = (thresholds.pct.grade(pct), thresholds.pdt.grade(pdt));
+    let (comparison, difference) = (thresholds.pct.grade(pct), thresholds.pdt.grade(pdt));
     Ok(StreamTrend {
         pct,
         pdt,
-        by_pct,
-        by_pdt,
-        grade: combine(by_pct, by_pdt),
+        by_pct: comparison,
+        by_pdt: difference,
+        grade: combine(comparison, difference),
         medians: medians.len(),
     })
 }
