@@ -1,7 +1,7 @@
 //! Kernel density with a biweight kernel of fixed width on a grid, and its significant modes, after the
 //! Click package `multiq` (`[MultiQ03]`).
 
-use crate::error::{Error, check_at_least};
+use crate::error::{Error, LARGEST, check_at_least};
 use crate::order::floor_index;
 
 /// A density on an evenly spaced grid.
@@ -36,7 +36,7 @@ pub const MAX_GRID_CELLS: usize = 1_000_000;
 /// half-width that starts one half-width and a step and a half below the smallest value.
 pub fn biweight_density(values: &[f64], half_width: f64) -> Result<Biweight, Error> {
     check_at_least(values, 1)?;
-    if !(half_width > 0.0 && half_width.is_finite()) {
+    if !(1.0 / LARGEST..=LARGEST).contains(&half_width) {
         return Err(Error::Parameter("half_width"));
     }
     let (lowest, highest) = values

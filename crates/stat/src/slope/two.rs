@@ -1,6 +1,6 @@
 //! Least squares with two regressors, and whether the design can tell them apart.
 
-use crate::error::{Error, check_points};
+use crate::error::{Error, check_points, finite};
 
 /// The plane `y = intercept + first u + second v` with its errors; `n - 3` degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,7 +86,7 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
         + v.mean * v.mean * second_variance
         + 2.0 * u.mean * v.mean * covariance;
     let total = y.dot(&y);
-    Ok(TwoFit {
+    let fit = TwoFit {
         intercept: y.mean - first * u.mean - second * v.mean,
         first,
         second,
@@ -96,7 +96,17 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
         residual_sd: variance.sqrt(),
         r_squared: (total > 0.0).then(|| (1.0 - residual_squares / total).max(0.0)),
         correlation,
-    })
+    };
+    let errors = [
+        fit.intercept_se,
+        fit.first_se,
+        fit.second_se,
+        fit.residual_sd,
+    ];
+    finite(
+        fit,
+        &[&[fit.intercept, fit.first, fit.second], &errors[..]].concat(),
+    )
 }
 
 /// Values with their mean set aside.
