@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     /// 10 with a little noise for `peak` intervals, then 5 with a little noise.
     fn shaped(peak: usize, total: usize) -> Vec<f64> {
@@ -335,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(values in vec(any::<f64>(), 0..30), side in 0..40_usize, ratio in any::<f64>()) {
+        fn any_bits_never_panic(values in vec(odd_float(), 0..30), side in 0..40_usize, ratio in odd_float()) {
             let _ = smooth_outliers(&values, side, ratio);
             let params = ShiftParams { smoothing_side: side, smoothing_ratio: ratio, ..ShiftParams::default() };
             let _ = level_shift(&values.iter().map(|v| v.abs()).collect::<Vec<_>>(), &params);

@@ -27,9 +27,12 @@ pub fn wilson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, 
     Interval::new(low, high).ok_or(Error::Parameter("confidence"))
 }
 
-/// Clopper and Pearson's exact interval (`[CP34]`): never covers less than its confidence.
+/// Clopper and Pearson's exact interval (`[CP34]`): never covers less than its confidence. At most 10^8 trials.
 pub fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, Error> {
     check_counts(successes, trials, confidence)?;
+    if trials > MAX_EXACT_TRIALS {
+        return Err(Error::Parameter("trials"));
+    }
     let tail = (1.0 - confidence) / 2.0;
     let (hits, misses) = (successes as f64, (trials - successes) as f64);
     let low = if successes == 0 {
@@ -63,6 +66,9 @@ pub fn binomial_cdf(successes: u64, trials: u64, p: f64) -> f64 {
     }
     incomplete_beta((trials - successes) as f64, successes as f64 + 1.0, 1.0 - p)
 }
+
+/// Most trials the exact interval takes: its series gets long, and Wilson's is as good there.
+const MAX_EXACT_TRIALS: u64 = 100_000_000;
 
 fn check_counts(successes: u64, trials: u64, confidence: f64) -> Result<(), Error> {
     if trials == 0 {
@@ -146,6 +152,11 @@ mod tests {
             clopper_pearson(3, 2, 0.9),
             Err(Error::Parameter("successes"))
         );
+        assert_eq!(
+            clopper_pearson(3, u64::MAX, 0.9),
+            Err(Error::Parameter("trials"))
+        );
+        assert!(wilson(3, u64::MAX, 0.9).is_ok());
         assert_eq!(
             zero_failures_bound(3, 1.0),
             Err(Error::Parameter("confidence"))

@@ -29,6 +29,10 @@ pub fn student_t_upper_tail(t: f64, dof: f64) -> f64 {
     if dof.is_nan() || dof <= 0.0 || t.is_nan() {
         return f64::NAN;
     }
+    // Beyond this the beta function loses more digits to cancellation than the normal distribution differs.
+    if dof > 1e8 {
+        return normal_upper_tail(t);
+    }
     let squared = t * t;
     // Dividing twice keeps an infinite t, or one whose square overflows, at a tail of zero.
     let tail = 0.5 * incomplete_beta(0.5 * dof, 0.5, 1.0 / (1.0 + squared / dof));
@@ -75,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     #[test]
     fn normal_table() {
@@ -143,6 +147,11 @@ mod tests {
             normal_quantile(0.975).unwrap(),
             1e-5,
         );
+        assert_close(
+            student_t_upper_tail(2.0, 0.999e8),
+            student_t_upper_tail(2.0, 1.001e8),
+            1e-8,
+        );
     }
 
     proptest! {
@@ -153,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(a in any::<f64>(), b in any::<f64>()) {
+        fn any_bits_never_panic(a in odd_float(), b in odd_float()) {
             let _ = (normal_upper_tail(a), student_t_upper_tail(a, b), normal_quantile(a), student_t_quantile(a, b));
         }
     }

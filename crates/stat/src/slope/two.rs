@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::slope::ols;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     #[test]
     fn orthogonal_design_by_hand() {
@@ -252,7 +252,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(us in vec(any::<f64>(), 0..8), vs in vec(any::<f64>(), 0..8)) {
+        fn any_bits_never_panic(points in vec((odd_float(), odd_float()), 0..10)) {
+            let (us, vs): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
             let _ = ols_two(&us, &vs, &us);
             let _ = ols_two(&us, &vs, &vs);
         }

@@ -201,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     fn ramp(n: usize) -> Vec<f64> {
         (0..n).map(|i| i as f64).collect()
@@ -339,8 +339,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(values in vec(any::<f64>(), 0..40)) {
-            let _ = stream_trend(&values, &Thresholds::PATHLOAD);
+        fn any_bits_never_panic(values in vec(odd_float(), 0..40)) {
+            if let Ok(trend) = stream_trend(&values, &Thresholds::PATHLOAD) {
+                prop_assert!((-1.0..=1.0).contains(&trend.pdt) && (0.0..=1.0).contains(&trend.pct));
+            }
         }
     }
 }
