@@ -145,6 +145,11 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_at_the_threshold_is_large() {
+        assert_close(gap_profile(&[3.0, 2.0], 3.0).unwrap().small_share, 0.5, 0.0);
+    }
+
+    #[test]
     fn only_small_gaps_show_no_period() {
         let profile = gap_profile(&[1.0, -2.0, 0.0], 3.0).unwrap();
         assert_close(profile.small_share, 1.0, 0.0);

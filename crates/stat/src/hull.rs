@@ -110,6 +110,17 @@ mod tests {
     }
 
     #[test]
+    fn a_tie_between_edges_takes_the_earlier() {
+        let line = skew_line(
+            &[0.0, 1.0, 2.0],
+            &[1.0, 0.0, 1.0],
+            SkewObjective::SumOfDistances,
+        )
+        .unwrap();
+        assert_close(line.slope, -1.0, 0.0);
+    }
+
+    #[test]
     fn objectives_differ_when_probes_bunch() {
         // Most probes early: the mean is 1, the middle 5; the edges are 0-2 flat and 2-10 of slope 1.
         let times = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 10.0];

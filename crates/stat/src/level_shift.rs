@@ -38,6 +38,11 @@ pub struct LevelShift {
     pub start: usize,
     /// Last index of the transition: the last split at which no earlier value is below a later one. The new level follows.
     pub end: usize,
+    /// The split from `start` to `end` with the widest step between the least value up to it and the greatest after it.
+    ///
+    /// Ours: ties count as ordered, so that in a series without noise `start` lies as early as the medians allow, several
+    /// intervals before the rate falls; this is where it falls.
+    pub fall: usize,
     /// Median up to and including `start`.
     pub before: f64,
     /// Median of what follows `end`: the new level.
@@ -135,15 +140,20 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
         .checked_sub(params.min_before)?
         .checked_sub(params.min_after)?;
     let splits = ordered_splits(series);
-    let end = *splits.last()?;
-    splits.iter().find_map(|&start| {
+    let (end, _) = *splits.last()?;
+    splits.iter().enumerate().find_map(|(place, &(start, _))| {
         let (head, tail) = series.split_at(start + 1);
         if head.len() < params.min_before || tail.len() < params.min_after {
             return None;
         }
         let (before, beyond) = (median(head)?, median(tail)?);
         let after = median(&series[end + 1..])?;
+        let (fall, _) = splits[place..]
+            .iter()
+            .copied()
+            .reduce(|best, split| if split.1 > best.1 { split } else { best })?;
         (before > params.min_ratio * beyond).then_some(LevelShift {
+            fall,
             start,
             end,
             before,
@@ -153,8 +163,8 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
     })
 }
 
-/// Indices i, short of the last, such that no value up to i is below a value after i.
-fn ordered_splits(series: &[f64]) -> Vec<usize> {
+/// Indices i, short of the last, such that no value up to i is below a value after i, each with the step between the two.
+fn ordered_splits(series: &[f64]) -> Vec<(usize, f64)> {
     let mut highest_after = vec![f64::NEG_INFINITY; series.len()];
     for i in (1..series.len()).rev() {
         highest_after[i - 1] = highest_after[i].max(series[i]);
@@ -164,7 +174,7 @@ fn ordered_splits(series: &[f64]) -> Vec<usize> {
     for i in 0..series.len().saturating_sub(1) {
         lowest = lowest.min(series[i]);
         if lowest >= highest_after[i] {
-            splits.push(i);
+            splits.push((i, lowest - highest_after[i]));
         }
     }
     splits
@@ -204,6 +214,31 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!((shift.start, shift.end), (9, 10));
+    }
+
+    #[test]
+    fn without_noise_the_start_is_early_and_the_fall_is_not() {
+        // 20 tens and 8 fives: after index 11 the tail is half tens, half fives, median 7.5.
+        let rates: Vec<f64> = (0..60).map(|i| if i < 20 { 10.0 } else { 5.0 }).collect();
+        let shift = level_shift(&rates, &ShiftParams::default())
+            .unwrap()
+            .unwrap();
+        assert!(shift.start < 19, "{shift:?}");
+        assert_eq!(shift.fall, 19);
+    }
+
+    #[test]
+    fn the_new_level_is_taken_after_the_transition() {
+        let params = ShiftParams {
+            smoothing_side: 0,
+            min_after: 2,
+            ..ShiftParams::default()
+        };
+        let shift = level_shift(&[10.0, 10.0, 10.0, 10.0, 7.0, 5.0], &params)
+            .unwrap()
+            .unwrap();
+        assert_eq!((shift.start, shift.fall, shift.end), (3, 3, 4));
+        assert_close(shift.after, 5.0, 0.0);
     }
 
     #[test]

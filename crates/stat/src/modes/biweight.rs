@@ -215,6 +215,16 @@ mod tests {
     }
 
     #[test]
+    fn equal_bumps_without_a_dip_are_one_mode() {
+        // One and a half half-widths apart: the sum dips to 7.2 points of 18.75, not to 18.75 less 3.5 sigma, 3.6.
+        let mut values = vec![100.0; 20];
+        values.extend([113.5; 20]);
+        let density = biweight_density(&values, 9.0).unwrap();
+        assert_eq!(density.modes(3.5, 5.0).len(), 1);
+        assert_eq!(density.modes(2.0, 5.0).len(), 2);
+    }
+
+    #[test]
     fn refuses_what_would_not_fit() {
         assert!(matches!(
             biweight_density(&[0.0, 1e9], 1e-3),

@@ -185,6 +185,28 @@ mod tests {
     }
 
     #[test]
+    fn a_value_whose_kernel_overlaps_is_no_second_peak() {
+        // Kernels reach 90 to 110 and 76.5 to 93.5: they share 90 to 93.5.
+        let peak = relative_density(&[100.0, 100.0, 85.0], 0.1).unwrap().peak();
+        assert_eq!(peak.second, None);
+        // 65 reaches 71.5 only; 130 starts at 117.
+        assert!(
+            relative_density(&[100.0, 100.0, 65.0], 0.1)
+                .unwrap()
+                .peak()
+                .second
+                .is_some()
+        );
+        assert!(
+            relative_density(&[100.0, 100.0, 130.0], 0.1)
+                .unwrap()
+                .peak()
+                .second
+                .is_some()
+        );
+    }
+
+    #[test]
     fn refuses_what_has_no_relative_width() {
         assert_eq!(
             relative_density(&[1.0, 0.0], 0.1),

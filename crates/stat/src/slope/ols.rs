@@ -237,6 +237,14 @@ mod tests {
         assert_close(fit.intercept_se, (0.5_f64 * 1.5).sqrt(), 1e-12);
     }
 
+    #[test]
+    fn huge_weights_do_not_overflow() {
+        let (xs, ys) = ([0.0, 1e100, 2e100], [1.0, 2.0, 3.0]);
+        let fit = weighted_ols(&xs, &ys, &[1e150; 3]).unwrap();
+        assert_close(fit.line.slope, 1e-100, 1e-112);
+        assert_close(fit.line.intercept, 1.0, 1e-12);
+    }
+
     proptest! {
         #[test]
         fn equal_weights_are_ordinary(ys in vec(-1e3..1e3_f64, 3..30), weight in 0.1..10.0_f64) {

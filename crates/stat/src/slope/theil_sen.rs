@@ -122,6 +122,9 @@ mod tests {
         );
         let fit = theil_sen(&[0.0, 0.0, 1.0, 1.0], &[0.0, 2.0, 3.0, 5.0], 0.9).unwrap();
         assert_eq!(fit.pairs, 4);
+        // 4 * 3 * 13 / 18 less twice 2 * 1 * 9 / 18.
+        let tied = Sorted::from_slice(&[0.0, 0.0, 1.0, 1.0]).unwrap();
+        assert_close(kendall_variance(&tied), 20.0 / 3.0, 1e-12);
         assert_close(fit.line.slope, 3.0, 1e-12);
     }
 

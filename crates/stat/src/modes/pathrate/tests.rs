@@ -109,6 +109,25 @@ fn tolerance_of_ten_percent() {
 }
 
 #[test]
+fn the_further_of_equal_windows_wins() {
+    assert_eq!(fuller(0..3, 1..4), 1..4);
+    assert_eq!(fuller(0..3, 1..3), 0..3);
+}
+
+#[test]
+fn a_gap_as_wide_as_the_window_is_crossed() {
+    let modes = local_modes(
+        &sample(&[(1.0, 20), (2.0, 3), (3.0, 2), (4.5, 1)]),
+        &ModeParams::new(1.0),
+    )
+    .unwrap();
+    assert_eq!(
+        (modes[0].central, modes[0].bell),
+        (interval(1.0, 2.0), interval(1.0, 3.0))
+    );
+}
+
+#[test]
 fn noise_is_dropped() {
     let values = sample(&[(1.0, 16), (100.0, 15)]);
     let modes = local_modes(&values, &ModeParams::pathrate(1.0)).unwrap();
