@@ -87,16 +87,8 @@ pub fn level_shift(values: &[f64], params: &ShiftParams) -> Result<Option<LevelS
     let mut series = Vec::with_capacity(values.len());
     for value in values {
         series.push(*value);
-        if let Some(centre) = series
-            .len()
-            .checked_sub(params.smoothing_side.saturating_add(1))
-        {
-            smooth_one(
-                &mut series,
-                centre,
-                params.smoothing_side,
-                params.smoothing_ratio,
-            );
+        if let Some(centre) = series.len().checked_sub(params.smoothing_side.saturating_add(1)) {
+            smooth_one(&mut series, centre, params.smoothing_side, params.smoothing_ratio);
         }
         let found = find(&series, params);
         if found.is_some() {
@@ -197,9 +189,7 @@ mod tests {
 
     #[test]
     fn finds_the_drop_as_soon_as_eight_follow() {
-        let shift = level_shift(&shaped(20, 100), &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&shaped(20, 100), &ShiftParams::default()).unwrap().unwrap();
         assert_eq!((shift.start, shift.end, shift.seen), (19, 19, 28));
         assert_close(shift.before, 10.02, 1e-9);
         assert_close(shift.after, 5.02, 0.011);
@@ -210,9 +200,7 @@ mod tests {
         // The drop falls inside interval 10, which averages 7.
         let mut rates = shaped(10, 40);
         rates.insert(10, 7.0);
-        let shift = level_shift(&rates, &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
         assert_eq!((shift.start, shift.end), (9, 10));
     }
 
@@ -220,9 +208,7 @@ mod tests {
     fn without_noise_the_start_is_early_and_the_fall_is_not() {
         // 20 tens and 8 fives: after index 11 the tail is half tens, half fives, median 7.5.
         let rates: Vec<f64> = (0..60).map(|i| if i < 20 { 10.0 } else { 5.0 }).collect();
-        let shift = level_shift(&rates, &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
         assert!(shift.start < 19, "{shift:?}");
         assert_eq!(shift.fall, 19);
     }
@@ -249,11 +235,7 @@ mod tests {
         assert_eq!(level_shift(&shaped(3, 40), &params).unwrap(), None);
         assert!(level_shift(&shaped(4, 40), &params).unwrap().is_some());
         // 9 % is no drop, 11 % is. No noise here.
-        let drop = |to: f64| {
-            (0..40)
-                .map(|i| if i < 20 { 10.0 } else { to })
-                .collect::<Vec<f64>>()
-        };
+        let drop = |to: f64| (0..40).map(|i| if i < 20 { 10.0 } else { to }).collect::<Vec<f64>>();
         assert_eq!(level_shift(&drop(10.0 / 1.09), &params).unwrap(), None);
         assert!(level_shift(&drop(10.0 / 1.11), &params).unwrap().is_some());
     }
@@ -263,14 +245,8 @@ mod tests {
         let mut rising = shaped(20, 60);
         rising.reverse();
         assert_eq!(level_shift(&rising, &ShiftParams::default()).unwrap(), None);
-        assert_eq!(
-            level_shift(&[5.0; 60], &ShiftParams::default()).unwrap(),
-            None
-        );
-        assert_eq!(
-            level_shift(&[0.0; 60], &ShiftParams::default()).unwrap(),
-            None
-        );
+        assert_eq!(level_shift(&[5.0; 60], &ShiftParams::default()).unwrap(), None);
+        assert_eq!(level_shift(&[0.0; 60], &ShiftParams::default()).unwrap(), None);
         assert_eq!(level_shift(&[], &ShiftParams::default()).unwrap(), None);
     }
 
@@ -278,9 +254,7 @@ mod tests {
     fn one_outlier_does_not_hide_the_drop() {
         let mut rates = shaped(20, 60);
         rates[8] = 2.0;
-        let shift = level_shift(&rates, &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
         assert_eq!(shift.start, 19);
         // Without smoothing it would: 2 is below everything after it.
         let raw = ShiftParams {
@@ -302,10 +276,7 @@ mod tests {
         // Standing out from one side only is a step, not an outlier.
         let step = [10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 5.0, 5.0, 5.0, 5.0, 5.0];
         assert_eq!(smooth_outliers(&step, 5, 1.10).unwrap(), step);
-        assert_eq!(
-            smooth_outliers(&[1.0, 9.0, 1.0], 5, 1.10).unwrap(),
-            [1.0, 9.0, 1.0]
-        );
+        assert_eq!(smooth_outliers(&[1.0, 9.0, 1.0], 5, 1.10).unwrap(), [1.0, 9.0, 1.0]);
     }
 
     #[test]
@@ -315,18 +286,9 @@ mod tests {
             change(&mut params);
             level_shift(&[1.0; 20], &params)
         };
-        assert_eq!(
-            with(|p| p.min_before = 0),
-            Err(Error::Parameter("min_before"))
-        );
-        assert_eq!(
-            with(|p| p.min_after = 0),
-            Err(Error::Parameter("min_after"))
-        );
-        assert_eq!(
-            with(|p| p.min_ratio = 0.5),
-            Err(Error::Parameter("min_ratio"))
-        );
+        assert_eq!(with(|p| p.min_before = 0), Err(Error::Parameter("min_before")));
+        assert_eq!(with(|p| p.min_after = 0), Err(Error::Parameter("min_after")));
+        assert_eq!(with(|p| p.min_ratio = 0.5), Err(Error::Parameter("min_ratio")));
         assert_eq!(
             with(|p| p.smoothing_ratio = f64::NAN),
             Err(Error::Parameter("smoothing_ratio"))
@@ -335,10 +297,7 @@ mod tests {
             level_shift(&[1.0, -1.0], &ShiftParams::default()),
             Err(Error::OutOfDomain { index: 1 })
         );
-        assert_eq!(
-            smooth_outliers(&[f64::NAN], 1, 1.1),
-            Err(Error::NotFinite { index: 0 })
-        );
+        assert_eq!(smooth_outliers(&[f64::NAN], 1, 1.1), Err(Error::NotFinite { index: 0 }));
     }
 
     proptest! {

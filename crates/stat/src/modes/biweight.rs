@@ -41,9 +41,7 @@ pub fn biweight_density(values: &[f64], half_width: f64) -> Result<Biweight, Err
     }
     let (lowest, highest) = values
         .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| {
-            (a.min(*v), b.max(*v))
-        });
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let step = half_width / STEPS_PER_HALF_WIDTH;
     let margin = half_width + 1.5 * step;
     let start = lowest - margin;
@@ -189,11 +187,7 @@ mod tests {
         }
         let density = biweight_density(&values, 20.0).unwrap();
         let modes = density.modes(2.0, 10.0);
-        assert_eq!(
-            modes.len(),
-            2,
-            "the third mode has too few points: {modes:?}"
-        );
+        assert_eq!(modes.len(), 2, "the third mode has too few points: {modes:?}");
         assert_close(modes[0].at, 120.0, 1.2);
         assert_close(modes[1].at, 240.0, 1.2);
         // All 40 values lie near the kernel's middle, whose height is 15/16.
@@ -233,14 +227,8 @@ mod tests {
                 ..
             })
         ));
-        assert_eq!(
-            biweight_density(&[1.0], 0.0),
-            Err(Error::Parameter("half_width"))
-        );
-        assert_eq!(
-            biweight_density(&[], 1.0),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
+        assert_eq!(biweight_density(&[1.0], 0.0), Err(Error::Parameter("half_width")));
+        assert_eq!(biweight_density(&[], 1.0), Err(Error::TooFew { have: 0, need: 1 }));
     }
 
     proptest! {

@@ -40,8 +40,7 @@ pub fn theil_sen(xs: &[f64], ys: &[f64], confidence: f64) -> Result<TheilSen, Er
     let slope = median_of_sorted(&slopes);
     let xs = Sorted::from_slice(xs)?;
     let intercept = Sorted::from_slice(ys)?.median() - slope * xs.median();
-    let z =
-        normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
+    let z = normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
     let spread = z * kendall_variance(&xs).sqrt();
     let fit = TheilSen {
         line: Line { intercept, slope },
