@@ -23,7 +23,6 @@ pub(super) type Sending = (u64, Way, usize, usize, Packet<u32>);
 type Key = (u64, u8, usize);
 
 struct Event {
-    at: u64,
     hop: usize,
     /// 0 is the entry, then bucket, link, devices, exit.
     stage: usize,
@@ -196,7 +195,6 @@ fn run_way(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until
             let packet = super::packet(source.ip_octets, u32::MAX);
             heap.push(Reverse(((source.next, 0, index), events.len())));
             events.push(Event {
-                at: source.next,
                 hop: cross.first_hop,
                 stage: 0,
                 exit: cross.last_hop,
@@ -208,7 +206,6 @@ fn run_way(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until
     for (order, (at, _, hop, exit, packet)) in sendings.iter().enumerate().filter(|(_, sending)| sending.1 == way) {
         heap.push(Reverse(((*at, 2, order), events.len())));
         events.push(Event {
-            at: *at,
             hop: *hop,
             stage: 0,
             exit: *exit,
