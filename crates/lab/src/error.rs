@@ -20,7 +20,9 @@ pub enum LabError {
         most: usize,
     },
     /// The scenario has TCP connections as virtual cross traffic, which the lab does not play; real ones can be run inside it.
-    #[error("the scenario has elastic cross traffic, which cannot be played in real time; run TCP connections inside the lab instead")]
+    #[error(
+        "the scenario has elastic cross traffic, which cannot be played in real time; run TCP connections inside the lab instead"
+    )]
     Elastic,
     /// The kernel refused a step.
     #[error("{doing}: {source}")]

@@ -192,9 +192,7 @@ impl Player {
     fn destination_limit(&self, way: Way, header: &Header) -> Option<u8> {
         match self.plan.owner(header.destination)? {
             Owner::Host(side) => (side == Side::at_end_of(way)).then_some(header.hop_limit),
-            Owner::Router(there, number) => self
-                .node(way, there, number)
-                .map(|node| header.hop_limit.min(node)),
+            Owner::Router(there, number) => self.node(way, there, number).map(|node| header.hop_limit.min(node)),
         }
     }
 

@@ -22,7 +22,6 @@ use crate::tally::Tally;
 
 /// How a path is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct StartOptions {
     /// Seed of everything random; `None`: the scenario's own.
     pub seed: Option<u64>,
@@ -46,7 +45,7 @@ pub struct RealTimePath {
     plan: AddressPlan,
     control: Arc<Control>,
     reports: Mutex<Receiver<Tally>>,
-    thread: Option<JoinHandle<Tally>>,
+    thread: Option<JoinHandle<Player>>,
     started: Instant,
 }
 
@@ -131,8 +130,9 @@ impl RealTimePath {
 
     /// Ends the path and says how the run went.
     pub fn stop(mut self) -> Result<Honesty, LabError> {
-        let tally = self.end().ok_or(LabError::PlayerDied)?;
-        self.judge(&tally)
+        // The counters of the devices go with the devices, and those with the player.
+        let player = self.end().ok_or(LabError::PlayerDied)?;
+        self.judge(player.tally())
     }
 
     fn judge(&self, tally: &Tally) -> Result<Honesty, LabError> {
@@ -140,8 +140,8 @@ impl RealTimePath {
         Ok(tally.honesty(self.started.elapsed(), kernel_drops))
     }
 
-    /// Stops the thread, which closes the devices; `None` if it had died, or was stopped before.
-    fn end(&mut self) -> Option<Tally> {
+    /// Stops the thread; `None` if it had died, or was stopped before.
+    fn end(&mut self) -> Option<Player> {
         self.control.stop.store(true, Ordering::Release);
         self.thread.take()?.join().ok()
     }
@@ -172,7 +172,7 @@ fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: O
     Player::new(path, plan, devices, mtu, limits)
 }
 
-fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> Tally {
+fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> Player {
     while !control.stop.load(Ordering::Acquire) {
         let busy = player.turn();
         if !busy && !alone {
@@ -184,7 +184,7 @@ fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alon
             let _ = reports.try_send(player.tally().clone());
         }
     }
-    player.tally().clone()
+    player
 }
 
 /// Keeps the calling thread to one processor; whether the others have another one for themselves.
@@ -203,7 +203,10 @@ fn pin(cpu: Option<usize>) -> bool {
     let chosen = cpu.or(allowed.last().copied());
     let set = chosen.is_some_and(|cpu| only.set(cpu).is_ok() && sched_setaffinity(this, &only).is_ok());
     if !set {
-        tracing::warn!(?chosen, "the thread that plays the path could not be kept to one processor");
+        tracing::warn!(
+            ?chosen,
+            "the thread that plays the path could not be kept to one processor"
+        );
     }
     true
 }
