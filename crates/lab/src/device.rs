@@ -7,6 +7,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::error::LabError;
 use crate::host::LabHost;
+use crate::namespace::set_queue_packets;
 use crate::plan::AddressPlan;
 
 /// Name of the interface inside each host.
@@ -30,7 +31,6 @@ impl Device {
             let builder = DeviceBuilder::new()
                 .name(INTERFACE)
                 .mtu(host.mtu())
-                .tx_queue_len(QUEUE_PACKETS)
                 .packet_information(false)
                 .offload(false)
                 .ipv4(addresses.ipv4, AddressPlan::PREFIX_V4, None);
@@ -39,6 +39,7 @@ impl Device {
                 None => builder,
             };
             let tun = builder.build_sync()?;
+            set_queue_packets(INTERFACE, QUEUE_PACKETS)?;
             tun.set_nonblocking(true)?;
             Ok(tun)
         })?;
@@ -71,7 +72,7 @@ pub(crate) fn dropped_by_kernel(host: &LabHost) -> Result<u64, LabError> {
         .ok_or_else(|| LabError::kernel(doing(), io::Error::other("the interface is not in the table")))
 }
 
-/// The column `transmit drop` of `/proc/net/dev` (proc_pid_net(5)): the 12th number.
+/// The column `transmit drop` of `/proc/net/dev` (`proc_pid_net(5)`): the 12th number.
 fn transmit_drops(table: &str, interface: &str) -> Option<u64> {
     table.lines().find_map(|line| {
         let (name, numbers) = line.split_once(':')?;

@@ -5,7 +5,7 @@ const STEPS: usize = 32;
 /// Doublings: 2^5 exact values, then up to 2^40 ns (18 minutes).
 const DOUBLINGS: usize = 36;
 
-/// Counts of times; buckets grow with the value as in [HdrHistogram], so that a quantile is high by at most 1/32 of itself.
+/// Counts of times; buckets grow with the value as in `HdrHistogram`, so that a quantile is high by at most 1/32 of itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     counts: Box<[u64; STEPS * DOUBLINGS]>,
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(histogram.total(), 10);
     }
 
-    /// 123 040 = 0b1_1110_0000_1010_0000: 17 bits, so buckets of 2^11 = 2048; it lies in 122 880..=124 927.
+    /// 123 040 has 17 bits, so buckets of 2^11 = 2048; it lies in 122 880..=124 927.
     #[test]
     fn bucket_by_hand() {
         let mut histogram = Histogram::new();

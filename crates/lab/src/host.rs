@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::LabError;
 use crate::namespace::Namespace;
+use crate::placement::Placement;
 use crate::plan::{Addresses, Side};
 
 /// A host at one end of the path. Clones are the same host; its namespace lives until the last clone, thread and process in it is
@@ -18,15 +19,23 @@ pub struct LabHost {
     addresses: Addresses,
     mtu: u16,
     namespace: Arc<Namespace>,
+    placement: Option<Placement>,
 }
 
 impl LabHost {
-    pub(crate) fn new(side: Side, addresses: Addresses, mtu: u16, namespace: Namespace) -> Self {
+    pub(crate) fn new(
+        side: Side,
+        addresses: Addresses,
+        mtu: u16,
+        namespace: Namespace,
+        placement: Option<&Placement>,
+    ) -> Self {
         Self {
             side,
             addresses,
             mtu,
             namespace: Arc::new(namespace),
+            placement: placement.copied(),
         }
     }
 
@@ -60,7 +69,7 @@ impl LabHost {
     /// `work` goes on in the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         thread::scope(|scope| {
-            let inside = scope.spawn(|| self.namespace.enter().map(|()| work()));
+            let inside = scope.spawn(|| self.enter().map(|()| work()));
             match inside.join() {
                 Ok(result) => result.map_err(|source| self.entering(source)),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -73,17 +82,9 @@ impl LabHost {
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<JoinHandle<R>, LabError> {
-        // Entered once here, so that a refusal is an error of this call and not a panic of the thread.
-        self.run(|| ())?;
-        let namespace = Arc::clone(&self.namespace);
-        thread::Builder::new()
-            .name(format!("narrows-{}", self.side.name()))
-            .spawn(move || {
-                namespace
-                    .enter()
-                    .expect("another thread of this process entered it a moment ago");
-                work()
-            })
+        // A thread is born where its parent is.
+        let name = format!("narrows-{}", self.side.name());
+        self.run(|| thread::Builder::new().name(name).spawn(work))?
             .map_err(|source| LabError::kernel("starting a thread", source))
     }
 
@@ -92,6 +93,13 @@ impl LabHost {
         let program = command.get_program().to_string_lossy().into_owned();
         self.run(|| command.spawn())?
             .map_err(|source| LabError::kernel(format!("starting {program} in the {}", self.side.name()), source))
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        if let Some(placement) = self.placement {
+            placement.keep_host_here();
+        }
+        self.namespace.enter()
     }
 
     fn entering(&self, source: io::Error) -> LabError {

@@ -14,9 +14,9 @@ const ICMP_OCTETS: usize = 8;
 /// Why a router sends an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The hop limit ran out (type 11 code 0; ICMPv6 type 3 code 0).
+    /// The hop limit ran out (type 11 code 0; `ICMPv6` type 3 code 0).
     HopLimitExceeded,
-    /// The packet is larger than the next link takes (type 3 code 4 with the MTU of RFC 1191; ICMPv6 type 2).
+    /// The packet is larger than the next link takes (type 3 code 4 with the MTU of RFC 1191; `ICMPv6` type 2).
     TooBig {
         /// MTU of that link in IP octets.
         mtu: u16,
@@ -44,7 +44,7 @@ pub(crate) fn error(offender: &[u8], from: IpAddr, trouble: Trouble, max_octets:
         IpAddr::V4(_) => usize::from(max_octets),
         IpAddr::V6(_) => usize::from(max_octets).min(1280),
     };
-    let least = header.header_octets + 8;
+    let least = header.own_octets + 8;
     let quote = most.saturating_sub(outer + ICMP_OCTETS).max(least).min(offender.len());
     let icmp = match (from, trouble) {
         (IpAddr::V4(_), Trouble::HopLimitExceeded) => [11, 0, 0, 0, 0, 0, 0, 0],
@@ -68,7 +68,7 @@ pub(crate) fn echo_reply(request: &[u8], from: IpAddr, into: &mut Vec<u8>) -> bo
     let Some(header) = Header::read(request) else {
         return false;
     };
-    let body = &request[header.header_octets..usize::from(header.ip_octets)];
+    let body = &request[header.own_octets..usize::from(header.ip_octets)];
     let Some((icmp, data)) = body.split_first_chunk::<ICMP_OCTETS>() else {
         return false;
     };

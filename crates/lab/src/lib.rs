@@ -23,6 +23,7 @@ mod host;
 mod icmp;
 mod namespace;
 mod packet;
+mod placement;
 mod plan;
 mod player;
 mod privilege;

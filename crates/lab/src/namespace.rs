@@ -9,6 +9,7 @@ use std::thread;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 
 use crate::error::LabError;
 use crate::plan::Side;
@@ -87,7 +88,7 @@ impl Namespace {
             .open(&path)
             .map_err(wrong)?;
         // As iproute2 does: nobody has a use for the contents of the mount point itself.
-        let closed = fs::Permissions::from_mode(0);
+        let closed = fs::Permissions::from_mode(0o000);
         file.set_permissions(closed).map_err(wrong)?;
         // The name is recorded first, so that Drop removes the file when mounting fails.
         self.name = Some(name);
@@ -143,12 +144,26 @@ fn remove(path: &Path) -> bool {
 
 /// Sets `lo` up in the namespace of the calling thread.
 fn raise_loopback() -> io::Result<()> {
+    set_link(rtnetlink::LinkUnspec::new_with_name("lo").up().build())
+}
+
+/// Sets the length of an interface's queue in the namespace of the calling thread. The older `ioctl` for it is closed to user
+/// namespaces.
+pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()> {
+    let length = LinkAttribute::TxQueueLen(packets);
+    set_link(
+        rtnetlink::LinkUnspec::new_with_name(interface)
+            .append_extra_attribute(length)
+            .build(),
+    )
+}
+
+fn set_link(message: LinkMessage) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         let connection = tokio::spawn(connection);
-        let up = rtnetlink::LinkUnspec::new_with_name("lo").up().build();
-        let result = handle.link().set(up).execute().await;
+        let result = handle.link().set(message).execute().await;
         connection.abort();
         result.map_err(io::Error::other)
     })

@@ -17,7 +17,7 @@ pub(crate) struct Header {
     /// Length of the packet by its own header; never more than the octets it was read from.
     pub(crate) ip_octets: u16,
     /// Length of the IPv4 header with its options, or of the fixed IPv6 header.
-    pub(crate) header_octets: usize,
+    pub(crate) own_octets: usize,
     /// TTL or hop limit.
     pub(crate) hop_limit: u8,
     /// Protocol or first next header.
@@ -42,15 +42,15 @@ impl Header {
 
     fn read_v4(octets: &[u8]) -> Option<Self> {
         let fixed: &[u8; IPV4_OCTETS] = octets.first_chunk()?;
-        let header_octets = usize::from(fixed[0] & 0x0f) * 4;
+        let own_octets = usize::from(fixed[0] & 0x0f) * 4;
         let ip_octets = u16::from_be_bytes([fixed[2], fixed[3]]);
         let whole = usize::from(ip_octets);
-        if header_octets < IPV4_OCTETS || whole < header_octets || whole > octets.len() {
+        if own_octets < IPV4_OCTETS || whole < own_octets || whole > octets.len() {
             return None;
         }
         Some(Self {
             ip_octets,
-            header_octets,
+            own_octets,
             hop_limit: fixed[8],
             protocol: fixed[9],
             later_fragment: u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff != 0,
@@ -68,7 +68,7 @@ impl Header {
         }
         Some(Self {
             ip_octets,
-            header_octets: IPV6_OCTETS,
+            own_octets: IPV6_OCTETS,
             hop_limit: fixed[7],
             protocol: fixed[6],
             later_fragment: false,
@@ -80,7 +80,7 @@ impl Header {
     /// Whether the packet is an ICMP error or a redirect, judged by its type; also if the type is cut off or hidden, since then
     /// nobody can say that it is not.
     pub(crate) fn may_be_icmp_error(&self, octets: &[u8]) -> bool {
-        let kind = octets.get(self.header_octets);
+        let kind = octets.get(self.own_octets);
         match (self.source, self.protocol) {
             (IpAddr::V4(_), ICMPV4) => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),
             (IpAddr::V6(_), ICMPV6) => kind.is_none_or(|&kind| kind < 128 || kind == 137),
@@ -215,7 +215,7 @@ mod tests {
         fn no_octets_panic(mut octets in proptest::collection::vec(any::<u8>(), 0..200), limit: u8) {
             if let Some(header) = Header::read(&octets) {
                 prop_assert!(usize::from(header.ip_octets) <= octets.len());
-                prop_assert!(header.header_octets <= usize::from(header.ip_octets));
+                prop_assert!(header.own_octets <= usize::from(header.ip_octets));
                 let _ = header.may_be_icmp_error(&octets);
             }
             set_hop_limit(&mut octets, limit);

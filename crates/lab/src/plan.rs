@@ -61,10 +61,10 @@ pub struct Addresses {
 ///
 /// | who | IPv4 | IPv6 |
 /// |---|---|---|
-/// | sender | 10.77.0.1/16 | fd5e:4a1c:90b3::1/64 |
-/// | router behind forward hop *k* (1, 2, …) | 10.77.1.*k* | fd5e:4a1c:90b3::1:*k* |
-/// | router behind reverse hop *k* | 10.77.2.*k* | fd5e:4a1c:90b3::2:*k* |
-/// | receiver | 10.77.3.1/16 | fd5e:4a1c:90b3::3:1 |
+/// | sender | 10.77.0.1/16 | `fd5e:4a1c:90b3::1/64` |
+/// | router behind forward hop *k* (1, 2, …) | 10.77.1.*k* | `fd5e:4a1c:90b3::1:`*k* |
+/// | router behind reverse hop *k* | 10.77.2.*k* | `fd5e:4a1c:90b3::2:`*k* |
+/// | receiver | 10.77.3.1/16 | `fd5e:4a1c:90b3::3:1/64` |
 ///
 /// IPv4 is from the private block 10/8 (RFC 1918), IPv6 from a unique local prefix (RFC 4193); *k* counts from 1 as traceroute does and
 /// is written in hexadecimal in IPv6 addresses. A real router answers with the address of the interface that the probe came in by, so

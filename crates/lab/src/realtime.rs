@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity, sched_yield};
-use nix::unistd::Pid;
+use nix::sched::sched_yield;
 use scenario::{Scenario, Source, Way};
 use sim::Path;
 
@@ -16,6 +15,7 @@ use crate::error::LabError;
 use crate::honesty::Honesty;
 use crate::host::LabHost;
 use crate::namespace::{LabId, Namespace, clean_leftovers};
+use crate::placement::Placement;
 use crate::plan::{AddressPlan, Side};
 use crate::player::Player;
 use crate::tally::Tally;
@@ -25,7 +25,8 @@ use crate::tally::Tally;
 pub struct StartOptions {
     /// Seed of everything random; `None`: the scenario's own.
     pub seed: Option<u64>,
-    /// Processor that the playing thread keeps to; `None`: the last one that this process may use, if it may use two.
+    /// Processor that the playing thread keeps to, and that programs started through [`LabHost`] keep off; `None`, or one that this
+    /// process may not use: the last one it may. With a single processor nothing is kept anywhere, and nothing will be exact.
     pub cpu: Option<usize>,
     /// Whether the hosts get names under `/run/netns`, for `ip netns exec` and for people. Needs root of the machine; anonymous
     /// namespaces leave nothing behind however the process ends, named ones until the next start.
@@ -73,11 +74,12 @@ impl RealTimePath {
                 tracing::info!(name, "removed a namespace that a dead process left");
             }
         }
+        let placement = Placement::choose(options.cpu);
         let lab = LabId::next();
         let host = |side: Side| -> Result<LabHost, LabError> {
             let mtu = scenario.hops(side.way()).first().map_or(1500, |hop| hop.mtu);
             let namespace = Namespace::create(lab, side, options.named)?;
-            Ok(LabHost::new(side, plan.host(side), mtu, namespace))
+            Ok(LabHost::new(side, plan.host(side), mtu, namespace, placement.as_ref()))
         };
         let hosts = [host(Side::Sender)?, host(Side::Receiver)?];
         let devices = [Device::create(&hosts[0])?, Device::create(&hosts[1])?];
@@ -89,11 +91,13 @@ impl RealTimePath {
             thread::Builder::new()
                 .name("narrows-path".to_owned())
                 .spawn(move || {
-                    let pinned = pin(options.cpu);
+                    if let Some(placement) = placement {
+                        placement.keep_path_here();
+                    }
                     let player = prepare(&scenario, plan, devices, options.seed);
                     // The receiver waits below.
                     let _ = ready.send(());
-                    play(player, &control, &tell, pinned)
+                    play(player, &control, &tell, placement.is_some())
                 })
                 .map_err(|source| LabError::kernel("starting the thread that plays the path", source))?
         };
@@ -185,30 +189,6 @@ fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alon
         }
     }
     player
-}
-
-/// Keeps the calling thread to one processor; whether the others have another one for themselves.
-fn pin(cpu: Option<usize>) -> bool {
-    let this = Pid::from_raw(0);
-    let Ok(allowed) = sched_getaffinity(this) else {
-        return false;
-    };
-    let allowed: Vec<usize> = (0..CpuSet::count())
-        .filter(|&cpu| allowed.is_set(cpu).unwrap_or(false))
-        .collect();
-    if allowed.len() < 2 {
-        return false;
-    }
-    let mut only = CpuSet::new();
-    let chosen = cpu.or(allowed.last().copied());
-    let set = chosen.is_some_and(|cpu| only.set(cpu).is_ok() && sched_setaffinity(this, &only).is_ok());
-    if !set {
-        tracing::warn!(
-            ?chosen,
-            "the thread that plays the path could not be kept to one processor"
-        );
-    }
-    true
 }
 
 #[expect(clippy::disallowed_methods, reason = "the lab is a world: it may read the clock")]
