@@ -37,5 +37,5 @@ pub use host::LabHost;
 pub use namespace::clean_leftovers;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed};
-pub use realtime::{RealTimePath, StartOptions};
+pub use realtime::{RealTimePath, StartOptions, not_played};
 pub use sim::DropCause;

@@ -118,6 +118,11 @@ impl Player {
         &self.tally
     }
 
+    /// Begins to count anew.
+    pub(crate) fn begin_tally(&mut self) {
+        self.tally = Tally::new();
+    }
+
     /// One turn. Returns whether anything was going on.
     pub(crate) fn turn(&mut self) -> bool {
         let now = self.now();
