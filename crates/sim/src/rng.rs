@@ -31,7 +31,7 @@ pub(crate) struct Stream(Pcg64);
 
 impl Stream {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
-        let way = |way: Way| u128::from(way == Way::Reverse);
+        let way = |way: Way| u64::from(way == Way::Reverse);
         let (kind, way, index) = match purpose {
             Purpose::Source(index) => (1, 0, index),
             Purpose::Wire(on, hop) => (2, way(on), hop),
@@ -40,10 +40,10 @@ impl Stream {
             Purpose::Stalls(on) => (5, way(on), 0),
             Purpose::Hold(on, hop) => (6, way(on), hop),
         };
-        let stream = (kind << 80) | (way << 72) | index as u128;
         // Two streams of one seed differ in their increment alone; scattering the state too keeps their first values apart.
-        let low = scatter(seed ^ scatter(stream as u64 ^ scatter((stream >> 64) as u64)));
+        let low = scatter(seed ^ scatter(index as u64 ^ scatter((kind << 8) | way)));
         let state = (u128::from(scatter(low)) << 64) | u128::from(low);
+        let stream = (u128::from(kind) << 80) | (u128::from(way) << 72) | index as u128;
         Self(Pcg64::new(state, stream))
     }
 
@@ -74,7 +74,7 @@ impl Stream {
     /// Uniform over 0..bound; 0 if the bound is 0.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+        u64::try_from((u128::from(self.bits()) * u128::from(bound)) >> 64).unwrap_or(0)
     }
 }
 
