@@ -146,11 +146,11 @@ impl Handshake {
                 token: Token::new(rest.take()?),
                 flow: rest.u16()?,
             }),
-            _ => Some(Self::Started {
-                session,
-                nonce,
-                flow: rest.u16()?,
-            }),
+            _ => {
+                let flow = rest.u16()?;
+                rest.u16()?;
+                Some(Self::Started { session, nonce, flow })
+            }
         }
     }
 }
