@@ -1,1 +1,9 @@
 //! Linux sockets, kernel stamps and pacing, and the estimators' world over them.
+
+pub mod clock;
+pub mod error;
+pub mod receive;
+pub mod socket;
+mod sys;
+
+pub use error::Error;
