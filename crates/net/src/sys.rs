@@ -5,3 +5,4 @@ pub(crate) mod control;
 pub(crate) mod option;
 pub(crate) mod receive;
 pub(crate) mod send;
+pub(crate) mod thread;
