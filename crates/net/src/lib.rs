@@ -1,1 +1,12 @@
 //! Linux sockets, kernel stamps and pacing, and the estimators' world over them.
+
+pub mod care;
+pub mod clock;
+pub mod error;
+pub mod errors;
+pub mod pace;
+pub mod receive;
+pub mod socket;
+mod sys;
+
+pub use error::Error;
