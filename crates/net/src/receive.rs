@@ -51,21 +51,19 @@ pub struct Receiver {
     slots: Slots,
     crossing: Crossing,
     user_ns: i64,
-    drops: u32,
     drops_before: u32,
     batches: u64,
     datagrams: u64,
 }
 
 impl Receiver {
-    /// For payloads of at most `slot_octets`; longer ones are cut.
-    pub fn new(slot_octets: usize) -> Self {
+    /// For this socket, and payloads of at most `slot_octets`; longer ones are cut. Drops count from now.
+    pub fn new(socket: &ProbeSocket, slot_octets: usize) -> Self {
         Self {
             slots: Slots::new(BATCH, slot_octets),
             crossing: Crossing::sample(),
             user_ns: 0,
-            drops: 0,
-            drops_before: 0,
+            drops_before: socket.drops().unwrap_or(0),
             batches: 0,
             datagrams: 0,
         }
@@ -128,11 +126,6 @@ impl Receiver {
         self.user_ns = clock::now_ns();
         self.batches += 1;
         self.datagrams += count as u64;
-        for (message, _) in self.slots.iter() {
-            if let Some(drops) = message.ancillary.drops {
-                self.drops = drops;
-            }
-        }
     }
 
     /// The datagrams of the last batch.
@@ -151,11 +144,11 @@ impl Receiver {
         })
     }
 
-    /// Packets that the socket dropped for want of buffer since the last call. The kernel tells it with the *next* packet that
-    /// gets in, so drops at the very end of a train are told by whatever packet follows it.
-    pub fn take_drops(&mut self) -> u32 {
-        let new = self.drops.wrapping_sub(self.drops_before);
-        self.drops_before = self.drops;
+    /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
+    pub fn take_drops(&mut self, socket: &ProbeSocket) -> u32 {
+        let now = socket.drops().unwrap_or(self.drops_before);
+        let new = now.wrapping_sub(self.drops_before);
+        self.drops_before = now;
         new
     }
 

@@ -71,7 +71,6 @@ impl ProbeSocket {
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
         }
-        option::set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         let stamps = option::set_int(fd, libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).is_ok();
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
@@ -144,6 +143,18 @@ impl ProbeSocket {
     /// Receive and send buffer that the kernel really granted, in octets of its own accounting (twice what was set).
     pub fn buffers(&self) -> io::Result<(usize, usize)> {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
+    }
+
+    /// Packets that the socket has dropped since it was made, almost always for want of buffer; wraps. The same counter as
+    /// `SO_RXQ_OVFL`, but read at once: that option tells only with the next packet that gets in, which may never come.
+    pub fn drops(&self) -> Option<u32> {
+        /// `SO_MEMINFO` (Linux 4.12): nine counters, of which the last is the drops.
+        const SO_MEMINFO: c_int = 55;
+        const DROPS_OFFSET: usize = 8 * 4;
+        let mut octets = [0; 9 * 4];
+        let length = option::get(self.as_fd(), libc::SOL_SOCKET, SO_MEMINFO, &mut octets).ok()?;
+        let drops = octets[..length].get(DROPS_OFFSET..)?;
+        Some(u32::from_ne_bytes(drops.try_into().ok()?))
     }
 
     /// Turns departure stamps on or off. Turning on restarts their numbering at zero, so a train's first packet is number 0.

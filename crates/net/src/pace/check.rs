@@ -98,7 +98,7 @@ mod tests {
         );
         let mut long = vec![0];
         long.extend([100_000i64; 98]);
-        let plan = super::tests::plan(&[100; 99]);
+        let plan = tests::plan(&[100; 99]);
         assert_eq!(check(&plan, &departures(&long)), PacingCheck::Kept);
         (long[10], long[11]) = (150_000, 50_000);
         assert_eq!(check(&plan, &departures(&long)), PacingCheck::Kept);

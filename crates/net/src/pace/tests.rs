@@ -34,7 +34,7 @@ fn numbered(count: u32, octets: usize) -> Payloads {
 
 /// Numbers, lengths, hop limits and best stamps of what arrives in the next half second.
 fn arrivals(far: &ProbeSocket, count: usize) -> Vec<(u32, usize, u8, i64)> {
-    let mut receiver = Receiver::new(2048);
+    let mut receiver = Receiver::new(far, 2048);
     let mut rows = Vec::new();
     let deadline = clock::now_ns() + 500_000_000;
     receiver
