@@ -9,5 +9,6 @@ pub mod pace;
 pub mod receive;
 pub mod socket;
 mod sys;
+pub mod transfer;
 
 pub use error::Error;

@@ -115,7 +115,8 @@ impl Receiver {
             if now >= deadline_ns {
                 return Ok(());
             }
-            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram)) {
+            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram))
+            {
                 return Ok(());
             }
         }
@@ -130,18 +131,24 @@ impl Receiver {
 
     /// The datagrams of the last batch.
     pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> + '_ {
-        self.slots.iter().enumerate().map(|(batch_position, (message, payload))| Datagram {
-            payload,
-            payload_octets: message.octets,
-            from: message.from,
-            seen: Seen {
-                user_ns: self.user_ns,
-                kernel_ns: message.ancillary.kernel_ns.map(|stamp| self.crossing.monotonic_ns(stamp)),
-                hardware_ns: message.ancillary.hardware_ns,
-            },
-            hop_limit: message.ancillary.hop_limit,
-            batch_position,
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .map(|(batch_position, (message, payload))| Datagram {
+                payload,
+                payload_octets: message.octets,
+                from: message.from,
+                seen: Seen {
+                    user_ns: self.user_ns,
+                    kernel_ns: message
+                        .ancillary
+                        .kernel_ns
+                        .map(|stamp| self.crossing.monotonic_ns(stamp)),
+                    hardware_ns: message.ancillary.hardware_ns,
+                },
+                hop_limit: message.ancillary.hop_limit,
+                batch_position,
+            })
     }
 
     /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
@@ -210,7 +217,9 @@ impl Alignment {
     /// A packet's stamp by the chosen source, on the monotonic scale.
     pub fn stamp_ns(&self, seen: &Seen) -> i64 {
         match self.source {
-            StampSource::Hardware => seen.hardware_ns.map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
+            StampSource::Hardware => seen
+                .hardware_ns
+                .map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
             StampSource::Kernel | StampSource::Simulated => seen.best_ns(),
             StampSource::User => seen.user_ns,
         }

@@ -59,11 +59,26 @@ impl ProbeSocket {
         if options.reuse_port {
             socket.set_reuse_port(true)?;
         }
-        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer_octets)?;
-        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer_octets)?;
+        set_buffer(
+            &socket,
+            libc::SO_RCVBUFFORCE,
+            libc::SO_RCVBUF,
+            options.receive_buffer_octets,
+        )?;
+        set_buffer(
+            &socket,
+            libc::SO_SNDBUFFORCE,
+            libc::SO_SNDBUF,
+            options.send_buffer_octets,
+        )?;
         let fd = socket.as_fd();
         if ipv6 {
-            option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+            option::set_int(
+                fd,
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_PROBE,
+            )?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
         } else {
@@ -137,7 +152,9 @@ impl ProbeSocket {
             option::get_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_MTU)
         };
         // The loopback interface's 65536 is more than a length field holds; the largest packet is 65535.
-        mtu.ok().and_then(|mtu| u32::try_from(mtu).ok()).map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
+        mtu.ok()
+            .and_then(|mtu| u32::try_from(mtu).ok())
+            .map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
     /// Receive and send buffer that the kernel really granted, in octets of its own accounting (twice what was set).
@@ -189,7 +206,8 @@ impl ProbeSocket {
     fn poll(&self, wanted: PollFlags, deadline_ns: i64) -> io::Result<Ready> {
         let left = u64::try_from(deadline_ns.saturating_sub(clock::now_ns())).unwrap_or(0);
         // Rounded up, so that a wait does not become a spin within the last millisecond.
-        let timeout = PollTimeout::try_from(Duration::from_nanos(left).as_millis() + u128::from(left > 0)).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(Duration::from_nanos(left).as_millis() + u128::from(left > 0))
+            .unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.as_fd(), wanted)];
         match poll(&mut fds, timeout) {
             Ok(_) => {}
@@ -258,7 +276,9 @@ fn set_buffer(socket: &Socket, forced: c_int, plain: c_int, octets: usize) -> io
 }
 
 fn address(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
-    address.as_socket().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    address
+        .as_socket()
+        .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
 #[cfg(test)]
@@ -295,7 +315,10 @@ mod tests {
 
     #[test]
     fn a_refused_port_does_not_eat_the_next_packet() {
-        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default()).unwrap().local().unwrap();
+        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default())
+            .unwrap()
+            .local()
+            .unwrap();
         let near = ProbeSocket::connected(gone, &SocketOptions::default()).unwrap();
         for _ in 0..5 {
             near.send(&[1; 10]).unwrap();

@@ -68,7 +68,11 @@ impl LoadReceiver {
 
     /// CPU time of each receiving thread.
     pub fn cpu(&self) -> Vec<Duration> {
-        self.shared.cpu_ns.iter().map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed))).collect()
+        self.shared
+            .cpu_ns
+            .iter()
+            .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)))
+            .collect()
     }
 
     /// Stops counting; the last interval.
@@ -107,10 +111,18 @@ impl Shared {
                 let mut account = self.account();
                 account.local_drops(drops);
                 for datagram in packets.iter() {
-                    let Ok(Datagram::Probe(probe)) = Datagram::parse(datagram.payload) else { continue };
+                    let Ok(Datagram::Probe(probe)) = Datagram::parse(datagram.payload) else {
+                        continue;
+                    };
                     if probe.kind == ProbeKind::Load && probe.tag == tag && probe.id == id {
                         let received = datagram.seen.best_ns();
-                        account.packet(flow, probe.seq, probe.stamp_ns, received, socket.ip_octets(datagram.payload_octets));
+                        account.packet(
+                            flow,
+                            probe.seq,
+                            probe.stamp_ns,
+                            received,
+                            socket.ip_octets(datagram.payload_octets),
+                        );
                         self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
                     }
                 }
@@ -181,7 +193,10 @@ mod tests {
         assert_eq!((interval.duplicates, interval.reordered), (0, 0));
         // 24 Mbit/s are 2 packets per millisecond, never more save the flows' first bursts.
         assert!(slow.packets >= 20 && slow.packets <= lasted / 500_000 + 20, "{slow:?}");
-        assert!(totals.packets <= lasted / 50_000 + 20 && totals.packets > slow.packets, "{totals:?}");
+        assert!(
+            totals.packets <= lasted / 50_000 + 20 && totals.packets > slow.packets,
+            "{totals:?}"
+        );
         assert!(interval.delay_ns.unwrap().0 >= -2_000, "{interval:?}");
         assert!(totals.cpu.iter().all(|cpu| !cpu.is_zero()));
     }

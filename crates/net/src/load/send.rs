@@ -88,7 +88,9 @@ impl LoadSender {
             ip_octets,
         };
         for (index, socket) in flows.iter().enumerate() {
-            let octets = socket.payload_octets(ip_octets).filter(|&octets| octets >= probe.header_octets());
+            let octets = socket
+                .payload_octets(ip_octets)
+                .filter(|&octets| octets >= probe.header_octets());
             let octets = octets.ok_or(io::ErrorKind::InvalidInput)?;
             let most = (MOST_OCTETS / octets).clamp(1, MOST_BURST);
             let mut payloads = Payloads::new((0..most).map(|_| octets), 1 + index as u64);
@@ -105,7 +107,9 @@ impl LoadSender {
                 seq: 0,
                 segments: true,
             };
-            let thread = std::thread::Builder::new().name(format!("load-{index}")).spawn(move || flow.run())?;
+            let thread = std::thread::Builder::new()
+                .name(format!("load-{index}"))
+                .spawn(move || flow.run())?;
             sender.threads.push(thread);
         }
         Ok(sender)
@@ -120,14 +124,23 @@ impl LoadSender {
     /// What has left so far.
     pub fn totals(&self) -> LoadTotals {
         let sum = |field: fn(&Counters) -> &AtomicU64| {
-            self.shared.flows.iter().map(|flow| field(flow).load(Ordering::Relaxed)).sum::<u64>()
+            self.shared
+                .flows
+                .iter()
+                .map(|flow| field(flow).load(Ordering::Relaxed))
+                .sum::<u64>()
         };
         let packets = sum(|flow| &flow.packets);
         LoadTotals {
             packets,
             ip_octets: packets * u64::from(self.ip_octets),
             failures: sum(|flow| &flow.failures),
-            cpu: self.shared.flows.iter().map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed))).collect(),
+            cpu: self
+                .shared
+                .flows
+                .iter()
+                .map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed)))
+                .collect(),
         }
     }
 
@@ -191,12 +204,16 @@ impl Schedule {
             rate_bps: total,
         };
         // Flows take turns instead of sending together.
-        schedule.base_ns += schedule.offset_ns(1).saturating_mul(i64::try_from(index).unwrap_or(0)) / i64::try_from(flows.max(1)).unwrap_or(1);
+        schedule.base_ns += schedule.offset_ns(1).saturating_mul(i64::try_from(index).unwrap_or(0))
+            / i64::try_from(flows.max(1)).unwrap_or(1);
         Some(schedule)
     }
 
     fn offset_ns(&self, bursts: u64) -> i64 {
-        (u128::from(bursts) * self.bit_nanos).checked_div(self.rate_bps).and_then(|offset| i64::try_from(offset).ok()).unwrap_or(i64::MAX)
+        (u128::from(bursts) * self.bit_nanos)
+            .checked_div(self.rate_bps)
+            .and_then(|offset| i64::try_from(offset).ok())
+            .unwrap_or(i64::MAX)
     }
 
     fn next_ns(&self) -> i64 {
@@ -255,7 +272,11 @@ impl Flow {
             header[Probe::SEQ_OFFSET..Probe::SEQ_OFFSET + 4].copy_from_slice(&seq.to_be_bytes());
             header[Probe::STAMP_OFFSET..Probe::STAMP_OFFSET + 8].copy_from_slice(&stamp);
         }
-        let sent = if burst > 1 && self.segments { self.send_segments(burst) } else { None };
+        let sent = if burst > 1 && self.segments {
+            self.send_segments(burst)
+        } else {
+            None
+        };
         let sent = sent.unwrap_or_else(|| self.send_messages(burst));
         self.seq = self.seq.wrapping_add(u32::try_from(sent).unwrap_or(0));
         let counters = &self.shared.flows[self.index];
@@ -307,7 +328,9 @@ impl Flow {
         let mut leftovers = 8;
         loop {
             match send::send(self.socket.as_fd(), messages, self.socket.ipv6()) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.shared.stop.load(Ordering::Relaxed) => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && !self.shared.stop.load(Ordering::Relaxed) =>
+                {
                     self.socket.wait_to_send(clock::now_ns() + 1_000_000)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -25,7 +25,10 @@ fn kernel_stamps_lie_on_the_monotonic_scale() {
         assert_eq!(datagram.hop_limit, Some(64));
         // The kernel's static key for stamps may take effect after the first packets.
         if let Some(kernel) = datagram.seen.kernel_ns {
-            assert!(before - 2_000 <= kernel && kernel <= datagram.seen.user_ns + 2_000, "{before} {datagram:?}");
+            assert!(
+                before - 2_000 <= kernel && kernel <= datagram.seen.user_ns + 2_000,
+                "{before} {datagram:?}"
+            );
             stamps.push(kernel);
         }
     }
@@ -65,7 +68,9 @@ fn an_empty_socket_ends_at_the_deadline_and_a_flag_ends_the_loop() {
     let deadline = clock::now_ns() + 5_000_000;
     assert_eq!(receiver.receive(&far, deadline).unwrap(), 0);
     assert!(clock::now_ns() >= deadline);
-    receiver.receive_until(&far, i64::MAX, &AtomicBool::new(true), |_| true).unwrap();
+    receiver
+        .receive_until(&far, i64::MAX, &AtomicBool::new(true), |_| true)
+        .unwrap();
 }
 
 #[test]

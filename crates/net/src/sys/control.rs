@@ -54,7 +54,9 @@ impl Ancillary {
             let Some(length) = word(octets, 0).filter(|length| (HEADER_OCTETS..=octets.len()).contains(length)) else {
                 break;
             };
-            let (Some(level), Some(kind)) = (int(octets, ALIGNMENT), int(octets, ALIGNMENT + 4)) else { break };
+            let (Some(level), Some(kind)) = (int(octets, ALIGNMENT), int(octets, ALIGNMENT + 4)) else {
+                break;
+            };
             found.take(level, kind, &octets[HEADER_OCTETS..length]);
             octets = octets.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
         }
