@@ -16,6 +16,8 @@ use super::control::{Ancillary, CONTROL_OCTETS, Control, address};
 pub(crate) const BATCH: usize = 64;
 
 const NAME_OCTETS: usize = size_of::<libc::sockaddr_in6>();
+const NAME_LENGTH: libc::socklen_t = 28;
+const _: () = assert!(NAME_LENGTH as usize == NAME_OCTETS);
 
 /// One received message; its payload stays in the batch.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +71,7 @@ impl Slots {
             header.msg_hdr.msg_iov = vector;
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_name = name.as_mut_ptr().cast();
-            header.msg_hdr.msg_namelen = NAME_OCTETS as libc::socklen_t;
+            header.msg_hdr.msg_namelen = NAME_LENGTH;
             header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = CONTROL_OCTETS as _;
         }

@@ -19,6 +19,8 @@ use crate::pace::Payloads;
 
 /// Octets of one write: within the range where neither calls nor cache misses dominate (ours; iperf3 uses the same by default).
 const BLOCK_OCTETS: usize = 128 << 10;
+/// CPU time is noted this often.
+const CPU_EVERY_NS: i64 = 5_000_000;
 
 #[derive(Debug)]
 struct Shared {
@@ -173,14 +175,11 @@ impl Drop for BulkSender {
 
 fn write_all(stream: &TcpStream, shared: &Shared, seed: u64) {
     let look = PollTimeout::from(20u8);
-    const CPU_EVERY_NS: i64 = 5_000_000;
     let block = Payloads::new([BLOCK_OCTETS], seed);
     let (mut at, mut noted) = (0, 0);
     let note = || {
-        shared.cpu_ns.store(
-            u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX),
-            Ordering::Relaxed,
-        )
+        let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        shared.cpu_ns.store(cpu, Ordering::Relaxed);
     };
     let mut stream_ref = stream;
     while !shared.stop.load(Ordering::Relaxed) {
