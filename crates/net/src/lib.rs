@@ -4,6 +4,7 @@ pub mod care;
 pub mod clock;
 pub mod error;
 pub mod errors;
+pub mod host;
 pub mod load;
 pub mod pace;
 pub mod receive;
