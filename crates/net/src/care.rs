@@ -39,13 +39,17 @@ impl Care {
     pub fn take(self) -> Careful {
         let pinned = self.pin_to.is_some_and(|cpu| {
             let mut set = CpuSet::new();
-            set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
+            set.set(cpu)
+                .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+                .is_ok()
         });
         Careful {
             granted: Granted {
                 fine_sleep: set_timerslack(1).is_ok(),
                 pinned,
-                priority: self.priority.is_some_and(|priority| thread::set_fifo(priority.clamp(1, 50)).is_ok()),
+                priority: self
+                    .priority
+                    .is_some_and(|priority| thread::set_fifo(priority.clamp(1, 50)).is_ok()),
             },
         }
     }

@@ -25,7 +25,9 @@ pub fn thread_cpu() -> Duration {
 fn read_ns(clock: ClockId) -> i64 {
     // The call fails only for a clock that the kernel does not know, and these three exist since Linux 2.6.
     let time = clock_gettime(clock).map_or(TimeSpec::new(0, 0), |time| time);
-    time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec())
+    time.tv_sec()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec())
 }
 
 /// Sleeps until a `CLOCK_MONOTONIC` instant; returns early only if a signal came.
@@ -63,7 +65,10 @@ impl Crossing {
             (before, real, now_ns())
         };
         let first = Self::from_reading(read());
-        (0..9).map(|_| Self::from_reading(read())).fold(first, |best, next| if next.width_ns < best.width_ns { next } else { best })
+        (0..9).map(|_| Self::from_reading(read())).fold(
+            first,
+            |best, next| if next.width_ns < best.width_ns { next } else { best },
+        )
     }
 
     /// From one reading: monotonic before, real, monotonic after, in nanoseconds.
@@ -149,7 +154,10 @@ mod tests {
     #[test]
     fn the_clock_moves_and_has_a_cost() {
         let quality = measure();
-        assert!(quality.resolution > Duration::ZERO && quality.resolution < Duration::from_millis(10), "{quality:?}");
+        assert!(
+            quality.resolution > Duration::ZERO && quality.resolution < Duration::from_millis(10),
+            "{quality:?}"
+        );
         assert!(quality.read_cost < Duration::from_millis(1), "{quality:?}");
         let target = now_ns() + 2_000_000;
         sleep_until_ns(target);

@@ -75,7 +75,10 @@ impl ErrorQueue {
                 if error.origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
                     self.departures.push(Departure {
                         id: error.data,
-                        kernel_ns: message.ancillary.kernel_ns.map(|stamp| self.crossing.monotonic_ns(stamp)),
+                        kernel_ns: message
+                            .ancillary
+                            .kernel_ns
+                            .map(|stamp| self.crossing.monotonic_ns(stamp)),
                         hardware_ns: message.ancillary.hardware_ns,
                     });
                 } else if let Some(answer) = answer(message, &error, quoted, user_ns, &self.crossing) {
@@ -105,7 +108,13 @@ impl Default for ErrorQueue {
     }
 }
 
-fn answer(message: &Message, error: &ExtendedError, quoted: &[u8], user_ns: i64, crossing: &Crossing) -> Option<Answer> {
+fn answer(
+    message: &Message,
+    error: &ExtendedError,
+    quoted: &[u8],
+    user_ns: i64,
+    crossing: &Crossing,
+) -> Option<Answer> {
     let (kind, headers) = match error.origin {
         libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20 + 8),
         libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40 + 8),
@@ -115,7 +124,10 @@ fn answer(message: &Message, error: &ExtendedError, quoted: &[u8], user_ns: i64,
         from: error.offender?,
         bound_for: message.from,
         kind,
-        returned_ns: message.ancillary.kernel_ns.map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
+        returned_ns: message
+            .ancillary
+            .kernel_ns
+            .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
         ip_octets: u16::try_from(message.octets + headers).unwrap_or(u16::MAX),
         quoted: quoted.to_vec(),
     })
@@ -156,7 +168,10 @@ mod tests {
     fn a_closed_port_answers_and_quotes_the_payload() {
         for local in [[127, 0, 0, 1].into(), IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1])] {
             let options = SocketOptions::default();
-            let gone = ProbeSocket::bind(SocketAddr::new(local, 0), &options).unwrap().local().unwrap();
+            let gone = ProbeSocket::bind(SocketAddr::new(local, 0), &options)
+                .unwrap()
+                .local()
+                .unwrap();
             let near = ProbeSocket::connected(gone, &options).unwrap();
             let before = clock::now_ns();
             near.send(&[42; 100]).unwrap();

@@ -4,9 +4,12 @@ pub mod care;
 pub mod clock;
 pub mod error;
 pub mod errors;
+pub mod host;
+pub mod load;
 pub mod pace;
 pub mod receive;
 pub mod socket;
 mod sys;
+pub mod transfer;
 
 pub use error::Error;

@@ -150,7 +150,12 @@ impl Pacer<'_> {
             if late > (gap / 2).max(5_000) {
                 target += late;
             }
-            let end = at + 1 + self.plan[at + 1..].iter().take_while(|packet| packet.gap.is_zero()).count();
+            let end = at
+                + 1
+                + self.plan[at + 1..]
+                    .iter()
+                    .take_while(|packet| packet.gap.is_zero())
+                    .count();
             if end - at == 1 {
                 self.send_messages(at, end)?;
             } else {
@@ -206,7 +211,9 @@ impl Pacer<'_> {
 
     /// `false` if this kernel or card will not cut; then the caller sends messages, now and later.
     fn send_segments(&mut self, start: usize, end: usize) -> io::Result<bool> {
-        let Ok(octets) = u16::try_from(self.payloads.get(start).len()) else { return Ok(false) };
+        let Ok(octets) = u16::try_from(self.payloads.get(start).len()) else {
+            return Ok(false);
+        };
         if octets == 0 || self.plan[start].hop_limit.is_some() {
             return Ok(false);
         }
@@ -222,7 +229,12 @@ impl Pacer<'_> {
                 self.sent.user_ns.extend(std::iter::repeat_n(before, end - start));
                 Ok(true)
             }
-            Err(error) if matches!(Errno::from_raw(error.raw_os_error().unwrap_or(0)), Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => {
+            Err(error)
+                if matches!(
+                    Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+                    Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE
+                ) =>
+            {
                 self.segments = false;
                 Ok(false)
             }
@@ -368,7 +380,9 @@ impl Sent {
 /// Enters each departure stamp at its packet; the first of two stays.
 fn join(seen: &mut [Seen], stamps: &[Departure]) {
     for stamp in stamps {
-        let Some(packet) = usize::try_from(stamp.id).ok().and_then(|id| seen.get_mut(id)) else { continue };
+        let Some(packet) = usize::try_from(stamp.id).ok().and_then(|id| seen.get_mut(id)) else {
+            continue;
+        };
         packet.kernel_ns = packet.kernel_ns.or(stamp.kernel_ns);
         packet.hardware_ns = packet.hardware_ns.or(stamp.hardware_ns);
     }

@@ -51,21 +51,19 @@ pub struct Receiver {
     slots: Slots,
     crossing: Crossing,
     user_ns: i64,
-    drops: u32,
     drops_before: u32,
     batches: u64,
     datagrams: u64,
 }
 
 impl Receiver {
-    /// For payloads of at most `slot_octets`; longer ones are cut.
-    pub fn new(slot_octets: usize) -> Self {
+    /// For this socket, and payloads of at most `slot_octets`; longer ones are cut. Drops count from now.
+    pub fn new(socket: &ProbeSocket, slot_octets: usize) -> Self {
         Self {
             slots: Slots::new(BATCH, slot_octets),
             crossing: Crossing::sample(),
             user_ns: 0,
-            drops: 0,
-            drops_before: 0,
+            drops_before: socket.drops().unwrap_or(0),
             batches: 0,
             datagrams: 0,
         }
@@ -117,7 +115,8 @@ impl Receiver {
             if now >= deadline_ns {
                 return Ok(());
             }
-            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram)) {
+            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram))
+            {
                 return Ok(());
             }
         }
@@ -128,34 +127,35 @@ impl Receiver {
         self.user_ns = clock::now_ns();
         self.batches += 1;
         self.datagrams += count as u64;
-        for (message, _) in self.slots.iter() {
-            if let Some(drops) = message.ancillary.drops {
-                self.drops = drops;
-            }
-        }
     }
 
     /// The datagrams of the last batch.
     pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> + '_ {
-        self.slots.iter().enumerate().map(|(batch_position, (message, payload))| Datagram {
-            payload,
-            payload_octets: message.octets,
-            from: message.from,
-            seen: Seen {
-                user_ns: self.user_ns,
-                kernel_ns: message.ancillary.kernel_ns.map(|stamp| self.crossing.monotonic_ns(stamp)),
-                hardware_ns: message.ancillary.hardware_ns,
-            },
-            hop_limit: message.ancillary.hop_limit,
-            batch_position,
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .map(|(batch_position, (message, payload))| Datagram {
+                payload,
+                payload_octets: message.octets,
+                from: message.from,
+                seen: Seen {
+                    user_ns: self.user_ns,
+                    kernel_ns: message
+                        .ancillary
+                        .kernel_ns
+                        .map(|stamp| self.crossing.monotonic_ns(stamp)),
+                    hardware_ns: message.ancillary.hardware_ns,
+                },
+                hop_limit: message.ancillary.hop_limit,
+                batch_position,
+            })
     }
 
-    /// Packets that the socket dropped for want of buffer since the last call. The kernel tells it with the *next* packet that
-    /// gets in, so drops at the very end of a train are told by whatever packet follows it.
-    pub fn take_drops(&mut self) -> u32 {
-        let new = self.drops.wrapping_sub(self.drops_before);
-        self.drops_before = self.drops;
+    /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
+    pub fn take_drops(&mut self, socket: &ProbeSocket) -> u32 {
+        let now = socket.drops().unwrap_or(self.drops_before);
+        let new = now.wrapping_sub(self.drops_before);
+        self.drops_before = now;
         new
     }
 
@@ -217,7 +217,9 @@ impl Alignment {
     /// A packet's stamp by the chosen source, on the monotonic scale.
     pub fn stamp_ns(&self, seen: &Seen) -> i64 {
         match self.source {
-            StampSource::Hardware => seen.hardware_ns.map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
+            StampSource::Hardware => seen
+                .hardware_ns
+                .map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
             StampSource::Kernel | StampSource::Simulated => seen.best_ns(),
             StampSource::User => seen.user_ns,
         }

@@ -59,11 +59,26 @@ impl ProbeSocket {
         if options.reuse_port {
             socket.set_reuse_port(true)?;
         }
-        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer_octets)?;
-        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer_octets)?;
+        set_buffer(
+            &socket,
+            libc::SO_RCVBUFFORCE,
+            libc::SO_RCVBUF,
+            options.receive_buffer_octets,
+        )?;
+        set_buffer(
+            &socket,
+            libc::SO_SNDBUFFORCE,
+            libc::SO_SNDBUF,
+            options.send_buffer_octets,
+        )?;
         let fd = socket.as_fd();
         if ipv6 {
-            option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+            option::set_int(
+                fd,
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_PROBE,
+            )?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
         } else {
@@ -71,7 +86,6 @@ impl ProbeSocket {
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
         }
-        option::set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         let stamps = option::set_int(fd, libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).is_ok();
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
@@ -138,12 +152,26 @@ impl ProbeSocket {
             option::get_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_MTU)
         };
         // The loopback interface's 65536 is more than a length field holds; the largest packet is 65535.
-        mtu.ok().and_then(|mtu| u32::try_from(mtu).ok()).map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
+        mtu.ok()
+            .and_then(|mtu| u32::try_from(mtu).ok())
+            .map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
     /// Receive and send buffer that the kernel really granted, in octets of its own accounting (twice what was set).
     pub fn buffers(&self) -> io::Result<(usize, usize)> {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
+    }
+
+    /// Packets that the socket has dropped since it was made, almost always for want of buffer; wraps. The same counter as
+    /// `SO_RXQ_OVFL`, but read at once: that option tells only with the next packet that gets in, which may never come.
+    pub fn drops(&self) -> Option<u32> {
+        /// `SO_MEMINFO` (Linux 4.12): nine counters, of which the last is the drops.
+        const SO_MEMINFO: c_int = 55;
+        const DROPS_OFFSET: usize = 8 * 4;
+        let mut octets = [0; 9 * 4];
+        let length = option::get(self.as_fd(), libc::SOL_SOCKET, SO_MEMINFO, &mut octets).ok()?;
+        let drops = octets[..length].get(DROPS_OFFSET..)?;
+        Some(u32::from_ne_bytes(drops.try_into().ok()?))
     }
 
     /// Turns departure stamps on or off. Turning on restarts their numbering at zero, so a train's first packet is number 0.
@@ -178,7 +206,8 @@ impl ProbeSocket {
     fn poll(&self, wanted: PollFlags, deadline_ns: i64) -> io::Result<Ready> {
         let left = u64::try_from(deadline_ns.saturating_sub(clock::now_ns())).unwrap_or(0);
         // Rounded up, so that a wait does not become a spin within the last millisecond.
-        let timeout = PollTimeout::try_from(Duration::from_nanos(left).as_millis() + u128::from(left > 0)).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(Duration::from_nanos(left).as_millis() + u128::from(left > 0))
+            .unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.as_fd(), wanted)];
         match poll(&mut fds, timeout) {
             Ok(_) => {}
@@ -247,7 +276,9 @@ fn set_buffer(socket: &Socket, forced: c_int, plain: c_int, octets: usize) -> io
 }
 
 fn address(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
-    address.as_socket().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    address
+        .as_socket()
+        .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
 #[cfg(test)]
@@ -284,7 +315,10 @@ mod tests {
 
     #[test]
     fn a_refused_port_does_not_eat_the_next_packet() {
-        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default()).unwrap().local().unwrap();
+        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default())
+            .unwrap()
+            .local()
+            .unwrap();
         let near = ProbeSocket::connected(gone, &SocketOptions::default()).unwrap();
         for _ in 0..5 {
             near.send(&[1; 10]).unwrap();

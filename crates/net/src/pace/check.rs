@@ -45,7 +45,9 @@ pub fn worth_stamping(plan: &[PacketPlan]) -> bool {
     const SMALLEST_GAP: Duration = Duration::from_micros(10);
     const LONGEST_RUN: usize = 16;
     let rest = plan.get(1..).unwrap_or_default();
-    let spaced = rest.iter().all(|packet| packet.gap.is_zero() || packet.gap >= SMALLEST_GAP);
+    let spaced = rest
+        .iter()
+        .all(|packet| packet.gap.is_zero() || packet.gap >= SMALLEST_GAP);
     let runs = rest.split(|packet| !packet.gap.is_zero());
     spaced && runs.map(<[PacketPlan]>::len).max().unwrap_or(0) < LONGEST_RUN
 }
@@ -80,7 +82,10 @@ mod tests {
     #[test]
     fn the_plan_itself_is_kept() {
         let plan = plan(&[0, 100, 50, 0, 0, 20]);
-        assert_eq!(check(&plan, &departures(&[0, 100_000, 50_000, 700, 900, 20_000])), PacingCheck::Kept);
+        assert_eq!(
+            check(&plan, &departures(&[0, 100_000, 50_000, 700, 900, 20_000])),
+            PacingCheck::Kept
+        );
         assert_eq!(check(&plan[..1], &[5]), PacingCheck::Kept);
         assert_eq!(check(&[], &[]), PacingCheck::Kept);
     }
@@ -98,7 +103,7 @@ mod tests {
         );
         let mut long = vec![0];
         long.extend([100_000i64; 98]);
-        let plan = super::tests::plan(&[100; 99]);
+        let plan = tests::plan(&[100; 99]);
         assert_eq!(check(&plan, &departures(&long)), PacingCheck::Kept);
         (long[10], long[11]) = (150_000, 50_000);
         assert_eq!(check(&plan, &departures(&long)), PacingCheck::Kept);
@@ -110,8 +115,14 @@ mod tests {
     fn a_mean_off_by_two_percent_breaks() {
         let plan = plan(&[100; 100]);
         assert_eq!(check(&plan, &departures(&[101_900; 100])), PacingCheck::Kept);
-        assert!(matches!(check(&plan, &departures(&[102_100; 100])), PacingCheck::Broken { .. }));
-        assert!(matches!(check(&plan, &departures(&[97_900; 100])), PacingCheck::Broken { .. }));
+        assert!(matches!(
+            check(&plan, &departures(&[102_100; 100])),
+            PacingCheck::Broken { .. }
+        ));
+        assert!(matches!(
+            check(&plan, &departures(&[97_900; 100])),
+            PacingCheck::Broken { .. }
+        ));
     }
 
     #[test]

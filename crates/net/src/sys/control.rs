@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Octets of one message's ancillary data: three stamps, hop limit, drop counter, extended error with an address, and room.
+/// Octets of one message's ancillary data: three stamps, hop limit, extended error with an address, and room.
 pub(crate) const CONTROL_OCTETS: usize = 320;
 
 /// `SO_TIMESTAMPING_NEW` (Linux 5.1): the same with 64-bit times on every architecture.
@@ -27,8 +27,6 @@ pub(crate) struct Ancillary {
     pub(crate) hardware_ns: Option<i64>,
     /// Hop limit (TTL) with which the packet arrived.
     pub(crate) hop_limit: Option<u8>,
-    /// Packets that this socket has dropped for want of buffer since it was made.
-    pub(crate) drops: Option<u32>,
     /// An entry of the error queue.
     pub(crate) error: Option<ExtendedError>,
 }
@@ -56,7 +54,9 @@ impl Ancillary {
             let Some(length) = word(octets, 0).filter(|length| (HEADER_OCTETS..=octets.len()).contains(length)) else {
                 break;
             };
-            let (Some(level), Some(kind)) = (int(octets, ALIGNMENT), int(octets, ALIGNMENT + 4)) else { break };
+            let (Some(level), Some(kind)) = (int(octets, ALIGNMENT), int(octets, ALIGNMENT + 4)) else {
+                break;
+            };
             found.take(level, kind, &octets[HEADER_OCTETS..length]);
             octets = octets.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
         }
@@ -69,7 +69,6 @@ impl Ancillary {
                 self.kernel_ns = timespec(data, 0);
                 self.hardware_ns = timespec(data, 32);
             }
-            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => self.drops = int(data, 0).map(c_int::cast_unsigned),
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                 self.hop_limit = int(data, 0).and_then(|value| u8::try_from(value).ok());
             }
@@ -147,18 +146,17 @@ mod tests {
     }
 
     #[test]
-    fn reads_stamps_hop_limit_and_drops() {
+    fn reads_stamps_and_hop_limit() {
         let mut stamps = Vec::new();
         for value in [7i64, 5, 0, 0, 9, 1] {
             stamps.extend(value.to_ne_bytes());
         }
         let mut octets = message(libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, &stamps);
         octets.extend(message(libc::IPPROTO_IP, libc::IP_TTL, &61i32.to_ne_bytes()));
-        octets.extend(message(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &3u32.to_ne_bytes()));
         let found = Ancillary::parse(&octets);
         assert_eq!(found.kernel_ns, Some(7_000_000_005));
         assert_eq!(found.hardware_ns, Some(9_000_000_001));
-        assert_eq!((found.hop_limit, found.drops), (Some(61), Some(3)));
+        assert_eq!(found.hop_limit, Some(61));
     }
 
     #[test]

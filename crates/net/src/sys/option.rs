@@ -1,6 +1,9 @@
 //! Socket options by level and number, as octets.
 
-#![expect(unsafe_code, reason = "getsockopt and setsockopt take raw pointers; several options have no safe wrapper anywhere")]
+#![expect(
+    unsafe_code,
+    reason = "getsockopt and setsockopt take raw pointers; several options have no safe wrapper anywhere"
+)]
 
 use std::ffi::c_int;
 use std::io;
@@ -11,7 +14,11 @@ pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -
     let length = libc::socklen_t::try_from(value.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: `value` is valid for reads of `length` octets for the whole call, and the kernel only reads it.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Sets an option that is an `int`.

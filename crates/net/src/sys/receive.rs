@@ -1,6 +1,9 @@
 //! `recvmmsg`: many messages, their senders and their ancillary data in one call.
 
-#![expect(unsafe_code, reason = "recvmmsg takes raw pointers and has no safe wrapper that reads every kind of ancillary data")]
+#![expect(
+    unsafe_code,
+    reason = "recvmmsg takes raw pointers and has no safe wrapper that reads every kind of ancillary data"
+)]
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +16,8 @@ use super::control::{Ancillary, CONTROL_OCTETS, Control, address};
 pub(crate) const BATCH: usize = 64;
 
 const NAME_OCTETS: usize = size_of::<libc::sockaddr_in6>();
+const NAME_LENGTH: libc::socklen_t = 28;
+const _: () = assert!(NAME_LENGTH as usize == NAME_OCTETS);
 
 /// One received message; its payload stays in the batch.
 #[derive(Debug, Clone, Copy)]
@@ -55,14 +60,18 @@ impl Slots {
         }; BATCH];
         let mut headers = [EMPTY_HEADER; BATCH];
         let room = self.payloads.chunks_mut(self.slot_octets.max(1));
-        let parts = vectors.iter_mut().zip(&mut headers).zip(room).zip(self.names.iter_mut().zip(&mut self.controls));
+        let parts = vectors
+            .iter_mut()
+            .zip(&mut headers)
+            .zip(room)
+            .zip(self.names.iter_mut().zip(&mut self.controls));
         for (((vector, header), payload), (name, control)) in parts {
             vector.iov_base = payload.as_mut_ptr().cast();
             vector.iov_len = payload.len();
             header.msg_hdr.msg_iov = vector;
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_name = name.as_mut_ptr().cast();
-            header.msg_hdr.msg_namelen = NAME_OCTETS as libc::socklen_t;
+            header.msg_hdr.msg_namelen = NAME_LENGTH;
             header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = CONTROL_OCTETS as _;
         }
@@ -70,12 +79,13 @@ impl Slots {
         let vlen = u32::try_from(count).expect("a batch is at most 64");
         // SAFETY: the first `count` headers point to `count` distinct payload slots, names and control blocks, each with its true
         // length, all of which outlive the call (they are borrowed mutably by `self`); there are at least `count` headers.
-        let received = unsafe {
-            libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, flags as _, ptr::null_mut())
-        };
+        let received =
+            unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, flags as _, ptr::null_mut()) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         for ((header, name), control) in headers.iter().zip(&self.names).zip(&self.controls).take(received) {
-            let named = usize::try_from(header.msg_hdr.msg_namelen).unwrap_or(0).min(NAME_OCTETS);
+            let named = usize::try_from(header.msg_hdr.msg_namelen)
+                .unwrap_or(0)
+                .min(NAME_OCTETS);
             #[allow(clippy::unnecessary_cast, reason = "the field's type differs between C libraries")]
             let controlled = (header.msg_hdr.msg_controllen as usize).min(CONTROL_OCTETS);
             self.messages.push(Message {
@@ -89,9 +99,10 @@ impl Slots {
 
     /// The messages of the last call, with as much of each payload as its slot held.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Message, &[u8])> + '_ {
-        self.messages.iter().zip(self.payloads.chunks(self.slot_octets.max(1))).map(|(message, slot)| {
-            (message, &slot[..message.octets.min(slot.len())])
-        })
+        self.messages
+            .iter()
+            .zip(self.payloads.chunks(self.slot_octets.max(1)))
+            .map(|(message, slot)| (message, &slot[..message.octets.min(slot.len())]))
     }
 }
 

@@ -1,6 +1,9 @@
 //! `sendmmsg`: many messages in one call, each with its own hop limit or segment size.
 
-#![expect(unsafe_code, reason = "sendmmsg takes raw pointers; the safe wrappers allocate for each call, which a paced sender cannot afford")]
+#![expect(
+    unsafe_code,
+    reason = "sendmmsg takes raw pointers; the safe wrappers allocate for each call, which a paced sender cannot afford"
+)]
 
 use std::ffi::c_int;
 use std::io;
@@ -60,7 +63,14 @@ impl Control {
 
 /// Sends up to [`BATCH`] messages back to back; how many the kernel took. An error means that it took none.
 pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> io::Result<usize> {
-    if let [Message { payload, hop_limit: None, segment_octets: None }] = messages {
+    if let [
+        Message {
+            payload,
+            hop_limit: None,
+            segment_octets: None,
+        },
+    ] = messages
+    {
         return send_plain(fd, payload).map(|()| 1);
     }
     let messages = &messages[..messages.len().min(BATCH)];
@@ -91,8 +101,19 @@ pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> 
 
 fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
     // SAFETY: `payload` is valid for reads of its length for the whole call, and the kernel only reads it.
-    let sent = unsafe { libc::send(fd.as_raw_fd(), payload.as_ptr().cast(), payload.len(), libc::MSG_DONTWAIT) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let sent = unsafe {
+        libc::send(
+            fd.as_raw_fd(),
+            payload.as_ptr().cast(),
+            payload.len(),
+            libc::MSG_DONTWAIT,
+        )
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// A header that points nowhere.
