@@ -1,9 +1,13 @@
 //! What a flow's thread gathers of the datagrams that arrive.
 
 use std::mem;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use wire::{ArrivalRow, Rows, StampSource, Table, TrainResult};
 
+use super::session::lock;
+use crate::load::Account;
 use crate::receive::{Alignment, Seen};
 
 /// One datagram that bears the session's mark.
@@ -26,7 +30,7 @@ pub(super) enum Collector {
     /// A train.
     Train(TrainCollector),
     /// This flow's part of a load.
-    Load(LoadCollector),
+    Load(LoadShare),
 }
 
 /// Gathers one train.
@@ -57,18 +61,18 @@ impl TrainCollector {
         }
     }
 
-    /// Takes one in; `true` if it was new.
-    pub(super) fn take(&mut self, packet: Arrived) -> bool {
+    /// Takes one in.
+    pub(super) fn take(&mut self, packet: Arrived) {
         if packet.id != self.id {
-            return false;
+            return;
         }
         let Some(present) = self.present.get_mut(packet.seq as usize) else {
-            return false;
+            return;
         };
         self.last_ns = packet.seen.user_ns;
         if mem::replace(present, true) {
             self.duplicates = self.duplicates.saturating_add(1);
-            return false;
+            return;
         }
         if self.highest.is_some_and(|highest| packet.seq < highest) {
             self.reordered += 1;
@@ -76,7 +80,6 @@ impl TrainCollector {
             self.highest = Some(packet.seq);
         }
         self.arrivals.push(packet);
-        true
     }
 
     pub(super) fn add_drops(&mut self, drops: u32) {
@@ -116,127 +119,42 @@ impl TrainCollector {
     }
 }
 
+/// One flow's share in the account of a load.
+#[derive(Debug)]
+pub(super) struct LoadShare {
+    pub(super) id: u32,
+    /// Which of the account's flows.
+    pub(super) flow: usize,
+    pub(super) tally: Arc<Tally>,
+}
+
+/// What all flows of a load write to.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) account: Mutex<Account>,
+    /// When the last packet arrived.
+    pub(super) last_ns: AtomicI64,
+}
+
+impl LoadShare {
+    /// Takes a batch in under one lock.
+    pub(super) fn take(&self, batch: impl Iterator<Item = Arrived>, drops: u32) {
+        let mut account = lock(&self.tally.account);
+        account.local_drops(drops);
+        for packet in batch.filter(|packet| packet.id == self.id) {
+            let received_ns = packet.seen.best_ns();
+            account.packet(self.flow, packet.seq, packet.sent_ns, received_ns, packet.ip_octets);
+            self.tally.last_ns.store(packet.seen.user_ns, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The protocol's name of a stamp source; sockets never say `Simulated`.
 pub(super) fn stamp_source(source: estimate::StampSource) -> StampSource {
     match source {
         estimate::StampSource::Hardware => StampSource::Hardware,
         estimate::StampSource::Kernel => StampSource::Kernel,
         estimate::StampSource::User | estimate::StampSource::Simulated => StampSource::User,
-    }
-}
-
-/// Sums of one load over an interval; those of several flows add up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LoadSums {
-    pub(super) packets: u64,
-    pub(super) ip_octets: u64,
-    /// Net of late arrivals; below zero if more came late than went missing in the interval.
-    pub(super) lost: i64,
-    pub(super) reordered: u64,
-    pub(super) duplicates: u64,
-    pub(super) drops: u64,
-    /// Smallest, largest and sum of arrival minus departure.
-    pub(super) delay: Option<(i64, i64, i128)>,
-}
-
-impl LoadSums {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.ip_octets += other.ip_octets;
-        self.lost += other.lost;
-        self.reordered += other.reordered;
-        self.duplicates += other.duplicates;
-        self.drops += other.drops;
-        self.delay = match (self.delay, other.delay) {
-            (Some((least, most, sum)), Some((least2, most2, sum2))) => Some((least.min(least2), most.max(most2), sum + sum2)),
-            (one, other) => one.or(other),
-        };
-    }
-
-    /// Smallest, mean and largest delay.
-    pub(super) fn delays(&self) -> Option<(i64, i64, i64)> {
-        let (least, most, sum) = self.delay?;
-        let mean = i64::try_from(sum.checked_div(i128::from(self.new_packets()))?).ok()?;
-        Some((least, mean.clamp(least, most), most))
-    }
-
-    fn new_packets(&self) -> u64 {
-        self.packets.saturating_sub(self.duplicates)
-    }
-}
-
-/// Late packets are told from repeated ones among this many of the latest sequence numbers; older ones count as repeated.
-const WINDOW: u64 = 4096;
-
-/// Gathers one flow's part of a load.
-#[derive(Debug)]
-pub(super) struct LoadCollector {
-    id: u32,
-    sums: LoadSums,
-    /// One more than the highest sequence number seen.
-    next: u64,
-    /// Bit per sequence number, modulo the window: has arrived.
-    present: Vec<u64>,
-    last_ns: i64,
-    total_octets: u64,
-}
-
-impl LoadCollector {
-    pub(super) fn new(id: u32) -> Self {
-        Self {
-            id,
-            sums: LoadSums::default(),
-            next: 0,
-            present: vec![0; usize::try_from(WINDOW / 64).unwrap_or(64)],
-            last_ns: 0,
-            total_octets: 0,
-        }
-    }
-
-    fn bit(seq: u64) -> (usize, u64) {
-        (usize::try_from(seq % WINDOW / 64).unwrap_or(0), 1 << (seq % 64))
-    }
-
-    pub(super) fn take(&mut self, packet: Arrived) {
-        if packet.id != self.id {
-            return;
-        }
-        self.last_ns = packet.seen.user_ns;
-        self.sums.packets += 1;
-        self.sums.ip_octets += u64::from(packet.ip_octets);
-        self.total_octets += u64::from(packet.ip_octets);
-        let seq = u64::from(packet.seq);
-        let (word, bit) = Self::bit(seq);
-        if seq >= self.next {
-            let missing = seq - self.next;
-            for skipped in self.next.max(seq.saturating_sub(WINDOW))..seq {
-                let (word, bit) = Self::bit(skipped);
-                self.present[word] &= !bit;
-            }
-            self.sums.lost += i64::try_from(missing).unwrap_or(0);
-            self.next = seq + 1;
-        } else if self.next - seq > WINDOW || self.present[word] & bit != 0 {
-            self.sums.duplicates += 1;
-            return;
-        } else {
-            self.sums.lost -= 1;
-            self.sums.reordered += 1;
-        }
-        self.present[word] |= bit;
-        let delay = packet.seen.best_ns().saturating_sub(packet.sent_ns);
-        let one = (delay, delay, i128::from(delay));
-        self.sums.delay = Some(self.sums.delay.map_or(one, |(least, most, sum)| {
-            (least.min(delay), most.max(delay), sum + i128::from(delay))
-        }));
-    }
-
-    pub(super) fn add_drops(&mut self, drops: u32) {
-        self.sums.drops += u64::from(drops);
-    }
-
-    /// What came since the last call; the octets of the whole load so far; when the last packet came.
-    pub(super) fn interval(&mut self) -> (LoadSums, u64, i64) {
-        (mem::take(&mut self.sums), self.total_octets, self.last_ns)
     }
 }
 
@@ -274,47 +192,10 @@ mod tests {
         let (result, rows) = train.finish();
         assert_eq!((result.reordered, result.duplicates, result.local_drops), (1, 1, 1));
         assert_eq!(result.stamps, StampSource::Kernel);
-        let Table::Arrivals(rows) = rows.table else { panic!("arrivals") };
+        let Table::Arrivals(rows) = rows.table else {
+            panic!("arrivals")
+        };
         let seen: Vec<_> = rows.iter().map(|row| (row.seq, row.stamp_ns)).collect();
         assert_eq!(seen, [(0, 100), (2, 200), (1, 300), (4, 500)]);
-    }
-
-    #[test]
-    fn a_load_tells_late_from_lost_from_repeated() {
-        let mut load = LoadCollector::new(1);
-        for seq in [0, 1, 4, 3, 3, 5] {
-            load.take(packet(seq, 1000 * i64::from(seq), 1000 * i64::from(seq) + 10));
-        }
-        let (sums, octets, last_ns) = load.interval();
-        assert_eq!((sums.packets, sums.lost, sums.reordered, sums.duplicates), (6, 1, 1, 1));
-        assert_eq!((octets, last_ns), (9000, 5015));
-        assert_eq!(sums.delays(), Some((10, 10, 10)));
-        // The missing one comes in the next interval: the sum over both is no loss.
-        load.take(packet(2, 0, 6000));
-        assert_eq!(load.interval().0.lost, -1);
-        assert_eq!(load.interval().0.delays(), None);
-    }
-
-    #[test]
-    fn a_gap_wider_than_the_window() {
-        let mut load = LoadCollector::new(1);
-        load.take(packet(0, 0, 0));
-        load.take(packet(100_000, 0, 0));
-        load.take(packet(99_999, 0, 0));
-        load.take(packet(0, 0, 0));
-        let (sums, ..) = load.interval();
-        assert_eq!((sums.lost, sums.reordered, sums.duplicates), (99_998, 1, 1));
-    }
-
-    #[test]
-    fn flows_add_up() {
-        let (mut one, mut two) = (LoadCollector::new(1), LoadCollector::new(1));
-        one.take(packet(0, 0, 10));
-        one.take(packet(1, 0, 30));
-        two.take(packet(0, 0, -10));
-        let mut sums = one.interval().0;
-        sums.add(&two.interval().0);
-        assert_eq!(sums.delays(), Some((-10, 10, 30)));
-        assert_eq!(sums.packets, 3);
     }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg, sendmsg, setsockopt,
-    sockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg, sendmsg,
+    setsockopt, sockopt,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use wire::{Datagram, Handshake};
@@ -48,7 +48,11 @@ struct Way {
 
 /// Answers until the server ends.
 pub(super) fn attend(socket: &Socket, server: &Arc<Server>) {
-    let port = socket.local_addr().ok().and_then(|local| local.as_socket()).map_or(0, |local| local.port());
+    let port = socket
+        .local_addr()
+        .ok()
+        .and_then(|local| local.as_socket())
+        .map_or(0, |local| local.port());
     let mut octets = [0u8; 256];
     while !server.ended.load(Ordering::Relaxed) {
         match receive(socket, port, &mut octets) {
@@ -68,8 +72,10 @@ pub(super) fn attend(socket: &Socket, server: &Arc<Server>) {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::TimedOut)
-        || crate::socket::is_queued_icmp(error)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::TimedOut
+    ) || crate::socket::is_queued_icmp(error)
 }
 
 fn receive(socket: &Socket, port: u16, octets: &mut [u8]) -> io::Result<Option<(Way, usize)>> {
@@ -88,7 +94,11 @@ fn receive(socket: &Socket, port: u16, octets: &mut [u8]) -> io::Result<Option<(
             }
             ControlMessageOwned::Ipv6PacketInfo(info) => {
                 let address = Ipv6Addr::from(info.ipi6_addr.s6_addr);
-                let scope = if address.is_unicast_link_local() { info.ipi6_ifindex } else { 0 };
+                let scope = if address.is_unicast_link_local() {
+                    info.ipi6_ifindex
+                } else {
+                    0
+                };
                 Some(SocketAddr::V6(SocketAddrV6::new(address, port, 0, scope)))
             }
             _ => to,
@@ -119,7 +129,13 @@ fn send(socket: &Socket, way: Way, octets: &[u8]) -> io::Result<()> {
                 ipi_addr: libc::in_addr { s_addr: 0 },
             };
             let control = [ControlMessage::Ipv4PacketInfo(&info)];
-            sendmsg(socket.as_raw_fd(), &parts, &control, flags, Some(&SockaddrIn::from(from)))?;
+            sendmsg(
+                socket.as_raw_fd(),
+                &parts,
+                &control,
+                flags,
+                Some(&SockaddrIn::from(from)),
+            )?;
         }
         (SocketAddr::V6(from), SocketAddr::V6(to)) => {
             let info = libc::in6_pktinfo {
@@ -129,7 +145,13 @@ fn send(socket: &Socket, way: Way, octets: &[u8]) -> io::Result<()> {
                 ipi6_ifindex: to.scope_id(),
             };
             let control = [ControlMessage::Ipv6PacketInfo(&info)];
-            sendmsg(socket.as_raw_fd(), &parts, &control, flags, Some(&SockaddrIn6::from(from)))?;
+            sendmsg(
+                socket.as_raw_fd(),
+                &parts,
+                &control,
+                flags,
+                Some(&SockaddrIn6::from(from)),
+            )?;
         }
         // One socket is of one version.
         _ => {}
@@ -156,7 +178,10 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: Way, message: Handshake) {
                 return;
             }
             let Some(session) = server.session(session) else { return };
-            if session.token != token || !same_address(session.peer, way.from.ip()) || flow >= session.limits.max_streams {
+            if session.token != token
+                || !same_address(session.peer, way.from.ip())
+                || flow >= session.limits.max_streams
+            {
                 return;
             }
             let known = lock(&session.flows).get(&flow).cloned();

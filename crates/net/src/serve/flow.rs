@@ -3,10 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use tokio::sync::Notify;
 use wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
@@ -28,11 +27,11 @@ const LARGEST_PAYLOAD: usize = 65_507;
 /// One flow.
 #[derive(Debug)]
 pub(super) struct Flow {
-    pub(super) socket: ProbeSocket,
+    pub(super) socket: Arc<ProbeSocket>,
     pub(super) peer: SocketAddr,
     pub(super) collector: Mutex<Collector>,
     /// Something new arrived of the train.
-    pub(super) changed: Notify,
+    pub(super) changed: Condvar,
     /// CPU time that the thread has used.
     pub(super) cpu_ns: AtomicU64,
     /// Another flow took this one's number.
@@ -61,10 +60,10 @@ impl Flow {
             flow: number,
         };
         let flow = Arc::new(Self {
-            socket,
+            socket: Arc::new(socket),
             peer,
             collector: Mutex::new(Collector::Idle),
-            changed: Notify::new(),
+            changed: Condvar::new(),
             cpu_ns: AtomicU64::new(0),
             replaced: AtomicBool::new(false),
             started: started.encode(),
@@ -87,7 +86,7 @@ impl Flow {
     }
 
     fn listen(&self, session: &Session) {
-        let mut receiver = Receiver::new(SLOT_OCTETS);
+        let mut receiver = Receiver::new(&self.socket, SLOT_OCTETS);
         let mut reply = Payloads::new([LARGEST_PAYLOAD], session.id);
         let mut noted_ns = 0;
         while !self.ended(session) {
@@ -98,8 +97,7 @@ impl Flow {
                 self.cpu_ns.store(cpu, Ordering::Relaxed);
             }
             match receiver.receive(&self.socket, now + LOOK_NS) {
-                Ok(0) => {}
-                Ok(_) => self.take_batch(session, &mut receiver, reply.get_mut(0)),
+                Ok(count) => self.take_batch(session, &mut receiver, count, reply.get_mut(0)),
                 Err(error) => {
                     tracing::warn!(%error, peer = %self.peer, "flow ends");
                     return;
@@ -108,67 +106,65 @@ impl Flow {
         }
     }
 
-    fn take_batch(&self, session: &Session, receiver: &mut Receiver, reply: &mut [u8]) {
-        let drops = receiver.take_drops();
-        let mut collector = lock(&self.collector);
-        match &mut *collector {
-            Collector::Train(train) => train.add_drops(drops),
-            Collector::Load(load) => load.add_drops(drops),
-            Collector::Idle => {}
+    fn take_batch(&self, session: &Session, receiver: &mut Receiver, count: usize, reply: &mut [u8]) {
+        let drops = receiver.take_drops(&self.socket);
+        if count == 0 && drops == 0 {
+            return;
         }
-        let mut news = false;
-        for datagram in receiver.iter() {
+        let mut collected = Vec::new();
+        for datagram in receiver.iter().take(count) {
             // Between bind and connect the kernel may have queued others' datagrams here.
             if datagram.from.is_some_and(|from| from != self.peer) {
                 continue;
             }
             match wire::Datagram::parse(datagram.payload) {
-                Ok(wire::Datagram::Probe(probe)) if probe.tag == session.tag => {
-                    news |= self.take_probe(session, &probe, &datagram, &mut collector, reply);
+                Ok(wire::Datagram::Probe(probe)) if probe.tag == session.tag => match probe.kind {
+                    ProbeKind::EchoRequest { .. } => self.echo(session, &probe, &datagram, reply),
+                    ProbeKind::Train | ProbeKind::Load => collected.push((probe.kind, self.arrived(&probe, &datagram))),
+                    ProbeKind::EchoReply { .. } | ProbeKind::Wake => {}
+                },
+                Ok(wire::Datagram::Handshake(Handshake::Start { token, .. })) if token == session.token => {
+                    self.confirm()
                 }
-                Ok(wire::Datagram::Handshake(Handshake::Start { token, .. })) if token == session.token => self.confirm(),
                 _ => {}
             }
         }
-        drop(collector);
-        if news {
-            self.changed.notify_one();
-        }
+        self.collect(&collected, drops);
     }
 
-    /// `true` if a train made progress.
-    fn take_probe(
-        &self,
-        session: &Session,
-        probe: &Probe,
-        datagram: &Datagram<'_>,
-        collector: &mut Collector,
-        reply: &mut [u8],
-    ) -> bool {
-        let arrived = Arrived {
+    fn arrived(&self, probe: &Probe, datagram: &Datagram<'_>) -> Arrived {
+        Arrived {
             id: probe.id,
             seq: probe.seq,
             sent_ns: probe.stamp_ns,
             seen: datagram.seen,
             ip_octets: self.socket.ip_octets(datagram.payload_octets),
             hop_limit: datagram.hop_limit.unwrap_or(0),
+        }
+    }
+
+    fn collect(&self, batch: &[(ProbeKind, Arrived)], drops: u32) {
+        let of = |wanted: ProbeKind| {
+            batch
+                .iter()
+                .filter(move |(kind, _)| *kind == wanted)
+                .map(|(_, arrived)| *arrived)
         };
-        match (probe.kind, collector) {
-            (ProbeKind::EchoRequest { .. }, _) => {
-                self.echo(session, probe, datagram, reply);
-                false
+        match &mut *lock(&self.collector) {
+            Collector::Idle => {}
+            Collector::Train(train) => {
+                train.add_drops(drops);
+                of(ProbeKind::Train).for_each(|packet| train.take(packet));
+                self.changed.notify_one();
             }
-            (ProbeKind::Train, Collector::Train(train)) => train.take(arrived),
-            (ProbeKind::Load, Collector::Load(load)) => {
-                load.take(arrived);
-                false
-            }
-            _ => false,
+            Collector::Load(share) => share.take(of(ProbeKind::Load), drops),
         }
     }
 
     fn echo(&self, session: &Session, probe: &Probe, datagram: &Datagram<'_>, reply: &mut [u8]) {
-        let Some(octets) = probe.echo_octets(datagram.payload_octets) else { return };
+        let Some(octets) = probe.echo_octets(datagram.payload_octets) else {
+            return;
+        };
         let Some(reply) = reply.get_mut(..octets) else { return };
         if !session.admits(u64::from(self.socket.ip_octets(octets))) {
             return;

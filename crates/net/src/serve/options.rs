@@ -204,7 +204,9 @@ pub fn read_psk_file(path: &Path) -> Result<Psk, PskFileError> {
     }
     let mut content = Vec::new();
     // Two more for the newline, one more to tell that it is too long.
-    file.take(Psk::MAX_OCTETS as u64 + 3).read_to_end(&mut content).map_err(unreadable)?;
+    file.take(Psk::MAX_OCTETS as u64 + 3)
+        .read_to_end(&mut content)
+        .map_err(unreadable)?;
     Psk::from_file_content(&content).map_err(|source| PskFileError::Content {
         path: path.to_owned(),
         source,
@@ -221,7 +223,9 @@ mod tests {
     fn key_file(content: &[u8], mode: u32) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content).unwrap();
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+        file.as_file()
+            .set_permissions(std::fs::Permissions::from_mode(mode))
+            .unwrap();
         file
     }
 
@@ -235,19 +239,40 @@ mod tests {
         }
         let short = key_file(b"fifteen octets!\n", 0o600);
         assert!(matches!(read_psk_file(short.path()), Err(PskFileError::Content { .. })));
-        assert!(matches!(read_psk_file(Path::new("/nonexistent/key")), Err(PskFileError::Read { .. })));
-        assert!(matches!(read_psk_file(Path::new("/dev/zero")), Err(PskFileError::Read { .. })));
+        assert!(matches!(
+            read_psk_file(Path::new("/nonexistent/key")),
+            Err(PskFileError::Read { .. })
+        ));
+        assert!(matches!(
+            read_psk_file(Path::new("/dev/zero")),
+            Err(PskFileError::Read { .. })
+        ));
     }
 
     #[test]
     fn strangers_get_no_udp_load() {
         let host = crate::serve::tests::host();
         let mut options = ServeOptions::new(host);
-        for private in ["127.0.0.1", "::1", "10.1.2.3", "192.168.0.9", "fd00::1", "fe80::1", "::ffff:10.0.0.1"] {
-            assert!(options.session_limits(private.parse().unwrap()).max_load_rate_bps > 0, "{private}");
+        for private in [
+            "127.0.0.1",
+            "::1",
+            "10.1.2.3",
+            "192.168.0.9",
+            "fd00::1",
+            "fe80::1",
+            "::ffff:10.0.0.1",
+        ] {
+            assert!(
+                options.session_limits(private.parse().unwrap()).max_load_rate_bps > 0,
+                "{private}"
+            );
         }
         for public in ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"] {
-            assert_eq!(options.session_limits(public.parse().unwrap()).max_load_rate_bps, 0, "{public}");
+            assert_eq!(
+                options.session_limits(public.parse().unwrap()).max_load_rate_bps,
+                0,
+                "{public}"
+            );
         }
         options.allow_load = true;
         assert!(options.session_limits("192.0.2.1".parse().unwrap()).max_load_rate_bps > 0);

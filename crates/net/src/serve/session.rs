@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
 
+use super::bulk::Door;
 use super::flow::Flow;
 use super::options::ServeOptions;
 use super::slots::Slots;
-use super::transfer::Door;
 use crate::clock;
 
 /// A poisoned lock means that another thread panicked; the data are plain counters and lists, whole at any instant.
@@ -23,7 +23,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Octets that nobody can guess.
 pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut octets = [0; N];
-    getrandom::fill(&mut octets).map_err(io::Error::from)?;
+    getrandom::fill(&mut octets).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(octets)
 }
 
@@ -44,6 +44,8 @@ pub(super) struct Session {
     pub(super) limits: SessionLimits,
     /// Everything of the session ends.
     pub(super) ended: AtomicBool,
+    /// The train under way ends: the client is silent or gone.
+    pub(super) halted: AtomicBool,
     /// Holds the load slot.
     pub(super) loads: AtomicBool,
     pub(super) flows: Mutex<BTreeMap<u16, Arc<Flow>>>,
@@ -124,7 +126,10 @@ impl Server {
         if sessions.len() >= self.options.limits.sessions {
             return Err(NoRoom::Server);
         }
-        let same = sessions.values().filter(|session| same_site(session.peer, peer)).count();
+        let same = sessions
+            .values()
+            .filter(|session| same_site(session.peer, peer))
+            .count();
         if same >= self.options.limits.sessions_per_address {
             return Err(NoRoom::Address);
         }
@@ -146,6 +151,7 @@ impl Server {
             meter: Mutex::new(LightMeter::with_slack(&limits, now())),
             limits,
             ended: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
             loads: AtomicBool::new(false),
             flows: Mutex::new(BTreeMap::new()),
             door: Mutex::new(None),
@@ -164,7 +170,10 @@ impl Server {
 
     /// By token, compared in constant time with each.
     pub(super) fn session_by_token(&self, token: &Token) -> Option<Arc<Session>> {
-        lock(&self.sessions).values().find(|session| session.token == *token).cloned()
+        lock(&self.sessions)
+            .values()
+            .find(|session| session.token == *token)
+            .cloned()
     }
 
     pub(super) fn sessions(&self) -> usize {
@@ -183,6 +192,7 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         let session = &self.session;
         session.ended.store(true, Ordering::Relaxed);
+        session.halted.store(true, Ordering::Relaxed);
         lock(&session.flows).clear();
         lock(&session.door).take();
         for kind in [wire::SlotKind::Light, wire::SlotKind::Load] {
