@@ -9,6 +9,7 @@ pub mod host;
 pub mod load;
 pub mod pace;
 pub mod receive;
+pub mod serve;
 pub mod socket;
 mod sys;
 pub mod transfer;

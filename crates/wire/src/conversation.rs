@@ -137,6 +137,9 @@ impl Conversation {
                 *slot = Slot::Wanted;
             }
             (Stage::Open, ClientMessage::Release { kind }) => {
+                if self.activity != Activity::Idle {
+                    return Err(Violation("slot released in the middle of a test"));
+                }
                 // A slot that was refused while the release was on its way is still answered.
                 let slot = self.slot(*kind);
                 if *slot == Slot::Releasing {

@@ -1,5 +1,6 @@
 //! Stateless cookies.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -16,6 +17,12 @@ pub const COOKIE_EPOCH: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct CookieKeys {
     secret: [u8; 32],
+}
+
+impl fmt::Debug for CookieKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CookieKeys(..)")
+    }
 }
 
 impl CookieKeys {

@@ -87,6 +87,6 @@ mod tests {
             assert_eq!(DataHello::parse(&octets[..cut]), Err(DataHelloError::Truncated));
         }
         assert_eq!(DataHello::parse(&[0; DATA_HELLO_OCTETS]), Err(DataHelloError::Magic));
-        assert!(MAGIC > crate::FrameCaps::SESSION.rows && MAGIC > crate::FrameCaps::SESSION.json);
+        const { assert!(MAGIC > crate::FrameCaps::SESSION.rows && MAGIC > crate::FrameCaps::SESSION.json) };
     }
 }
