@@ -11,7 +11,7 @@ pub(crate) fn now() -> Option<String> {
 
 /// Settings of this host that bear on the path to `far`.
 pub(crate) fn of_path_to(far: IpAddr) -> HostEnvironment {
-    let interface = net::host::Interface::towards(far).ok();
+    let interface = net::host::Interface::towards((far, 0).into());
     let read = net::host::Environment::read(interface);
     let line = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     HostEnvironment {

@@ -100,7 +100,8 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
         .host(Side::Receiver)
         .run(|| super::serve::start_private(far.into()))
         .map_err(lab_failure)??;
-    let peer = Peer::plain(far.to_string(), server.port());
+    let port = server.addresses().first().map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+    let peer = Peer::plain(far.to_string(), port);
     let ended = path
         .host(Side::Sender)
         .run(|| measure(&peer, options, stop, quiet))
@@ -113,7 +114,7 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
     };
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
-    let mut document = document(scenario, far.into(), Some(server_port(&peer)), job, environment, span);
+    let mut document = document(scenario, far.into(), Some(port), job, environment, span);
     document.started_at = begun;
     document.path_honesty = Some(Honesty {
         releases: honesty.releases,
@@ -136,10 +137,6 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
         text: failure.text,
     });
     Ok(document)
-}
-
-fn server_port(peer: &Peer) -> u16 {
-    peer.port
 }
 
 type Ended = (Option<JobReport<net::Error>>, HostEnvironment, Option<Failure>);
