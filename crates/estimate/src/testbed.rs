@@ -23,6 +23,8 @@ pub(crate) struct Cross {
     pub(crate) ip_octets: u32,
     /// Packets that arrive at once.
     pub(crate) burst: u32,
+    /// Packets of 40, 576 and 1500 octets in the ratio 2:1:1 instead of `ip_octets` (which should then be their mean, 539).
+    pub(crate) mixed: bool,
     pub(crate) arrivals: Arrivals,
 }
 
@@ -38,7 +40,16 @@ impl Cross {
             rate,
             ip_octets: 1500,
             burst: 1,
+            mixed: false,
             arrivals: Arrivals::Poisson,
+        }
+    }
+
+    pub(crate) fn mixed(rate: BitRate) -> Self {
+        Self {
+            ip_octets: 539,
+            mixed: true,
+            ..Self::poisson(rate)
         }
     }
 
@@ -126,7 +137,8 @@ pub(crate) struct Testbed {
     pub(crate) skew_ppm: f64,
     /// The far end answers echoes after up to this long, uniformly.
     pub(crate) echo_jitter: Duration,
-    pub(crate) trains: Vec<Train>,
+    /// Everything that was answered, in order.
+    pub(crate) reports: Vec<TrainReport>,
     state: Vec<HopState>,
     random: Lcg,
     now_ps: i64,
@@ -165,7 +177,7 @@ impl Testbed {
             offset: Delta::from_nanos(-40_000_000),
             skew_ppm: 0.0,
             echo_jitter: Duration::ZERO,
-            trains: Vec::new(),
+            reports: Vec::new(),
             state,
             random,
             // The cross traffic has been there for a while when the probes begin.
@@ -245,8 +257,7 @@ impl Testbed {
             0
         };
         self.now_ps = end + patience + ps(self.facts.rtt) / 2;
-        self.trains.push(train.clone());
-        TrainReport {
+        let report = TrainReport {
             id: train.id,
             pacing: pacing(train, &rows),
             arrivals: rows,
@@ -255,7 +266,9 @@ impl Testbed {
             local_drops: 0,
             departed_by: StampSource::Simulated,
             arrived_by: self.facts.receiver.stamp_source,
-        }
+        };
+        self.reports.push(report.clone());
+        report
     }
 
     fn departures(&self, train: &Train) -> Vec<i64> {
@@ -299,7 +312,8 @@ impl Testbed {
         let Some(mean) = mean_gap(cross) else { return };
         while let Some(at) = state.next_cross.filter(|at| *at <= until) {
             for _ in 0..cross.burst.max(1) {
-                enqueue(hop, state, at, cross.ip_octets);
+                let octets = if cross.mixed { mixed_size(self.random.unit()) } else { cross.ip_octets };
+                enqueue(hop, state, at, octets);
             }
             let gap = match cross.arrivals {
                 Arrivals::Constant => mean,
@@ -380,6 +394,14 @@ impl World for Testbed {
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
         self.now_ps = self.now_ps.max(until.nanos().saturating_mul(PS_PER_NS));
         Ok(())
+    }
+}
+
+fn mixed_size(unit: f64) -> u32 {
+    match unit {
+        u if u < 0.5 => 40,
+        u if u < 0.75 => 576,
+        _ => 1500,
     }
 }
 

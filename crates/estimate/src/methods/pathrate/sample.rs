@@ -7,7 +7,7 @@ use crate::probe::{Fate, PacingCheck, TrainId, TrainReport};
 
 /// What a train was sent for. It is part of the train's name, so that a recording can be analysed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Discovery of the feasible train length, or of the rough rate.
     Lengths,
     /// The test for receive batching.
@@ -20,16 +20,19 @@ pub enum Phase {
     Trains,
     /// Trains of the receive-batching branch.
     Batches,
+    /// Trains paced just below the rate found: slowed only if other traffic is on the narrow link (adaptive).
+    Check,
 }
 
 impl Phase {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
         Self::Pairs,
         Self::Trains,
         Self::Batches,
+        Self::Check,
     ];
 
     /// The name of the `serial`-th train of a run, sent in this phase.
@@ -100,7 +103,12 @@ impl Sample {
             sent_ns: sent.iter().sum(),
             stamped_by: report.arrived_by,
         };
-        if report.pacing != PacingCheck::Kept && sample.idle_share(&sent) > LARGEST_IDLE_SHARE {
+        let unkept = report.pacing != PacingCheck::Kept;
+        let paused = match sample.phase {
+            Phase::Check => matches!(report.pacing, PacingCheck::Broken { .. }),
+            _ => unkept && !sample.open() && sample.idle_share(&sent) > LARGEST_IDLE_SHARE,
+        };
+        if paused {
             return Err(Flaw::Paused);
         }
         Ok(sample)
@@ -121,9 +129,10 @@ impl Sample {
         rate(self.packets(), self.ip_octets, self.span_ns(), framing)
     }
 
-    /// The same of the departures; `None` if they share a stamp.
-    pub(super) fn sent_rate(&self, framing: Framing) -> Option<f64> {
-        rate(self.packets(), self.ip_octets, self.sent_ns, framing)
+    /// The packets did not leave closer than they arrived: the narrow link never closed the gaps, and the rate is the
+    /// sender's.
+    pub(super) fn open(&self) -> bool {
+        self.sent_ns > OPEN * self.span_ns()
     }
 
     /// The share of the dispersion for which a link that serves one packet per mean arrival gap would have waited for the
@@ -139,6 +148,9 @@ impl Sample {
         if self.span_ns() > 0.0 { idle / self.span_ns() } else { 0.0 }
     }
 }
+
+/// [pathrate] practice: a host within 5 % of the answer may be the answer.
+const OPEN: f64 = 0.95;
 
 /// Ours: a pause that shows in less than a twentieth of the dispersion is within the other errors of one train.
 const LARGEST_IDLE_SHARE: f64 = 0.05;
