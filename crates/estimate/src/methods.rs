@@ -7,9 +7,7 @@ pub mod pathrate;
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[
-    &pathrate::Pathrate,
-];
+pub const METHODS: &[&dyn Method] = &[&pathrate::Pathrate];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

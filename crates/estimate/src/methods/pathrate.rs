@@ -267,7 +267,9 @@ impl Run {
     }
 
     fn proceed(&mut self, now: Stamp<Sender>, last: Option<Last>) -> Step {
-        let Some(session) = &self.session else { return unexpected() };
+        let Some(session) = &self.session else {
+            return unexpected();
+        };
         self.current = self.planner.next(session, last);
         if self.current.is_none() {
             return Step::Done(answer::conclude(session, None));
@@ -291,7 +293,9 @@ impl Run {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
-        let Some(session) = &mut self.session else { return unexpected() };
+        let Some(session) = &mut self.session else {
+            return unexpected();
+        };
         let reason = match refusal {
             // A smaller full size is another session: sizes and lengths are planned anew.
             Refusal::TooLarge { max_ip_octets } if max_ip_octets < session.facts.path_mtu && max_ip_octets > 0 => {
@@ -300,9 +304,9 @@ impl Run {
                 self.planner = Planner::new(self.params.preset);
                 return self.begin(now, facts);
             }
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => {
-                Reason::NotOffered { what: "trains of packets towards a receiver that stamps them".to_owned() }
-            }
+            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
+                what: "trains of packets towards a receiver that stamps them".to_owned(),
+            },
             Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
         };
         Step::Done(answer::conclude(session, Some(&reason)))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use units::BitRate;
 
 use super::sample::{Phase, Sample};
-use super::session::{CHECK_SHARE, Session, Taken};
+use super::session::{Session, Taken};
 use super::{Last, Request, batches, modes, quick};
 
 /// Where the run stands.
@@ -57,13 +57,24 @@ impl Adaptive {
             // The look is over in a moment; it may take more of the path than what goes on for seconds.
             (2.0 * session.params.utilisation).min(1.0)
         };
-        let window = if session.facts.rate_cap.is_some() { PEAK_WINDOW } else { Duration::ZERO };
-        busy.min(MOST_SPACING).div_f64(share).min(MOST_SPACING).max(session.params.spacing).max(window)
+        let window = if session.facts.rate_cap.is_some() {
+            PEAK_WINDOW
+        } else {
+            Duration::ZERO
+        };
+        busy.min(MOST_SPACING)
+            .div_f64(share)
+            .min(MOST_SPACING)
+            .max(session.params.spacing)
+            .max(window)
     }
 
     pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
         match last {
-            Some(Last { request, taken: Taken::Flawed(_) }) => self.again(request),
+            Some(Last {
+                request,
+                taken: Taken::Flawed(_),
+            }) => self.again(request),
             Some(_) => self.failures = 0,
             None => {}
         }
@@ -129,7 +140,15 @@ impl Adaptive {
         let full = session.full_size();
         let small = small_size(session);
         let (short, long) = (self.short(session, full), self.long(session));
-        for kind in [Kind::Short, Kind::Long, Kind::Small, Kind::Short, Kind::Small, Kind::Long, Kind::Short] {
+        for kind in [
+            Kind::Short,
+            Kind::Long,
+            Kind::Small,
+            Kind::Short,
+            Kind::Small,
+            Kind::Long,
+            Kind::Short,
+        ] {
             match kind {
                 Kind::Short => self.ask(session, Phase::Preliminary, short, full),
                 Kind::Long => self.ask(session, Phase::Preliminary, long, full),
@@ -175,7 +194,11 @@ impl Adaptive {
             }
         }
         let trains = session.rates(Phase::Trains);
-        let found = if trains.is_empty() { session.rates(Phase::Preliminary) } else { trains };
+        let found = if trains.is_empty() {
+            session.rates(Phase::Preliminary)
+        } else {
+            trains
+        };
         if let Some(rate) = stat::median(&found) {
             self.check(session, rate);
         }
@@ -184,13 +207,18 @@ impl Adaptive {
     /// Asks for a check of this wire rate, if the sender can pace it.
     fn check(&mut self, session: &Session, wire_bps: f64) -> bool {
         let full = session.full_size();
-        let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps) * CHECK_SHARE);
+        let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
         let Some(rate) = rate.filter(|rate| most.is_none_or(|most| *rate <= most)) else {
             return false;
         };
         let packets = self.long(session).max(CHECK_PACKETS).min(self.cap(session));
-        self.queue.push_back(Request { phase: Phase::Check, packets, ip_octets: full, rate: Some(rate) });
+        self.queue.push_back(Request {
+            phase: Phase::Check,
+            packets,
+            ip_octets: full,
+            rate: Some(rate),
+        });
         true
     }
 
@@ -204,13 +232,19 @@ impl Adaptive {
         }
         let place = f64::from(self.pairs / 2) * 0.618_033_988_75;
         let offset = f64::from(full - small) * place.fract();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between zero and a u16")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between zero and a u16"
+        )]
         let offset = offset as u16;
         small + offset
     }
 
     fn after_round(&mut self, session: &Session, done: u32) {
-        let spent = session.tally.octets >= session.params.max_octets || done >= ROUNDS;
+        let spent = session.tally.octets >= session.params.max_octets
+            || done >= ROUNDS
+            || session.tally.failed >= FAILED_TRAINS;
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
         } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
@@ -244,14 +278,25 @@ impl Adaptive {
 
     fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
         let packets = packets.min(self.cap(session)).max(2);
-        self.queue.push_back(Request { phase, packets, ip_octets, rate: None });
+        self.queue.push_back(Request {
+            phase,
+            packets,
+            ip_octets,
+            rate: None,
+        });
     }
 
     /// Most packets that a train may have.
     fn cap(&self, session: &Session) -> usize {
-        let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+        let window = session
+            .facts
+            .rate_cap
+            .map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
         let packets = TRAIN_OCTETS.min(window) / u64::from(session.full_size().max(1));
-        usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).min(self.longest).max(2)
+        usize::try_from(packets.saturating_sub(1))
+            .unwrap_or(usize::MAX)
+            .min(self.longest)
+            .max(2)
     }
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
@@ -259,7 +304,11 @@ impl Adaptive {
     fn short(&self, session: &Session, ip_octets: u16) -> usize {
         let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
         let gaps = (session.timing_error(gap) / BLUR).ceil().clamp(1.0, 1e6);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped on the line above")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped on the line above"
+        )]
         let gaps = gaps as usize;
         (1 + gaps).min(self.cap(session))
     }
@@ -311,6 +360,8 @@ const BATCH_TRAINS: usize = 4;
 const BATCHES_PER_TRAIN: usize = 15;
 const TRAIN_OCTETS: u64 = 300_000;
 const SILENT_TRAINS: u32 = 5;
+/// Each lost packet costs the patience of the far end: a lossy path is not worth more of them.
+const FAILED_TRAINS: u32 = 30;
 const JUDGED_PACKETS: u64 = 60;
 /// However slow the path: a run shall end.
 const MOST_SPACING: Duration = Duration::from_secs(10);

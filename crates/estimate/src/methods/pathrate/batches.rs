@@ -10,7 +10,10 @@ use super::session::Session;
 /// Whether the samples so far show batches.
 pub(super) fn seen(session: &Session) -> bool {
     match session.params.preset {
-        Preset::Faithful => session.of(Phase::BatchTest).last().is_some_and(|sample| test(session, sample)),
+        Preset::Faithful => session
+            .of(Phase::BatchTest)
+            .last()
+            .is_some_and(|sample| test(session, sample)),
         Preset::Adaptive => adaptive_test(session),
     }
 }
@@ -18,7 +21,10 @@ pub(super) fn seen(session: &Session) -> bool {
 /// [pathrate]: more than 0.6 N gaps of at most 2.5 receive costs.
 fn test(session: &Session, sample: &Sample) -> bool {
     let short = 2.5 * session.receive_cost_ns();
-    let inner = sample.gaps_ns.get(..sample.gaps_ns.len().saturating_sub(1)).unwrap_or_default();
+    let inner = sample
+        .gaps_ns
+        .get(..sample.gaps_ns.len().saturating_sub(1))
+        .unwrap_or_default();
     let count = inner.iter().filter(|gap| **gap <= short).count();
     count as f64 > 0.6 * sample.packets() as f64
 }
@@ -28,7 +34,11 @@ fn test(session: &Session, sample: &Sample) -> bool {
 /// §6.4 asks for 0.6, which batches of two never reach; the limit here is ours).
 fn adaptive_test(session: &Session) -> bool {
     let (mut short, mut all) = (0usize, 0usize);
-    for sample in session.samples.iter().filter(|sample| sample.packets() >= LEAST_PACKETS) {
+    for sample in session
+        .samples
+        .iter()
+        .filter(|sample| sample.packets() >= LEAST_PACKETS)
+    {
         all += sample.gaps_ns.len();
         short += sample.gaps_ns.iter().filter(|gap| is_short(sample, **gap)).count();
     }
@@ -66,8 +76,12 @@ pub(super) fn rates(session: &Session) -> Option<BatchRates> {
     let (mut trains, mut batches, mut periods, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for sample in session.of(Phase::Batches) {
         let begins = begins(session, sample);
-        let (Some(&first), Some(&last)) = (begins.first(), begins.last()) else { continue };
-        let Some((rate, span)) = rate_between(session, sample, first, last, 0) else { continue };
+        let (Some(&first), Some(&last)) = (begins.first(), begins.last()) else {
+            continue;
+        };
+        let Some((rate, span)) = rate_between(session, sample, first, last, 0) else {
+            continue;
+        };
         trains.push(rate);
         spans.push(span);
         periods.push(span / (begins.len() - 1) as f64);
@@ -93,7 +107,9 @@ fn begins(session: &Session, sample: &Sample) -> Vec<usize> {
     match session.params.preset {
         Preset::Adaptive => {
             let gaps = sample.gaps_ns.iter().enumerate();
-            gaps.filter(|(_, gap)| !is_short(sample, **gap)).map(|(index, _)| index + 1).collect()
+            gaps.filter(|(_, gap)| !is_short(sample, **gap))
+                .map(|(index, _)| index + 1)
+                .collect()
         }
         Preset::Faithful => faithful_begins(session, sample),
     }

@@ -5,6 +5,7 @@ use stat::{LocalMode, Merit, ModeParams, Sorted, best_mode, local_modes};
 use super::params::Preset;
 use super::sample::Phase;
 use super::session::Session;
+use super::shape;
 
 /// What the preliminary trains say.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +26,11 @@ pub(super) fn preliminary(session: &Session) -> Option<Preliminary> {
     }
     let all = Sorted::new(rates).ok()?;
     // [pathrate]: beyond 30 samples the five lowest and highest do not count.
-    let kept = if all.len() > 30 { all.without(5, 5)? } else { all.clone() };
+    let kept = if all.len() > 30 {
+        all.without(5, 5)?
+    } else {
+        all.clone()
+    };
     Some(Preliminary {
         mean: kept.mean(),
         cv: kept.coefficient_of_variation().unwrap_or(0.0),
@@ -56,14 +61,22 @@ fn own_width(session: &Session, all: &Sorted) -> f64 {
         .filter(|sample| sample.ip_octets == session.full_size())
         .map(super::sample::Sample::span_ns)
         .fold(f64::INFINITY, f64::min);
-    let blur = if shortest.is_finite() { 2.0 * session.timing_error(shortest) } else { 0.0 };
+    let blur = if shortest.is_finite() {
+        2.0 * session.timing_error(shortest)
+    } else {
+        0.0
+    };
     blur.max(NARROWEST_BIN) * median
 }
 
 fn inner_range(all: &Sorted) -> f64 {
     let values = all.values();
     let tenth = values.len() / 10;
-    if values.len() > 30 { values[values.len() - tenth - 1] - values[tenth] } else { all.max() - all.min() }
+    if values.len() > 30 {
+        values[values.len() - tenth - 1] - values[tenth]
+    } else {
+        all.max() - all.min()
+    }
 }
 
 /// Ours.
@@ -86,10 +99,15 @@ pub(super) fn adr(session: &Session, preliminary: &Preliminary) -> Option<Adr> {
     let trains = all.len();
     let rate = match session.params.preset {
         Preset::Faithful => tool_adr(session, &all, preliminary)?,
-        Preset::Adaptive => all.median(),
+        // Bits over time, which is what a fluid would show; a mean of rates would favour the fast trains.
+        Preset::Adaptive => trains as f64 / all.values().iter().map(|rate| rate.recip()).sum::<f64>(),
     };
     let sd = all.sd_sample().unwrap_or(f64::INFINITY);
-    Some(Adr { rate, trains, error: 2.0 * sd / (trains as f64).sqrt() })
+    Some(Adr {
+        rate,
+        trains,
+        error: 2.0 * sd / (trains as f64).sqrt(),
+    })
 }
 
 fn tool_adr(session: &Session, all: &Sorted, preliminary: &Preliminary) -> Option<f64> {
@@ -122,6 +140,8 @@ pub(super) struct Decision {
     pub(super) adr: Option<Adr>,
     /// Whether other traffic is on the narrow link; `None` if that was not tested often enough.
     pub(super) loaded: Option<bool>,
+    /// Share of the pairs that were clearly faster than the winner, and their median wire rate.
+    pub(super) faster: Option<(f64, f64)>,
     /// Bin width, bit/s.
     pub(super) width: f64,
 }
@@ -146,19 +166,27 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
         Ok(sample) => widening(session, &sample, preliminary.width)?,
         Err(_) => (Vec::new(), preliminary.width),
     };
+    // A token bucket makes trains slower than the link: they bound nothing then.
+    let own = session.params.preset == Preset::Adaptive;
+    let shaped = own && shape::sustained(session).is_some();
     let bounds = Bounds {
-        adr: adr(session, &preliminary),
-        loaded: session.narrow_is_loaded(CHECKS),
+        adr: adr(session, &preliminary).filter(|_| !shaped),
+        loaded: session.narrow_is_loaded(CHECKS).filter(|_| !shaped),
         preset: session.params.preset,
     };
     let candidates: Vec<LocalMode> = modes.iter().filter(|mode| bounds.allow(mode)).copied().collect();
     let winner = best_mode(&candidates, session.params.merit).copied();
-    let others: Vec<LocalMode> = candidates.iter().filter(|mode| Some(**mode) != winner).copied().collect();
+    let others: Vec<LocalMode> = candidates
+        .iter()
+        .filter(|mode| Some(**mode) != winner)
+        .copied()
+        .collect();
     let differ = best_mode(&candidates, Merit::Density) != best_mode(&candidates, Merit::Kurtosis);
     Some(Decision {
         winner,
         runner_up: best_mode(&others, session.params.merit).copied(),
         merits_differ: differ && session.params.preset == Preset::Faithful,
+        faster: winner.and_then(|winner| faster_than(session, &winner)),
         modes,
         adr: bounds.adr,
         loaded: bounds.loaded,
@@ -166,9 +194,23 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
     })
 }
 
+fn faster_than(session: &Session, winner: &LocalMode) -> Option<(f64, f64)> {
+    let rates = session.rates(Phase::Pairs);
+    let above: Vec<f64> = rates
+        .iter()
+        .copied()
+        .filter(|rate| *rate > 1.01 * winner.central.high())
+        .collect();
+    Some((above.len() as f64 / rates.len() as f64, stat::median(&above)?))
+}
+
 /// The modes at the narrowest bin that shows any; the tool knows only one.
 fn widening(session: &Session, sample: &Sorted, width: f64) -> Option<(Vec<LocalMode>, f64)> {
-    let widest = if session.params.preset == Preset::Faithful { 1.0 } else { 4.0 };
+    let widest = if session.params.preset == Preset::Faithful {
+        1.0
+    } else {
+        4.0
+    };
     let mut factor = 1.0;
     loop {
         let width = width * factor;
@@ -192,21 +234,20 @@ impl Bounds {
         let Some(adr) = self.adr else { return true };
         match (self.preset, self.loaded) {
             (Preset::Faithful, _) => mode.central.high() > adr.rate,
-            // No other traffic on the narrow link: the trains ran at its capacity.
-            (Preset::Adaptive, Some(false)) => (mode.centre() / adr.rate - 1.0).abs() < NEAR,
+            // Little or no other traffic on the narrow link: the trains ran near its capacity.
+            (Preset::Adaptive, Some(false)) => NEAR.contains(&(mode.centre() / adr.rate)),
             // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C and x at most C: what
             // lies higher was squeezed behind the narrow link. A few trains are a bound to some percent, not to the bit.
-            (Preset::Adaptive, _) => {
-                mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * 2.2
-            }
+            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * 2.2,
         }
     }
 }
 
 /// Ours: three checks make a median that one burst of others does not turn.
 const CHECKS: usize = 3;
-/// Ours: the trains' own scatter.
-const NEAR: f64 = 0.05;
+/// Ours. Below: the trains' own scatter. Above: the traffic that checks let pass unseen, a tenth of the link, slows trains by no
+/// more than a tenth.
+const NEAR: std::ops::Range<f64> = 0.95..1.105;
 
 fn mode_params(session: &Session, width: f64, samples: usize) -> ModeParams {
     match session.params.preset {

@@ -50,7 +50,11 @@ impl Params {
             preset,
             merit: if faithful { Merit::Kurtosis } else { Merit::Density },
             framing: if faithful { Framing::BARE } else { Framing::ETHERNET },
-            spacing: if faithful { Duration::from_millis(500) } else { Duration::ZERO },
+            spacing: if faithful {
+                Duration::from_millis(500)
+            } else {
+                Duration::ZERO
+            },
             quick_cv: 0.05,
             batch_minus_one: faithful,
             utilisation: 0.15,
@@ -75,14 +79,35 @@ impl Default for Params {
 
 /// Names and descriptions, for the registry.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    ("preset", "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min, allow it with --budget); adaptive"),
-    ("merit", "figure of merit of a mode, density or kurtosis; density, faithful: kurtosis"),
-    ("framing", "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet, faithful: bare"),
+    (
+        "preset",
+        "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min, allow it with --budget); adaptive",
+    ),
+    (
+        "merit",
+        "figure of merit of a mode, density or kurtosis; density, faithful: kurtosis",
+    ),
+    (
+        "framing",
+        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet, faithful: bare",
+    ),
     ("spacing", "least time between begins of trains, s; 0, faithful: 500 ms"),
-    ("quick_cv", "coefficient of variation that ends a faithful run early, 0..1; 0.05"),
-    ("batch_minus_one", "count one packet less per receive batch, true or false; false, faithful: true"),
-    ("utilisation", "largest mean share of the narrow link, 0.001..1, adaptive only; 0.15"),
-    ("max_octets", "no new round after this many IP octets, adaptive only; 1.9 MB"),
+    (
+        "quick_cv",
+        "coefficient of variation that ends a faithful run early, 0..1; 0.05",
+    ),
+    (
+        "batch_minus_one",
+        "count one packet less per receive batch, true or false; false, faithful: true",
+    ),
+    (
+        "utilisation",
+        "largest mean share of the narrow link, 0.001..1, adaptive only; 0.15",
+    ),
+    (
+        "max_octets",
+        "no new round after this many IP octets, adaptive only; 1.9 MB",
+    ),
     ("sizes", "packet sizes of Phase I, 1..1000, faithful only; 40"),
     ("pairs_per_size", "pairs of each size, 1..1000, faithful only; 25"),
     ("trains", "trains of Phase II, 1..10000, faithful only; 500"),
@@ -119,18 +144,42 @@ impl TryFrom<&RawParams> for Params {
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
         let range = |good: bool, name: &'static str, value: String, why: &str| {
-            let error = || ParamError::OutOfRange { name, value, why: why.to_owned() };
+            let error = || ParamError::OutOfRange {
+                name,
+                value,
+                why: why.to_owned(),
+            };
             if good { Ok(()) } else { Err(error()) }
         };
         let ten_seconds = Duration::from_secs(10);
-        range(self.spacing <= ten_seconds, "spacing", format!("{:?}", self.spacing), "at most 10 s")?;
-        range((0.0..=1.0).contains(&self.quick_cv), "quick_cv", self.quick_cv.to_string(), "0 to 1")?;
+        range(
+            self.spacing <= ten_seconds,
+            "spacing",
+            format!("{:?}", self.spacing),
+            "at most 10 s",
+        )?;
+        range(
+            (0.0..=1.0).contains(&self.quick_cv),
+            "quick_cv",
+            self.quick_cv.to_string(),
+            "0 to 1",
+        )?;
         let share = (0.001..=1.0).contains(&self.utilisation);
         range(share, "utilisation", self.utilisation.to_string(), "0.001 to 1")?;
-        range((1..=1000).contains(&self.sizes), "sizes", self.sizes.to_string(), "1 to 1000")?;
+        range(
+            (1..=1000).contains(&self.sizes),
+            "sizes",
+            self.sizes.to_string(),
+            "1 to 1000",
+        )?;
         let pairs = (1..=1000).contains(&self.pairs_per_size);
         range(pairs, "pairs_per_size", self.pairs_per_size.to_string(), "1 to 1000")?;
-        range((1..=10_000).contains(&self.trains), "trains", self.trains.to_string(), "1 to 10000")
+        range(
+            (1..=10_000).contains(&self.trains),
+            "trains",
+            self.trains.to_string(),
+            "1 to 10000",
+        )
     }
 }
 
@@ -153,7 +202,11 @@ fn read_framing(raw: &RawParams, default: Framing) -> Result<Framing, ParamError
         "bare" => Ok(Framing::BARE),
         other => match other.parse::<u16>() {
             Ok(octets) if octets <= 1000 => Ok(Framing::fixed(octets)),
-            _ => Err(unreadable("framing", other, "write ethernet, vlan, bare, or 0 to 1000 octets per packet")),
+            _ => Err(unreadable(
+                "framing",
+                other,
+                "write ethernet, vlan, bare, or 0 to 1000 octets per packet",
+            )),
         },
     }
 }

@@ -37,10 +37,18 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
     if session.narrow_is_loaded(1) == Some(true) {
         return None;
     }
-    let samples: Vec<&Sample> = session.of(Phase::Preliminary).filter(|sample| sample.span_ns() > 0.0).collect();
+    let samples: Vec<&Sample> = session
+        .of(Phase::Preliminary)
+        .filter(|sample| sample.span_ns() > 0.0)
+        .collect();
     let is_full = |sample: &&&Sample| sample.ip_octets == session.full_size();
     let full: Vec<&Sample> = samples.iter().filter(is_full).copied().collect();
-    let centre = stat::median(&full.iter().filter_map(|s| s.wire_rate(session.framing())).collect::<Vec<_>>())?;
+    let centre = stat::median(
+        &full
+            .iter()
+            .filter_map(|s| s.wire_rate(session.framing()))
+            .collect::<Vec<_>>(),
+    )?;
     let fewest = full.iter().map(|sample| sample.packets()).min()?;
     let most = full.iter().map(|sample| sample.packets()).max()?;
     let (mut shorts, mut longs, mut smalls) = (Vote::default(), Vote::default(), Vote::default());
@@ -51,7 +59,11 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
             smalls.cast(fit);
             continue;
         }
-        if 2 * sample.packets() > fewest + most { longs.cast(fit) } else { shorts.cast(fit) }
+        if 2 * sample.packets() > fewest + most {
+            longs.cast(fit)
+        } else {
+            shorts.cast(fit)
+        }
         if fit == Fit::Agrees {
             members.push(*sample);
         }
@@ -92,7 +104,11 @@ impl Vote {
 fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
     let deviation = sample.wire_rate(session.framing())? / centre - 1.0;
     // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by up to 4 %.
-    let framing = if sample.ip_octets == session.full_size() { 0.0 } else { 0.05 };
+    let framing = if sample.ip_octets == session.full_size() {
+        0.0
+    } else {
+        0.05
+    };
     let tolerance = framing + (2.0 * session.timing_error(sample.span_ns())).max(0.01);
     Some(match deviation {
         d if d > tolerance => Fit::Faster,
@@ -105,8 +121,14 @@ fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
 fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
     let span: f64 = members.iter().map(|sample| sample.span_ns()).sum();
     let rate = |sample: &Sample| sample.wire_rate(session.framing());
-    let mean = members.iter().map(|s| rate(s).map(|r| r * s.span_ns())).sum::<Option<f64>>()? / span;
-    let squares = members.iter().map(|s| rate(s).map(|r| (r / mean - 1.0).powi(2) * s.span_ns()));
+    let mean = members
+        .iter()
+        .map(|s| rate(s).map(|r| r * s.span_ns()))
+        .sum::<Option<f64>>()?
+        / span;
+    let squares = members
+        .iter()
+        .map(|s| rate(s).map(|r| (r / mean - 1.0).powi(2) * s.span_ns()));
     let spread = (squares.sum::<Option<f64>>()? / span).sqrt();
     let root = (members.len() as f64).sqrt();
     // Twice the standard error of the spread seen, or of what the stamps may do unseen; 0.1 % for clock rate and rounding.

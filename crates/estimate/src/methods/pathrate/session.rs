@@ -53,6 +53,7 @@ impl Session {
                 Taken::Sample
             }
             Err(flaw) => {
+                self.tally.failed += 1;
                 self.tally.paused += u32::from(flaw == Flaw::Paused);
                 Taken::Flawed(flaw)
             }
@@ -62,7 +63,11 @@ impl Session {
     /// Whether the receiver's own cost per packet may have set the dispersion: below three times that cost per gap, as in
     /// [pathrate]. Stamps taken before the program runs do not suffer from it (departs from [pathrate], which had no others).
     fn is_too_fast(&self, sample: &Sample) -> bool {
-        let floor = if sample.stamped_by == StampSource::User { 3.0 * self.receive_cost_ns() } else { 0.0 };
+        let floor = if sample.stamped_by == StampSource::User {
+            3.0 * self.receive_cost_ns()
+        } else {
+            0.0
+        };
         let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check);
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
@@ -79,7 +84,11 @@ impl Session {
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
     pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
-        if span_ns > 0.0 { std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns } else { f64::INFINITY }
+        if span_ns > 0.0 {
+            std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns
+        } else {
+            f64::INFINITY
+        }
     }
 
     pub(super) fn of(&self, phase: Phase) -> impl Iterator<Item = &Sample> + '_ {
@@ -91,24 +100,29 @@ impl Session {
         self.samples.iter().filter(|sample| sample.phase != Phase::Check)
     }
 
-    /// Whether the narrow link carries other traffic, from trains paced at [`CHECK_SHARE`] of the rate found: `Some(false)` if
+    /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
     /// at least `least` of them came through and the median was not slowed.
     ///
     /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
     /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
     pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
-        let slowed: Vec<f64> = self.of(Phase::Check).map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect();
+        let slowed: Vec<f64> = self
+            .of(Phase::Check)
+            .map(|sample| 1.0 - sample.sent_ns / sample.span_ns())
+            .collect();
         let spans: Vec<f64> = self.of(Phase::Check).map(Sample::span_ns).collect();
         if slowed.len() < least {
             return None;
         }
-        let tolerance = (2.0 * self.timing_error(stat::median(&spans)?)).max(0.015);
+        let tolerance = (2.0 * self.timing_error(stat::median(&spans)?)).max(CHECK_TOLERANCE);
         stat::median(&slowed).map(|slowed| slowed > tolerance)
     }
 
     /// Wire rates of a phase, bit/s, in order of their trains.
     pub(super) fn rates(&self, phase: Phase) -> Vec<f64> {
-        self.of(phase).filter_map(|sample| sample.wire_rate(self.framing())).collect()
+        self.of(phase)
+            .filter_map(|sample| sample.wire_rate(self.framing()))
+            .collect()
     }
 
     pub(super) fn framing(&self) -> Framing {
@@ -127,5 +141,6 @@ impl Session {
     }
 }
 
-/// Ours: far enough below the rate found that its own error does not slow the check, near enough to meet little traffic.
-pub(super) const CHECK_SHARE: f64 = 0.95;
+/// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
+/// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
+const CHECK_TOLERANCE: f64 = 0.01;

@@ -3,11 +3,16 @@
 use super::sample::{Phase, Sample};
 use super::session::Session;
 
-/// The rate at which trains end, wire bit/s, if they all begin at a clearly higher one.
+/// The rate at which long trains end, wire bit/s, if they all begin at a clearly higher one.
 pub(super) fn sustained(session: &Session) -> Option<f64> {
-    let long = |sample: &&Sample| sample.packets() >= LEAST_PACKETS;
-    let trains: Vec<&Sample> =
-        [Phase::Preliminary, Phase::Trains].into_iter().flat_map(|phase| session.of(phase)).filter(long).collect();
+    let of_phases = || {
+        [Phase::Preliminary, Phase::Trains]
+            .into_iter()
+            .flat_map(|phase| session.of(phase))
+    };
+    let longest = of_phases().map(Sample::packets).max()?;
+    let least = (longest * 3 / 4).max(LEAST_PACKETS);
+    let trains: Vec<&Sample> = of_phases().filter(|sample| sample.packets() >= least).collect();
     let ends: Vec<f64> = trains.iter().filter_map(|sample| slow_end(sample)).collect();
     if ends.len() < LEAST_TRAINS || ends.len() * 4 < trains.len() * 3 {
         return None;
@@ -17,10 +22,11 @@ pub(super) fn sustained(session: &Session) -> Option<f64> {
     (gap > 0.0).then(|| 8e9 * f64::from(octets) / gap)
 }
 
-/// Median gap of the last third, if it is regular and well above the first third's. Cross traffic slows a train anywhere.
+/// Median gap of the last third, if it is regular and well above both of the first two gaps. Cross traffic slows a train
+/// anywhere.
 fn slow_end(sample: &Sample) -> Option<f64> {
     let third = sample.gaps_ns.len() / 3;
-    let first = stat::median(sample.gaps_ns.get(..third)?)?;
+    let first = sample.gaps_ns.get(..2)?.iter().copied().fold(0.0, f64::max);
     let last = sample.gaps_ns.get(sample.gaps_ns.len() - third..)?;
     let end = stat::median(last)?;
     let regular = stat::mad(last)? < 0.1 * end;
