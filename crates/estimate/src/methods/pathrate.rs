@@ -87,7 +87,7 @@
 //! - `[Dovrolis04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
 //!   IEEE/ACM Transactions on Networking 12(6), 2004.
 //! - `[Prasad04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
-//! - `[PBProbe09]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: PBProbe: a capacity estimation tool for high
+//! - `[PBProbe09]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
 //!   speed networks, Computer Communications 31(17), 2008.
 //! - `[pathrate]` pathrate 2.4.1, source and README.
 

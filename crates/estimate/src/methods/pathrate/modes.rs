@@ -116,9 +116,8 @@ fn tool_adr(session: &Session, all: &Sorted, preliminary: &Preliminary) -> Optio
     let cv = all.coefficient_of_variation().unwrap_or(0.0);
     let steady = cv < session.params.quick_cv && trimmed / preliminary.mean > NARROW_ADR;
     Some(match modes.as_slice() {
-        [] => trimmed,
         [only] if steady => only.centre(),
-        [_] => trimmed,
+        [] | [_] => trimmed,
         several => best_mode(several, session.params.merit)?.centre(),
     })
 }

@@ -60,9 +60,9 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
             continue;
         }
         if 2 * sample.packets() > fewest + most {
-            longs.cast(fit)
+            longs.cast(fit);
         } else {
-            shorts.cast(fit)
+            shorts.cast(fit);
         }
         if fit == Fit::Agrees {
             members.push(*sample);

@@ -255,11 +255,14 @@ fn parameters_are_read_and_checked() {
     }
 }
 
+/// Departure, arrival if any, size.
+type AnyRow = (i64, Option<i64>, u16);
+
 /// Reports with any stamps at all.
 fn any_reports() -> impl Strategy<Value = Vec<TrainReport>> {
     let row = (any::<i64>(), prop::option::of(-1_000_000i64..1_000_000), 0u16..2000);
     let report = (0u32..8, any::<u32>(), prop::collection::vec(row, 0..12), any::<bool>());
-    let make = |(phase, serial, rows, user): (u32, u32, Vec<(i64, Option<i64>, u16)>, bool)| {
+    let make = |(phase, serial, rows, user): (u32, u32, Vec<AnyRow>, bool)| {
         let mut made = sized(Phase::Pairs, serial, 0, &vec![0; rows.len()]);
         made.id = crate::probe::TrainId(phase << 24 | serial & 0xFF_FFFF);
         made.arrived_by = if user { StampSource::User } else { StampSource::Kernel };
