@@ -41,9 +41,16 @@
 //! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host.
 //!
 //! The default, *adaptive*, runs the same phases shortened: after a first train come up to three looks (3 short trains, 2 long
-//! ones, 2 of small packets) that end the run when all agree; then rounds of 16 pairs and 3 trains, until the winning mode
+//! ones, 2 of small packets) that end the run when all agree; then rounds of 16 pairs and 2 trains, until the winning mode
 //! leads by a factor of two, three rounds in a row, with the dispersion rate below it. Where stamps are too coarse for pairs
-//! the "pairs" are bulks long enough to bring the timing error to 3 %, as in `[PBProbe09]`.
+//! the "pairs" are bulks long enough to bring the timing error to 4 %, as in `[PBProbe08]`.
+//!
+//! Low variation alone ends no adaptive run, because traffic of constant rate x slows all trains alike, from C to
+//! `r C / (r + x)`. A *check*, a train paced at the rate found, tells the two apart: `r C / (r + x) + x > C` whenever
+//! `r + x > C`, so that the check is slowed unless the rate found is the capacity (`Session::narrow_is_loaded`). What checks
+//! say bounds the candidates: with an idle narrow link only modes near the trains' rate remain, or that rate itself; with a
+//! loaded one nothing above twice the dispersion rate, since `r C / (r + x) >= C / 2` while `r >= C >= x`. Pairs faster than
+//! the winner on a loaded link make it [`Caveat::Multimodal`].
 //!
 //! # Parameters
 //!
@@ -63,9 +70,9 @@
 //!
 //! # Cost
 //!
-//! Adaptive, idle path: some 50 packets, 60 to 95 kB, below a second from 10 Mbit/s on. Loaded path: up to 2 MB, 4 to 12 s.
-//! The peak is one train at the sender's rate (13 kB; more where stamps are coarse), on average below a tenth of the narrow
-//! link. Faithful: 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one, for which
+//! Adaptive, idle path: some 50 packets, 70 to 95 kB, below 0.2 s from 10 Mbit/s on (longer where the round trip is). Loaded
+//! path: 0.5 to 1.2 MB, 3 to 10 s at 10 Mbit/s. The peak is one train at the sender's rate (20 to 30 kB; 300 kB where stamps
+//! are coarse or batched), the mean below 15 % of the narrow link. Faithful: 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one, for which
 //! the budget must be raised.
 //!
 //! # Fails when
@@ -76,24 +83,27 @@
 //! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
 //!   sender's interface, which is a link of the path).
 //! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
-//!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`].
+//!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`]. A rate above one packet per
+//!   three receive costs may be that of the host taking packets out of a batch: [`Caveat::TimerLimited`].
 //! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, [`Caveat::Multimodal`]; no stable winner,
 //!   [`Caveat::NotConverged`].
-//! - A5: nothing is seen; `sent_over_received_time` near one is the warning.
+//! - A5: the samples may agree on a rate that is too low; the check keeps the confidence below high where that traffic exceeds
+//!   some tenth of the link, and `narrow_link_loaded` in the evidence is the warning.
 //!
 //! # References
 //!
 //! - `[Dovrolis01]` C. Dovrolis, P. Ramanathan, D. Moore: What do packet dispersion techniques measure? Infocom 2001.
-//! - `[Dovrolis04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
+//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
 //!   IEEE/ACM Transactions on Networking 12(6), 2004.
-//! - `[Prasad04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
-//! - `[PBProbe09]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
+//! - `[PBProbe08]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
 //!   speed networks, Computer Communications 31(17), 2008.
 //! - `[pathrate]` pathrate 2.4.1, source and README.
 
 mod adaptive;
 mod answer;
 mod batches;
+mod evidence;
 mod faithful;
 mod modes;
 mod params;
@@ -149,7 +159,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: false,
     },
     imposes: Imposes {
-        typical_octets: 60_000,
+        typical_octets: 70_000,
         max_octets: 3_000_000,
         typical_time: Duration::from_millis(200),
         max_time: Duration::from_secs(20),

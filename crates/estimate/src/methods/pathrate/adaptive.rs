@@ -300,7 +300,7 @@ impl Adaptive {
     }
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
-    /// a bulk as in `[PBProbe09]` where they are not.
+    /// a bulk as in `[PBProbe08]` where they are not.
     fn short(&self, session: &Session, ip_octets: u16) -> usize {
         let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
         let gaps = (session.timing_error(gap) / BLUR).ceil().clamp(1.0, 1e6);
