@@ -2,10 +2,19 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod pathrate;
+pub mod pmtu;
+pub mod rtt;
+
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[];
+pub const METHODS: &[&dyn Method] = &[
+    // One per line, by name.
+    &pathrate::Pathrate,
+    &pmtu::Pmtu,
+    &rtt::Rtt,
+];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {
