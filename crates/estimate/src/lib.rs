@@ -14,6 +14,8 @@ pub mod methods;
 mod outcome;
 pub mod probe;
 mod registry;
+#[cfg(test)]
+mod testbed;
 
 pub use budget::{Budget, Cost};
 pub use contract::{Estimator, Event, Measured, Refusal, Step, World, run};
