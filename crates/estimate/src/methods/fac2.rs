@@ -29,7 +29,7 @@ pub struct Params {
     pub capacity: Option<BitRate>,
     /// Send time that a train aims at.
     pub train_time: Duration,
-    /// Slope trains at most.
+    /// Slope trains that end a run; twice as many in the first three seconds.
     pub slope_trains: usize,
     /// Trains at most, whatever they are for.
     pub max_trains: usize,
@@ -48,7 +48,7 @@ impl Default for Params {
             capacity: None,
             train_time: Duration::from_millis(25),
             slope_trains: 10,
-            max_trains: 40,
+            max_trains: 50,
             max_packets: 4000,
             burst_octets: 150_000,
             load: 0.2,
@@ -156,8 +156,8 @@ static INFO: MethodInfo = MethodInfo {
         ("size", "IP octets of a probe packet (default: path MTU)"),
         ("capacity", "IP-layer capacity of the tight link, if known (default: fitted)"),
         ("train-time", "send time that a train aims at (default: 25 ms)"),
-        ("trains", "slope trains at most (default: 10)"),
-        ("max-trains", "trains of all kinds at most (default: 40)"),
+        ("trains", "slope trains that end a run; twice as many in its first 3 s (default: 10)"),
+        ("max-trains", "trains of all kinds at most (default: 50)"),
         ("max-packets", "packets of a train at most (default: 4000)"),
         ("burst", "octets of queue that a train may build (default: 150000)"),
         ("load", "mean load as a share of the path's rate (default: 0.2)"),

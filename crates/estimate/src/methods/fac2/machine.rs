@@ -25,6 +25,10 @@ const COARSE_ROUNDS: usize = 6;
 const STEPS: [f64; 5] = [0.12, 0.35, 0.0, 0.12, -0.1];
 /// Trains that may be thrown away for each reason.
 const PATIENCE: u32 = 6;
+/// Width of the interval that ends the run early, as a share of the path's rate.
+const NARROW: f64 = 0.06;
+/// Time for which a run goes on for a narrower interval.
+const UNHURRIED: Duration = Duration::from_secs(3);
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
@@ -63,6 +67,7 @@ pub(super) struct Machine {
     quiet_at_max: u32,
     /// Another link than the narrow one is tight.
     local: bool,
+    began: Stamp<Sender>,
     train_began: Stamp<Sender>,
 }
 
@@ -82,11 +87,13 @@ impl Machine {
             slope_trains: 0,
             quiet_at_max: 0,
             local: false,
+            began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
         }
     }
 
     fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.began = now;
         self.seen.packet_octets = self.params.ip_octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
         self.seen.max_rate = facts.max_paced_rate(self.seen.packet_octets).map(BitRate::as_f64);
         self.seen.interface_rate = facts.sender.interface_rate;
@@ -253,7 +260,7 @@ impl Machine {
             Some(found) => {
                 self.available = found.available;
                 self.local = found.local;
-                if self.enough(&found) {
+                if self.enough(now, &found) {
                     return Some(Ending::Settled);
                 }
             }
@@ -267,11 +274,19 @@ impl Machine {
         None
     }
 
-    fn enough(&self, found: &Fit) -> bool {
+    /// Narrow, or trains enough; while the run is short, twice as many for an interval that is still wide.
+    fn enough(&self, now: Stamp<Sender>, found: &Fit) -> bool {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(found.available);
+        let width = (found.high - found.low) / scale;
         let count = found.per_train.len();
-        let narrow = found.high - found.low <= 0.06 * scale;
-        count >= self.params.slope_trains || (count >= 5 && narrow)
+        let most = self.params.slope_trains;
+        let hurry = now.since(self.began) > UNHURRIED;
+        match count {
+            0..5 => false,
+            count if count < most => width <= NARROW,
+            count if count < 2 * most => hurry || width <= 2.0 * NARROW,
+            _ => true,
+        }
     }
 
     fn packet_bits(&self) -> f64 {

@@ -7,7 +7,7 @@ use units::BitRate;
 use crate::probe::{Fate, PacingCheck, TrainReport};
 
 /// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the host's doing.
-const SHORT_GAP: f64 = 0.25;
+const SHORT_GAP: f64 = 0.4;
 /// Share of short gaps from which the receiver counts as batching.
 const BATCHING_SHARE: f64 = 0.25;
 /// Fewest samples behind a slope: below, one outlier owns the line.
@@ -241,10 +241,14 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
     let kept = &ends.kept;
     let batch_ns = ends.period.map_or(0.0, |period| period.as_secs_f64() * 1e9);
     let delays: Vec<f64> = kept.iter().map(Sample::delay).collect();
-    let jump = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max);
+    let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    // Batches make many jumps, a clock that is set makes one.
+    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
+        (most.max(jump), next.max(jump.min(most)))
+    });
     let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
     let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if kept.len() >= 8 && span_ns > 0.0 && jump > (span_ns / 5.0).max(3.0 * batch_ns) && jump > (high - low) / 2.0 {
+    if kept.len() >= 8 && span_ns > 0.0 && jump > (span_ns / 5.0).max(3.0 * batch_ns) && jump > (high - low) / 2.0 && next < jump / 2.0 {
         Err(Unusable::ClockStep)
     } else {
         Ok(())
