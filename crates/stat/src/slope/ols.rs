@@ -1,7 +1,7 @@
 //! Ordinary and weighted least squares with one regressor.
 
 use super::Line;
-use crate::error::{Error, check_points};
+use crate::error::{Error, check_points, finite};
 
 /// A least-squares line with its errors.
 ///
@@ -41,21 +41,18 @@ impl Fit {
         let x = self.line.crossing(level)?;
         let (a, b) = (self.intercept_se, self.slope_se);
         let spread = (a * a + x * x * b * b + 2.0 * x * self.covariance).max(0.0);
-        finite(x, spread.sqrt() / self.line.slope.abs())
+        estimated(x, spread.sqrt() / self.line.slope.abs())
     }
 
     /// `scale / slope` (a rate from a time per octet); `None` for a horizontal line.
     pub fn inverse_slope(&self, scale: f64) -> Option<Estimated> {
         let value = scale / self.line.slope;
-        finite(value, (value / self.line.slope).abs() * self.slope_se)
+        estimated(value, (value / self.line.slope).abs() * self.slope_se)
     }
 }
 
-fn finite(value: f64, standard_error: f64) -> Option<Estimated> {
-    (value.is_finite() && standard_error.is_finite()).then_some(Estimated {
-        value,
-        standard_error,
-    })
+fn estimated(value: f64, standard_error: f64) -> Option<Estimated> {
+    (value.is_finite() && standard_error.is_finite()).then_some(Estimated { value, standard_error })
 }
 
 /// Least squares through points `(xs[i], ys[i])`; at least three of them, and x must vary.
@@ -101,7 +98,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         syy += w * dy * dy;
     }
     let slope = sxy / sxx;
-    if sxx <= 0.0 || !slope.is_finite() {
+    if sxx <= 0.0 {
         return Err(Error::NoSpread("x"));
     }
     let line = Line {
@@ -115,7 +112,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         })
         .sum();
     let variance = residual_squares / (n - 2) as f64;
-    Ok(Fit {
+    let fit = Fit {
         line,
         intercept_se: (variance * (1.0 / weight + x_mean * x_mean / sxx)).sqrt(),
         slope_se: (variance / sxx).sqrt(),
@@ -123,7 +120,19 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         residual_sd: variance.sqrt(),
         r_squared: (syy > 0.0).then(|| (1.0 - residual_squares / syy).max(0.0)),
         points: n,
-    })
+    };
+    let line = fit.line;
+    finite(
+        fit,
+        &[
+            line.intercept,
+            line.slope,
+            fit.intercept_se,
+            fit.slope_se,
+            fit.covariance,
+            fit.residual_sd,
+        ],
+    )
 }
 
 #[cfg(test)]
@@ -132,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     const FIVE_X: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
     const FIVE_Y: [f64; 5] = [2.0, 4.0, 5.0, 4.0, 5.0];
@@ -184,21 +193,13 @@ mod tests {
         assert_eq!(flat.crossing(1.0), None);
         assert_eq!(flat.inverse_slope(1.0), None);
         assert_eq!(ols(&[2.0; 5], &FIVE_Y), Err(Error::NoSpread("x")));
-        assert_eq!(
-            ols(&[1.0, 2.0], &[1.0, 2.0]),
-            Err(Error::TooFew { have: 2, need: 3 })
-        );
+        assert_eq!(ols(&[1.0, 2.0], &[1.0, 2.0]), Err(Error::TooFew { have: 2, need: 3 }));
     }
 
     #[test]
     fn weights_select_and_count() {
         // Weight 0 drops the outlier; what is left lies on y = 1 + 2x.
-        let fit = weighted_ols(
-            &[0.0, 1.0, 2.0, 3.0],
-            &[1.0, 3.0, 99.0, 7.0],
-            &[1.0, 5.0, 0.0, 2.0],
-        )
-        .unwrap();
+        let fit = weighted_ols(&[0.0, 1.0, 2.0, 3.0], &[1.0, 3.0, 99.0, 7.0], &[1.0, 5.0, 0.0, 2.0]).unwrap();
         assert_close(fit.line.intercept, 1.0, 1e-12);
         assert_close(fit.line.slope, 2.0, 1e-12);
         assert_close(fit.residual_sd, 0.0, 1e-9);
@@ -225,6 +226,14 @@ mod tests {
         assert_close(fit.intercept_se, (0.5_f64 * 1.5).sqrt(), 1e-12);
     }
 
+    #[test]
+    fn huge_weights_do_not_overflow() {
+        let (xs, ys) = ([0.0, 1e100, 2e100], [1.0, 2.0, 3.0]);
+        let fit = weighted_ols(&xs, &ys, &[1e150; 3]).unwrap();
+        assert_close(fit.line.slope, 1e-100, 1e-112);
+        assert_close(fit.line.intercept, 1.0, 1e-12);
+    }
+
     proptest! {
         #[test]
         fn equal_weights_are_ordinary(ys in vec(-1e3..1e3_f64, 3..30), weight in 0.1..10.0_f64) {
@@ -246,9 +255,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(xs in vec(any::<f64>(), 0..10), ys in vec(any::<f64>(), 0..10)) {
-            let _ = ols(&xs, &ys);
-            let _ = weighted_ols(&xs, &ys, &xs);
+        fn any_bits_never_panic(points in vec((odd_float(), odd_float()), 0..10)) {
+            let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+            for fit in [ols(&xs, &ys), weighted_ols(&xs, &ys, &ys), weighted_ols(&xs, &ys, &xs)].into_iter().flatten() {
+                prop_assert!(fit.intercept_se >= 0.0 && fit.slope_se >= 0.0);
+                prop_assert!(fit.r_squared.is_none_or(|r| (0.0..=1.0).contains(&r)));
+                let _ = (fit.crossing(xs[0]), fit.inverse_slope(ys[0]));
+            }
         }
     }
 
