@@ -228,7 +228,7 @@ impl Machine {
             Some(next) => {
                 self.available = next;
                 self.rate = Some(next);
-                let settled = (rate_in - next).abs() <= 0.05 * rate_in;
+                let settled = rate_in.is_finite() && (rate_in - next).abs() <= 0.05 * rate_in;
                 if settled || self.seen.readings.len() >= COARSE_ROUNDS {
                     self.begin_slopes();
                 }

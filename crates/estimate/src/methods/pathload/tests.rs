@@ -15,11 +15,11 @@ fn measured(bed: &mut Testbed, params: Params) -> (crate::Outcome, crate::Cost) 
 #[test]
 fn explore() {
     for (quick, full_size) in [(false, false), (false, true), (true, true)] {
-    for (kind, cross) in [("cbr", Cross::constant as fn(BitRate) -> Cross), ("poisson", Cross::poisson)] {
+    for size in [1400u32, 1350, 1470] { println!("{size}"); for (kind, cross) in [("cbr", Cross::constant as fn(BitRate) -> Cross), ("poisson", Cross::poisson)] {
         for load in [0, 10, 20, 30, 40, 50, 60, 70] {
             let (mut errors, mut signed, mut widths, mut misses, mut octets, mut time) = (vec![], vec![], vec![], 0, 0.0, 0.0);
             for seed in 0..10 {
-                let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), Hop::loaded(mbps(100), cross(mbps(load))), Hop::ethernet(mbps(1000))], seed);
+                let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), Hop::loaded(mbps(100), Cross { ip_octets: size, ..cross(mbps(load)) }), Hop::ethernet(mbps(1000))], seed);
                 let truth = bed.available(1500).as_f64();
                 let (outcome, cost) = measured(&mut bed, Params { quick, full_size, ..Params::default() });
                 let Some(estimate): Option<&Estimate> = outcome.estimate() else { println!("{outcome:?}"); continue };
@@ -35,5 +35,6 @@ fn explore() {
                 stat::median(&errors).unwrap() * 100.0, stat::quantile(&errors, 1.0).unwrap()*100.0, stat::median(&signed).unwrap() * 100.0, stat::median(&widths).unwrap() * 100.0, octets / 1e6);
         }
     }
-    }
+    } }
 }
+
