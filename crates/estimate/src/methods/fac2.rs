@@ -245,7 +245,7 @@ static INFO: MethodInfo = MethodInfo {
     },
     imposes: Imposes {
         typical_octets: 3_000_000,
-        max_octets: 100_000_000,
+        max_octets: 300_000_000,
         typical_time: Duration::from_secs(3),
         max_time: Duration::from_secs(30),
         fills_path: false,
