@@ -10,6 +10,8 @@
 mod budget;
 mod contract;
 mod facts;
+#[cfg(test)]
+mod fluid;
 pub mod job;
 pub mod methods;
 mod outcome;

@@ -5,6 +5,8 @@
 pub mod pathrate;
 pub mod pmtu;
 pub mod rtt;
+pub mod fac2;
+pub mod pathload;
 
 use crate::registry::Method;
 
@@ -14,6 +16,8 @@ pub const METHODS: &[&dyn Method] = &[
     &pathrate::Pathrate,
     &pmtu::Pmtu,
     &rtt::Rtt,
+    &fac2::Fac2,
+    &pathload::Pathload,
 ];
 
 /// The method of that name.
