@@ -43,13 +43,16 @@ pub enum Error {
     /// The values do not vary (or not independently) where the statistic divides by their variation.
     #[error("no spread in {0}")]
     NoSpread(&'static str),
+    /// The values are sane but the result is too large to represent.
+    #[error("the result is too large to represent")]
+    Overflow,
     /// A parameter lies outside its documented range.
     #[error("parameter `{0}` is out of range")]
     Parameter(&'static str),
 }
 
-/// Largest magnitude any statistic here accepts. Squares stay below 10^300, so no sum of squares of a sample that fits in
-/// memory overflows and finite input gives finite output.
+/// Largest magnitude any statistic here accepts. Squares stay below 10^300, so that no sum of squares of a sample that fits in
+/// memory overflows; where quotients still could, the result is checked and [`Error::Overflow`] returned.
 pub const LARGEST: f64 = 1e150;
 
 /// First value that is not finite, or too large, as an error.
@@ -92,6 +95,15 @@ pub(crate) fn check_open_unit(p: f64, name: &'static str) -> Result<(), Error> {
     }
 }
 
+/// `result` if all of `numbers` (its fields) are finite.
+pub(crate) fn finite<T>(result: T, numbers: &[f64]) -> Result<T, Error> {
+    if numbers.iter().all(|v| v.is_finite()) {
+        Ok(result)
+    } else {
+        Err(Error::Overflow)
+    }
+}
+
 fn is_sane(value: f64) -> bool {
     value.abs() <= LARGEST
 }
@@ -124,6 +136,12 @@ mod tests {
             check_points(&[1.0], &[f64::NAN], 1),
             Err(Error::NotFinite { index: 0 })
         );
+    }
+
+    #[test]
+    fn overflow_is_named() {
+        assert_eq!(finite("fit", &[1.0, f64::INFINITY]), Err(Error::Overflow));
+        assert_eq!(finite("fit", &[1.0, -2.0]), Ok("fit"));
     }
 
     #[test]

@@ -1,10 +1,18 @@
 //! Intervals, and the few distributions they need.
 
+mod binomial;
+mod bootstrap;
 mod distributions;
+mod location;
 mod special;
 
+pub use binomial::{binomial_cdf, clopper_pearson, wilson, zero_failures_bound};
+pub use bootstrap::{MAX_RESAMPLES, MIN_RESAMPLES, SplitMix64, bootstrap};
 pub use distributions::{
     normal_cdf, normal_quantile, normal_upper_tail, student_t_quantile, student_t_upper_tail,
+};
+pub use location::{
+    MedianInterval, effective_count, mean_interval, mean_interval_correlated, median_interval,
 };
 
 /// A closed interval.
@@ -12,8 +20,8 @@ pub use distributions::{
 /// Invariant: both ends finite or infinite but not NaN, low at most high.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    low: f64,
-    high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Interval {

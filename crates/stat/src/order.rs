@@ -154,7 +154,8 @@ impl Sorted {
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         let mean = self.mean().abs();
         let sd = self.sd_sample()?;
-        (mean > 0.0).then(|| sd / mean)
+        let ratio = sd / mean;
+        ratio.is_finite().then_some(ratio)
     }
 
     /// Type 7 quantile for `0 <= p <= 1`.

@@ -22,17 +22,18 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line through two points `(x, y)`; `None` if they share their x.
+    /// The line through two points `(x, y)`; `None` if they share their x, or nearly so.
     pub fn through(p: (f64, f64), q: (f64, f64)) -> Option<Self> {
         let run = q.0 - p.0;
         if run == 0.0 {
             return None;
         }
         let slope = (q.1 - p.1) / run;
-        slope.is_finite().then_some(Self {
+        let line = Self {
             intercept: p.1 - slope * p.0,
             slope,
-        })
+        };
+        (line.slope.is_finite() && line.intercept.is_finite()).then_some(line)
     }
 
     /// y at `x`.

@@ -2,7 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::assert_close;
+use crate::testing::{assert_close, odd_float};
 
 fn sorted(values: &[f64]) -> Sorted {
     Sorted::from_slice(values).unwrap()
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_never_panic(values in vec(any::<f64>(), 0..20), p in any::<f64>()) {
+    fn any_bits_never_panic(values in vec(odd_float(), 0..20), p in odd_float()) {
         let _ = quantile(&values, p);
         if let Ok(sample) = Sorted::new(values) {
             prop_assert!(sample.variance_population().is_finite());

@@ -1,7 +1,7 @@
 //! Ordinary and weighted least squares with one regressor.
 
 use super::Line;
-use crate::error::{Error, check_points};
+use crate::error::{Error, check_points, finite};
 
 /// A least-squares line with its errors.
 ///
@@ -41,17 +41,17 @@ impl Fit {
         let x = self.line.crossing(level)?;
         let (a, b) = (self.intercept_se, self.slope_se);
         let spread = (a * a + x * x * b * b + 2.0 * x * self.covariance).max(0.0);
-        finite(x, spread.sqrt() / self.line.slope.abs())
+        estimated(x, spread.sqrt() / self.line.slope.abs())
     }
 
     /// `scale / slope` (a rate from a time per octet); `None` for a horizontal line.
     pub fn inverse_slope(&self, scale: f64) -> Option<Estimated> {
         let value = scale / self.line.slope;
-        finite(value, (value / self.line.slope).abs() * self.slope_se)
+        estimated(value, (value / self.line.slope).abs() * self.slope_se)
     }
 }
 
-fn finite(value: f64, standard_error: f64) -> Option<Estimated> {
+fn estimated(value: f64, standard_error: f64) -> Option<Estimated> {
     (value.is_finite() && standard_error.is_finite()).then_some(Estimated {
         value,
         standard_error,
@@ -101,7 +101,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         syy += w * dy * dy;
     }
     let slope = sxy / sxx;
-    if sxx <= 0.0 || !slope.is_finite() {
+    if sxx <= 0.0 {
         return Err(Error::NoSpread("x"));
     }
     let line = Line {
@@ -115,7 +115,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         })
         .sum();
     let variance = residual_squares / (n - 2) as f64;
-    Ok(Fit {
+    let fit = Fit {
         line,
         intercept_se: (variance * (1.0 / weight + x_mean * x_mean / sxx)).sqrt(),
         slope_se: (variance / sxx).sqrt(),
@@ -123,7 +123,19 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         residual_sd: variance.sqrt(),
         r_squared: (syy > 0.0).then(|| (1.0 - residual_squares / syy).max(0.0)),
         points: n,
-    })
+    };
+    let line = fit.line;
+    finite(
+        fit,
+        &[
+            line.intercept,
+            line.slope,
+            fit.intercept_se,
+            fit.slope_se,
+            fit.covariance,
+            fit.residual_sd,
+        ],
+    )
 }
 
 #[cfg(test)]
@@ -132,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{assert_close, odd_float};
 
     const FIVE_X: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
     const FIVE_Y: [f64; 5] = [2.0, 4.0, 5.0, 4.0, 5.0];
@@ -246,9 +258,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_never_panic(xs in vec(any::<f64>(), 0..10), ys in vec(any::<f64>(), 0..10)) {
-            let _ = ols(&xs, &ys);
-            let _ = weighted_ols(&xs, &ys, &xs);
+        fn any_bits_never_panic(points in vec((odd_float(), odd_float()), 0..10)) {
+            let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+            for fit in [ols(&xs, &ys), weighted_ols(&xs, &ys, &ys), weighted_ols(&xs, &ys, &xs)].into_iter().flatten() {
+                prop_assert!(fit.intercept_se >= 0.0 && fit.slope_se >= 0.0);
+                prop_assert!(fit.r_squared.is_none_or(|r| (0.0..=1.0).contains(&r)));
+                let _ = (fit.crossing(xs[0]), fit.inverse_slope(ys[0]));
+            }
         }
     }
 
