@@ -6,11 +6,12 @@ mod bulk;
 mod burst;
 #[cfg(test)]
 mod fluid;
+mod udp;
 
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[&burst::Burst];
+pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

@@ -56,6 +56,8 @@ pub(super) struct Fluid {
     /// Probes carried out.
     pub(super) probes: usize,
     backlog: f64,
+    /// Octets of a load among the backlog.
+    own_backlog: f64,
     tokens: f64,
     facts: PathFacts,
 }
@@ -82,6 +84,7 @@ impl Fluid {
             tcp: Tcp::default(),
             probes: 0,
             backlog: 0.0,
+            own_backlog: 0.0,
             tokens: f64::INFINITY,
             facts: PathFacts::ideal(1500, Duration::from_secs_f64(rtt)),
         }
@@ -117,6 +120,7 @@ impl Fluid {
 
     fn drain(&mut self, seconds: f64) {
         self.backlog = (self.backlog - (self.link - self.cross).max(0.0) / 8.0 * seconds).max(0.0);
+        self.own_backlog = self.own_backlog.min(self.backlog);
         if let Some((rate, depth)) = self.policer {
             self.tokens = (self.tokens + rate / 8.0 * seconds).min(depth);
         }
@@ -191,9 +195,10 @@ impl Fluid {
         let total = load.duration.as_secs_f64();
         let mut statuses = Vec::new();
         let mut at = 0.0;
+        let mut rest = [0.0; 3];
         while at < total - 1e-9 {
             let length = status.min(total - at);
-            let mut sums = [0.0; 3]; // arrived, lost, dropped by the receiver, octets
+            let mut sums = rest; // arrived, lost, dropped by the receiver: octets, parts of packets carried on
             let mut delays = Vec::new();
             let steps = 100;
             let dt = length / f64::from(steps);
@@ -201,17 +206,18 @@ impl Fluid {
                 delays.push(self.backlog * 8.0 / self.link);
                 self.load_step(rate, dt, &mut sums);
             }
-            let packets = (sums[0] / size).round();
+            let [packets, lost, dropped] = sums.map(|octets| (octets / size + 1e-6).floor());
+            rest = [0, 1, 2].map(|k| sums[k] - [packets, lost, dropped][k] * size);
             at += length;
             statuses.push(LoadStatus {
                 from: stamp(began + at - length + self.rtt / 2.0),
                 to: stamp(began + at + self.rtt / 2.0),
                 packets: count(packets),
                 ip_octets: count(packets * size),
-                lost: count((sums[1] / size).round()),
+                lost: count(lost),
                 reordered: 0,
                 duplicates: 0,
-                local_drops: count((sums[2] / size).round()),
+                local_drops: count(dropped),
                 delay_above_min: (packets > 0.0).then(|| {
                     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
                     let most = delays.iter().copied().fold(0.0, f64::max);
@@ -244,14 +250,23 @@ impl Fluid {
             sums[1] += offered - passed;
             offered = passed;
         }
+        // First in, first out, well mixed: overflow hits arrivals alike, and what leaves is a sample of what waits.
         let arriving = offered + self.cross / 8.0 * dt;
         let served = self.link / 8.0 * dt;
-        let level = self.backlog + arriving - served;
-        let overflow = (level - self.queue).max(0.0);
-        self.backlog = level.clamp(0.0, self.queue);
+        let overflow = (self.backlog + arriving - served - self.queue).max(0.0);
         let own = if arriving > 0.0 { offered / arriving } else { 0.0 };
-        let out = if self.dead { 0.0 } else { offered - overflow * own };
-        sums[1] += offered - out;
+        let dropped = if self.dead { offered } else { overflow * own };
+        let waiting = self.backlog + arriving - overflow;
+        let own_waiting = self.own_backlog + offered - dropped;
+        let leaving = served.min(waiting);
+        let out = if waiting > 0.0 {
+            leaving * own_waiting / waiting
+        } else {
+            0.0
+        };
+        self.backlog = waiting - leaving;
+        self.own_backlog = own_waiting - out;
+        sums[1] += dropped;
         let taken = out.min(self.receiver_rate / 8.0 * dt);
         sums[0] += taken;
         sums[1] += out - taken;

@@ -132,7 +132,7 @@ pub(super) fn together(first_losses: &[Option<usize>], size: usize) -> Option<To
         bursts: first_losses.len(),
         whole,
         median_is_bound: whole * 2 > first_losses.len(),
-        loss_probability: 1.0 - 0.05f64.powf(1.0 / first_losses.len() as f64),
+        loss_probability: stat::zero_failures_bound(first_losses.len() as u64, 0.95).unwrap_or(1.0),
     })
 }
 
