@@ -6,12 +6,13 @@ mod bulk;
 mod burst;
 #[cfg(test)]
 mod fluid;
+mod tcp;
 mod udp;
 
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp];
+pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp, &tcp::Tcp];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

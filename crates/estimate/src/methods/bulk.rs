@@ -1,5 +1,7 @@
 //! What the methods for bursts, loads and bulk transfers share.
 
+pub(super) mod series;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

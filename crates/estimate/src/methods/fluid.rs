@@ -14,10 +14,11 @@ use crate::budget::Budget;
 use crate::contract::{Event, Measured, Refusal, World, run};
 use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{Estimate, Outcome};
-use crate::probe::{Arrival, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, Train, TrainReport};
+use crate::probe::{Arrival, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, Then, Train, TrainReport};
 use crate::registry::RawParams;
 
-pub(super) use tcp::{Flavour, Tcp};
+pub(super) use tcp::Flavour;
+use tcp::Tcp;
 
 /// The path and its hosts. Rates in bit/s, sizes in octets, times in seconds.
 #[derive(Debug, Clone)]
@@ -94,7 +95,7 @@ impl Fluid {
         &mut self.facts
     }
 
-    /// Runs a method by name, with parameters as a user would type them, under its default budget.
+    /// Runs a method by name, with parameters as a user would type them, under its default budget but for time.
     pub(super) fn measure(&mut self, method: &str, params: &[(&str, &str)]) -> Measured {
         let method = super::find(method).expect("the registry lists it");
         let mut raw = RawParams::new();
@@ -103,7 +104,7 @@ impl Fluid {
         }
         let mut estimator = method.begin(&raw).expect("the parameters are good");
         let budget = Budget {
-            steps: 100_000,
+            time: Duration::from_mins(10),
             ..method.info().default_budget()
         };
         let Ok(measured) = run(self, estimator.as_mut(), budget);
@@ -192,19 +193,21 @@ impl Fluid {
         let rate = load.rate.as_f64().min(fastest);
         let size = f64::from(load.ip_octets);
         let status = load.status_every.as_secs_f64();
-        let total = load.duration.as_secs_f64();
+        let sending = load.duration.as_secs_f64();
+        // A load that finishes is heard out: what waits in the queue arrives behind its end.
+        let total = sending + if load.then == Then::Finish { 2.0 } else { 0.0 };
         let mut statuses = Vec::new();
         let mut at = 0.0;
         let mut rest = [0.0; 3];
-        while at < total - 1e-9 {
-            let length = status.min(total - at);
+        while at < sending - 1e-9 || (at < total && self.own_backlog > load.ip_octets.into()) {
+            let length = if at < sending { status.min(sending - at) } else { status };
             let mut sums = rest; // arrived, lost, dropped by the receiver: octets, parts of packets carried on
             let mut delays = Vec::new();
             let steps = 100;
             let dt = length / f64::from(steps);
             for _ in 0..steps {
                 delays.push(self.backlog * 8.0 / self.link);
-                self.load_step(rate, dt, &mut sums);
+                self.load_step(if at < sending { rate } else { 0.0 }, dt, &mut sums);
             }
             let [packets, lost, dropped] = sums.map(|octets| (octets / size + 1e-6).floor());
             rest = [0, 1, 2].map(|k| sums[k] - [packets, lost, dropped][k] * size);
@@ -226,12 +229,12 @@ impl Fluid {
                 }),
             });
         }
-        let sent = (rate * total / 8.0 / size).floor();
-        self.now += total;
+        let sent = (rate * sending / 8.0 / size).floor();
+        self.now += at;
         self.pass(self.rtt, self.rtt);
         Event::Load(LoadReport {
             began: stamp(began),
-            ended: stamp(began + total),
+            ended: stamp(began + sending),
             sent_packets: count(sent),
             sent_ip_octets: count(sent * size),
             send_failures: 0,

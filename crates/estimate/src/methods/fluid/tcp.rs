@@ -68,8 +68,9 @@ struct Connection {
     until_loss: f64,
     srtt: f64,
     recovery: f64,
-    /// CUBIC: window and age at the last reduction.
-    w_max: f64,
+    /// CUBIC: plateau, seconds from its epoch's begin to it, and when that was.
+    plateau: f64,
+    k: f64,
     epoch: f64,
     busy: f64,
     stalled: f64,
@@ -90,7 +91,8 @@ impl Connection {
             until_loss: 0.0,
             srtt: rtt,
             recovery: 0.0,
-            w_max: 0.0,
+            plateau: 0.0,
+            k: 0.0,
             epoch: 0.0,
             busy: 0.0,
             stalled: 0.0,
@@ -102,7 +104,8 @@ impl Connection {
             return;
         }
         let factor = if flavour == Flavour::Cubic { 0.7 } else { 0.5 };
-        self.w_max = self.cwnd;
+        self.plateau = self.cwnd;
+        self.k = (0.3 * self.cwnd / 0.4).cbrt();
         self.cwnd = (self.cwnd * factor).max(2.0);
         self.ssthresh = Some(self.cwnd);
         self.epoch = self.age;
@@ -121,9 +124,8 @@ impl Connection {
             }
             (Flavour::Reno | Flavour::Cubic | Flavour::Bbr, None) => self.cwnd += acked,
             (Flavour::Cubic, Some(_)) => {
-                let k = (0.3 * self.w_max / 0.4).cbrt();
                 let t = self.age - self.epoch;
-                self.cwnd = self.cwnd.max(0.4 * (t - k).powi(3) + self.w_max);
+                self.cwnd = self.cwnd.max(0.4 * (t - self.k).powi(3) + self.plateau);
             }
             (Flavour::Reno, Some(_)) => self.cwnd += acked / self.cwnd,
             (Flavour::Bbr, Some(_)) => {}
@@ -184,7 +186,7 @@ impl Fluid {
             began: stamp(began),
             ended: stamp(self.now),
             streams: streams.collect(),
-            far_end: finished.then(|| (count(after - before), seconds(total))),
+            far_end: finished.then(|| (count((after - before) * MSS), seconds(total))),
             sender_cpu: Some(self.tcp.cpu.0),
             receiver_cpu: Some(self.tcp.cpu.1),
         };
@@ -307,7 +309,7 @@ impl Fluid {
             }
             if c.ssthresh.is_none() && c.cwnd >= self.tcp.hystart {
                 c.ssthresh = Some(c.cwnd);
-                c.w_max = c.cwnd;
+                c.plateau = c.cwnd;
                 c.epoch = c.age;
             }
             c.grow(flavour, delivered, rtt, limited);

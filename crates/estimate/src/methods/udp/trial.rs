@@ -56,22 +56,23 @@ impl Trial {
         } else {
             lost
         };
+        let during = during(&report.statuses, lasted);
         let sent_packets = report.sent_packets.max(1) as f64;
         let reordered: u64 = report.statuses.iter().map(|status| status.reordered).sum();
         let refused = report.send_failures > report.sent_packets / REFUSED_SHARE;
         Self {
             asked,
             sent,
-            delivered: delivered(&report.statuses),
+            delivered: delivered(during),
             loss: missing.saturating_sub(local_drops) as f64 / sent_packets,
             local: local_drops as f64 / sent_packets,
-            growth: growth(&report.statuses),
+            growth: growth(during),
             arrived,
             local_drops,
             reordered: reordered as f64 / sent_packets,
             sender_limited: refused || sent.as_f64() < KEPT_UP * asked.as_f64(),
             sender_cpu: report.sender_cpu,
-            delay: delays(&report.statuses).fold(Duration::ZERO, Duration::max),
+            delay: delays(during).fold(Duration::ZERO, Duration::max),
             lasted,
         }
     }
@@ -83,6 +84,20 @@ impl Trial {
     pub(super) fn sustained_loss(&self) -> f64 {
         self.loss + self.growth / (1.0 + self.growth)
     }
+}
+
+/// The statuses from the first arrival for as long as the load lasted: those before and behind hear it begin, and queues drain.
+fn during(statuses: &[LoadStatus], lasted: Duration) -> &[LoadStatus] {
+    let Some(first) = statuses.iter().position(|status| status.packets > 0) else {
+        return &[];
+    };
+    let begin = statuses[first].from;
+    let heard = &statuses[first..];
+    let behind = heard.iter().position(|status| {
+        let middle = status.from.since(begin) + status.to.since(status.from) / 2;
+        middle > lasted
+    });
+    &heard[..behind.unwrap_or(heard.len())]
 }
 
 /// The rate over the inner status intervals: the first one may begin before the load, the last one goes on while queues drain.
