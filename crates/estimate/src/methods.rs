@@ -6,13 +6,14 @@ mod bulk;
 mod burst;
 #[cfg(test)]
 mod fluid;
+mod streams;
 mod tcp;
 mod udp;
 
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp, &tcp::Tcp];
+pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp, &tcp::Tcp, &streams::Streams];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

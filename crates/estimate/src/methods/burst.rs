@@ -77,7 +77,7 @@ use analyse::Seen;
 use search::{Next, Search};
 
 /// The method.
-pub struct Burst;
+pub(super) struct Burst;
 
 static INFO: MethodInfo = MethodInfo {
     name: "burst",
@@ -171,7 +171,7 @@ impl TryFrom<&RawParams> for Params {
             confirm: raw.get("confirm", 1)?,
             max_octets: raw.get("max_octets", Octets::new(2_000_000))?.count(),
             total_octets: raw.get("total_octets", Octets::new(8_000_000))?.count(),
-            max_time: bulk::optional_duration(raw, "max_time", Duration::from_millis(10), Duration::from_mins(10))?,
+            max_time: bulk::optional_duration(raw, "max_time", Duration::from_millis(10), Duration::from_secs(600))?,
             rates,
         };
         let octets = params.ip_octets.unwrap_or(1500);

@@ -8,7 +8,7 @@ mod tcp;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use units::{BitRate, Delta, Receiver, Sender, Stamp};
+use units::{BitRate, Delta, Sender, Stamp};
 
 use crate::budget::Budget;
 use crate::contract::{Event, Measured, Refusal, World, run};
@@ -104,7 +104,7 @@ impl Fluid {
         }
         let mut estimator = method.begin(&raw).expect("the parameters are good");
         let budget = Budget {
-            time: Duration::from_mins(10),
+            time: Duration::from_secs(600),
             ..method.info().default_budget()
         };
         let Ok(measured) = run(self, estimator.as_mut(), budget);
@@ -329,14 +329,22 @@ fn count(value: f64) -> u64 {
 /// Asserts that a number lies within both bounds.
 #[track_caller]
 pub(super) fn within(value: u64, low: f64, high: f64) {
-    let value = value as f64;
+    between(value as f64, low, high);
+}
+
+/// The same of a number.
+#[track_caller]
+pub(super) fn between(value: f64, low: f64, high: f64) {
     assert!((low..=high).contains(&value), "{value} is outside {low}..={high}");
 }
 
 /// One piece of evidence as a number.
 #[track_caller]
 pub(super) fn number(estimate: &Estimate, name: &str) -> f64 {
-    let value = estimate.evidence.get(name).and_then(|value| value.as_f64());
+    let value = estimate
+        .evidence
+        .get(name)
+        .and_then(crate::outcome::EvidenceValue::as_f64);
     value.unwrap_or_else(|| panic!("no number {name} in {:?}", estimate.evidence))
 }
 

@@ -18,7 +18,7 @@
 //!
 //! # Formula
 //! - Ramp, rule `seed003`: poll every 2 RTT (at least 2 ms; 20 ms without an RTT); end if the window was at least 4 segments and moved
-//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % ([QuickIperf02]). Code: `ramp.rs`.
+//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % ([Tirumala03]). Code: `ramp.rs`.
 //! - Ramp, rule `composite` (ours): poll every 2 RTT (at least 50 ms); end if the window moved by less than max(3 segments, 10 %) on two
 //!   successive polls without retransmission, or the last three polls brought no rate 1.25 times the best before, or BBR's
 //!   pacing gain has left start-up and drain; and 6 RTT and 10 segments have passed, no recovery is under way, and the peer's
@@ -35,7 +35,7 @@
 //! # Parameters
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
-//! | `mode` | word | `quick` | `quick`, `full` | [QuickIperf02] |
+//! | `mode` | word | `quick` | `quick`, `full` | [Tirumala03] |
 //! | `rule` | word | `composite` | `composite`, `seed003` | see above |
 //! | `duration` | time | 10 s | 500 ms to 1 h | end of quick mode; length of full |
 //! | `omit` | time | max(1 s, 20 RTT) | 0 to 10 min | full length: left out at its begin |
@@ -56,7 +56,7 @@
 //! - The window never stands still: the mean over all, `not_converged`; still in slow start: a lower bound, `test_too_short`.
 //!
 //! # References
-//! - [QuickIperf02] Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
+//! - [Tirumala03] Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
 //! - [RFC 3148] Mathis, Allman: A framework for defining empirical bulk transfer capacity metrics, 2001.
 //! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
 //! - [RFC 9438] Xu and others: CUBIC, 2023.
@@ -83,10 +83,10 @@ use crate::registry::{
     Protocol, RawParams, Scope,
 };
 use ramp::{Ramp, Rule};
-use result::Known;
+use result::{Known, Standing};
 
 /// The method.
-pub struct Tcp;
+pub(super) struct Tcp;
 
 static INFO: MethodInfo = MethodInfo {
     name: "tcp",
@@ -191,9 +191,9 @@ impl TryFrom<&RawParams> for Params {
                 "duration",
                 Duration::from_secs(10),
                 ms(500),
-                Duration::from_hours(1),
+                Duration::from_secs(3600),
             )?,
-            omit: bulk::optional_duration(raw, "omit", Duration::ZERO, Duration::from_mins(10))?,
+            omit: bulk::optional_duration(raw, "omit", Duration::ZERO, Duration::from_secs(600))?,
             interval: bulk::duration_within(raw, "interval", ms(100), ms(10), Duration::from_secs(10))?,
             congestion: name.map(|name| Congestion::from_name(&name)),
             window_octets: window(raw)?,
@@ -307,7 +307,7 @@ impl Run {
                 self.full()
             }
             Phase::Full => {
-                self.known.stable = result::is_stable(&report);
+                self.known.standing = result::standing(&report, self.pacing().is_some());
                 self.known.window.push(report);
                 Step::Done(self.conclude(None))
             }
@@ -356,11 +356,9 @@ impl Run {
     }
 
     fn take_window(&mut self, now: Stamp<Sender>, report: TransferReport) -> Step {
-        self.known.stable = result::is_stable(&report);
-        // A cap holds the window without any queue.
-        self.known.unfilled = self.pacing().is_none() && result::is_unfilled(&report);
+        self.known.standing = result::standing(&report, self.pacing().is_some());
         self.known.window.push(report);
-        if self.known.stable && !self.known.unfilled {
+        if self.known.standing == Standing::Stable {
             return Step::Done(self.conclude(None));
         }
         // As long again as all so far: the whole doubles.

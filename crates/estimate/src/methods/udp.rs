@@ -79,7 +79,7 @@ use bracket::{Bracket, Next};
 use trial::Trial;
 
 /// The method.
-pub struct Udp;
+pub(super) struct Udp;
 
 static INFO: MethodInfo = MethodInfo {
     name: "udp",
@@ -153,7 +153,7 @@ impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let (short, long) = (Duration::from_millis(50), Duration::from_mins(1));
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
         let params = Self {
             start: bulk::optional_rate(raw, "start_bps")?,
             max: bulk::optional_rate(raw, "max_bps")?,

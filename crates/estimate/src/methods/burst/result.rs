@@ -91,8 +91,8 @@ pub(super) fn outcome(known: &Known<'_>) -> Outcome {
     let ledger = known.ledger;
     let sample = together(&ledger.first_losses, ledger.sampled_packets);
     let estimate = match (&sample, ledger.last_cut) {
-        (Some(all), _) => from_sample(known, all),
-        (None, Some(cut)) => from_search(known, cut),
+        (Some(all), _) => Some(from_sample(known, all)),
+        (None, Some(cut)) => Some(from_search(known, cut)),
         (None, None) => from_survivors(known),
     };
     let Some(mut estimate) = estimate else {
@@ -112,7 +112,7 @@ fn burst(value: u64, low: u64, high: u64) -> Estimate {
     Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), value, low, high)
 }
 
-fn from_sample(known: &Known<'_>, all: &Together) -> Option<Estimate> {
+fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
     let mut estimate = burst(
         octets(known, all.median),
         octets(known, all.p10),
@@ -130,11 +130,11 @@ fn from_sample(known: &Known<'_>, all: &Together) -> Option<Estimate> {
         let samples = u32::try_from(all.bursts).unwrap_or(u32::MAX);
         estimate = estimate.caveat(Caveat::FewSamples { samples });
     }
-    Some(estimate)
+    estimate
 }
 
 /// The search alone: what the last cut burst let through, between what survived and that plus a packet.
-fn from_search(known: &Known<'_>, cut: usize) -> Option<Estimate> {
+fn from_search(known: &Known<'_>, cut: usize) -> Estimate {
     let cut = octets(known, cut as u64);
     let survived = octets(known, known.survived as u64);
     let (low, high) = (survived.min(cut), survived.max(cut) + u64::from(known.ip_octets));
@@ -142,7 +142,7 @@ fn from_search(known: &Known<'_>, cut: usize) -> Option<Estimate> {
         .caveat(Caveat::FewSamples { samples: 1 })
         .caveat(Caveat::NotConverged);
     estimate.confidence = Confidence::Low;
-    Some(estimate)
+    estimate
 }
 
 /// Nothing was ever lost on the path.

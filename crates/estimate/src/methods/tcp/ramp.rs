@@ -7,7 +7,7 @@ use crate::probe::{Congestion, TcpSample, TcpState};
 /// The rule by which the ramp's end is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// [QuickIperf02]: the window moved less than in slow start since the poll before.
+    /// [Tirumala03]: the window moved less than in slow start since the poll before.
     Seed003,
     /// Ours: the same relative to the window, twice; or a plateau of the rate; or what BBR says of itself.
     Composite,
@@ -56,13 +56,13 @@ pub(super) struct Ramp {
     rates: Vec<f64>,
 }
 
-/// Window movements: absolute of [QuickIperf02], relative ours (HyStart++'s conservative slow start moves 27 % and more, CUBIC's
+/// Window movements: absolute of [Tirumala03], relative ours (HyStart++'s conservative slow start moves 27 % and more, CUBIC's
 /// concave phase up to some per cent).
 const FEW_SEGMENTS: u32 = 4;
 const STILL_SEGMENTS: u32 = 3;
 const STILL_SHARE: f64 = 0.10;
 const STILL_POLLS: u32 = 2;
-/// Round-trip times further apart than this make two windows incomparable; [QuickIperf02] checks it, the number is ours.
+/// Round-trip times further apart than this make two windows incomparable; [Tirumala03] checks it, the number is ours.
 const RTT_CHANGE: f64 = 0.30;
 /// No ramp ends before so many round trips and acknowledged segments (ours).
 const FEWEST_RTTS: u32 = 6;

@@ -25,15 +25,25 @@ pub(super) struct Known {
     pub(super) growing: bool,
     /// Segments of the measurement.
     pub(super) window: Vec<TransferReport>,
-    /// The last of them is stable.
-    pub(super) stable: bool,
-    /// The last of them did not fill the path.
-    pub(super) unfilled: bool,
+    /// What the last of them is worth.
+    pub(super) standing: Standing,
     /// The full length was run on purpose.
     pub(super) full: bool,
 }
 
-/// A standard test runs this long; savings are reckoned against it ([QuickIperf02] compares with 20 s).
+/// What the newest segment of the measurement is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Standing {
+    /// Its rate does not stand.
+    #[default]
+    Unstable,
+    /// Its rate stands, but nothing on the path holds it: it will grow.
+    Unfilled,
+    /// Its rate stands.
+    Stable,
+}
+
+/// A standard test runs this long; savings are reckoned against it ([Tirumala03] compares with 20 s).
 const STANDARD_SECONDS: f64 = 20.0;
 /// Rates of two halves further apart than this are not stable; nor are means less sure than that ([D]: ours).
 const HALVES_APART: f64 = 0.10;
@@ -52,8 +62,17 @@ fn telling(report: &TransferReport) -> Vec<series::Slot> {
     slots
 }
 
+/// What a segment is worth; a cap on the rate holds a window without any queue.
+pub(super) fn standing(report: &TransferReport, capped: bool) -> Standing {
+    match is_stable(report) {
+        false => Standing::Unstable,
+        true if !capped && is_unfilled(report) => Standing::Unfilled,
+        true => Standing::Stable,
+    }
+}
+
 /// Whether a segment's rate stands: its halves agree, and its mean is sure, neighbours' likeness allowed for.
-pub(super) fn is_stable(report: &TransferReport) -> bool {
+fn is_stable(report: &TransferReport) -> bool {
     let rates: Vec<f64> = telling(report).iter().map(|slot| slot.bps).collect();
     if rates.len() < FEWEST_SLOTS {
         return false;
@@ -71,7 +90,7 @@ pub(super) fn is_stable(report: &TransferReport) -> bool {
 
 /// Whether the window alone holds the rate, and the path does not yet: slow start was left without a loss, nothing has been lost
 /// since, and the round trips show no queue. HyStart may leave slow start far below what the path would carry.
-pub(super) fn is_unfilled(report: &TransferReport) -> bool {
+fn is_unfilled(report: &TransferReport) -> bool {
     let slots = telling(report);
     report.streams.iter().all(|stream| {
         let Some(last) = stream.samples.last() else {
@@ -96,7 +115,7 @@ pub(super) fn is_unfilled(report: &TransferReport) -> bool {
 pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
     // The newest segment alone if it is stable, else all of the measurement, else the ramp.
     let measured = match known.window.as_slice() {
-        [.., last] if known.stable => std::slice::from_ref(last),
+        [.., last] if known.standing != Standing::Unstable => std::slice::from_ref(last),
         [] => known.ramp.as_slice(),
         all => all,
     };
@@ -189,14 +208,15 @@ fn judge(mut estimate: Estimate, known: &Known, stopped: bool) -> Estimate {
         }
         return estimate.caveat(Caveat::NotConverged);
     }
-    if !known.stable {
+    if known.standing == Standing::Unstable {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::VariableRate);
         if !known.full {
             estimate = estimate.caveat(Caveat::NotConverged);
         }
     }
-    if known.unfilled {
+    if known.standing == Standing::Unfilled {
+        estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::TestTooShort);
     }
     estimate
@@ -236,7 +256,7 @@ fn window_evidence(mut estimate: Estimate, known: &Known, seen: &Seen<'_>, secon
             Delta::from(theory::slow_start(segments, floor)),
         )
         .with("worst_case_share", share)
-        .with("stable", known.stable);
+        .with("stable", known.standing == Standing::Stable);
     if let Some(recovery) = recovery {
         estimate = estimate.with("recovery_time_ns", bulk::whole(recovery * 1e9));
     }

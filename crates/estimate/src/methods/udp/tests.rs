@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::contract::Refusal;
-use crate::methods::fluid::{Fluid, bps, number, within, word};
+use crate::methods::fluid::{Fluid, between, bps, number, within, word};
 use crate::outcome::{Estimate, Limit, Verdict};
 
 fn has(estimate: &Estimate, id: &str) -> bool {
@@ -30,7 +30,7 @@ fn an_idle_link_gives_its_rate() {
             (Some(Layer::UdpPayload), Verdict::Estimated)
         );
         assert_eq!(estimate.limited_by, Limit::Path);
-        within(number(&estimate, "delivered_ip_bps") as u64, 98e6, 100.1e6);
+        between(number(&estimate, "delivered_ip_bps"), 98e6, 100.1e6);
         assert!(
             measured.cost.time <= Duration::from_secs(5),
             "{start}: {:?}",
