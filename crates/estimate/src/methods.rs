@@ -9,11 +9,12 @@ mod fluid;
 mod streams;
 mod tcp;
 mod udp;
+mod window;
 
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp, &tcp::Tcp, &streams::Streams];
+pub const METHODS: &[&dyn Method] = &[&burst::Burst, &udp::Udp, &tcp::Tcp, &streams::Streams, &window::Window];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

@@ -199,11 +199,11 @@ mod tests {
         }
     }
 
-    fn available(mbps: f64) -> Option<Available> {
-        Some(Available {
+    fn available(mbps: f64) -> Available {
+        Available {
             bps: mbps * 1e6,
             high_bps: mbps * 1e6,
-        })
+        }
     }
 
     /// Streams in the published report: 391.624 by 136.7045 gives 3, 804.1 by 475.5225 gives 2, 391.624 by 6.1854 64 to 66.
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn streams_held_by_their_windows() {
         let levels: Vec<_> = [1, 2, 3, 4].map(|n| level(n, (30.0 * f64::from(n)).min(95.0))).to_vec();
-        let found = findings(&levels, available(95.0)).unwrap();
+        let found = findings(&levels, Some(available(95.0))).unwrap();
         assert_eq!(
             (found.fill, found.low, found.high, found.basis),
             (4, 4, 4, Basis::Reached)
@@ -241,7 +241,7 @@ mod tests {
         for (beta, fill) in [(0.5, 3), (0.7, 2)] {
             let levels: Vec<_> = [1, 2, 3, 4].map(|n| level(n, 100.0 * share(n, beta))).to_vec();
             // 0.95 of 94.5 are 89.8.
-            assert_eq!(findings(&levels, available(94.5)).unwrap().fill, fill);
+            assert_eq!(findings(&levels, Some(available(94.5))).unwrap().fill, fill);
         }
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let levels: Vec<_> = [1, 2, 3, 4, 6, 8]
             .map(|n| level(n, 100.0 * f64::from(n) / (f64::from(n) + 4.0)))
             .to_vec();
-        let found = findings(&levels, available(33.0)).unwrap();
+        let found = findings(&levels, Some(available(33.0))).unwrap();
         assert_eq!((found.fill, found.basis), (2, Basis::Reached));
         assert_eq!(found.intrusive, Some(3));
         let unknown = findings(&levels, None).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn flat_from_the_start_and_falling_at_the_end() {
         let flat: Vec<_> = [1, 2, 3].map(|n| level(n, 50.0)).to_vec();
-        let found = findings(&flat, available(95.0)).unwrap();
+        let found = findings(&flat, Some(available(95.0))).unwrap();
         assert_eq!((found.fill, found.basis, found.recommended), (1, Basis::Flat, false));
         let falling: Vec<_> = [(1, 40.0), (2, 78.0), (3, 80.0), (4, 70.0)]
             .map(|(n, rate)| level(n, rate))
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn beyond_what_was_tried() {
         let levels: Vec<_> = [1, 2, 4].map(|n| level(n, 6.1854 * f64::from(n))).to_vec();
-        let found = findings(&levels, available(391.624)).unwrap();
+        let found = findings(&levels, Some(available(391.624))).unwrap();
         assert_eq!((found.fill, found.low, found.basis), (64, 5, Basis::Extrapolated));
-        assert_eq!(findings(&[], available(10.0)), None);
+        assert_eq!(findings(&[], Some(available(10.0))), None);
     }
 }
