@@ -1,3 +1,40 @@
-//! The project's own chores.
+//! The project's own chores: `cargo xtask ci | tidy | lab | accuracy | bench | fuzz`.
 
-fn main() {}
+mod accuracy;
+mod ci;
+mod install;
+mod shell;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask ci         everything below but bench, in order, with what it needs installed where possible
+cargo xtask tidy       the rules of the house that no compiler checks
+cargo xtask lab        tests that need namespaces and stock programs
+cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    let ended = match command.as_str() {
+        "ci" => ci::run(),
+        "tidy" => tidy::run(),
+        "lab" => ci::lab_alone(),
+        "accuracy" => accuracy::run(&rest),
+        _ => {
+            shell::say(USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            shell::say(&format!("xtask: {error:#}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,24 @@
-//! One builder and one file format for paths, with their derived truth.
+//! One builder and one file format describe a path for every world, and the truth is derived from it, never typed.
+//!
+//! Shapes: a [`Scenario`] is a row of [`Hop`]s each way between two [`Host`]s, with [`Cross`] traffic over some of them. It is
+//! built in code ([`Scenario::new`]) or read from TOML ([`Scenario::from_toml`]); both end in [`Scenario::validate`], so a
+//! scenario that exists makes sense. [`Truth`] answers what a perfect estimator would say of it.
+//!
+//! Hop *i* is the link from node *i* to node *i + 1*: node 0 is the sender, the last node the receiver, the nodes between are
+//! routers. Rates of hops are nominal (wire) rates; rates of cross traffic count IP octets; queues count the IP octets (or the
+//! packets) that wait or are being sent.
+
+mod cross;
+mod error;
+mod file;
+mod hop;
+mod host;
+mod model;
+mod truth;
+
+pub use cross::{Arrivals, Cross, Elastic, ElasticControl, SizeMix, Source};
+pub use error::ScenarioError;
+pub use hop::{Hop, Jitter, Layer2, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
+pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
+pub use model::{Expectation, Expected, Scenario, Way};
+pub use truth::{BurstTruth, Truth};

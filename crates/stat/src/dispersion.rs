@@ -9,13 +9,8 @@ pub fn autocorrelation_lag1(series: &[f64]) -> Option<f64> {
     check_at_least(series, 3).ok()?;
     let mean = mean_of(series);
     let squares: f64 = series.iter().map(|v| (v - mean) * (v - mean)).sum();
-    let products: f64 = series
-        .windows(2)
-        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
-        .sum();
-    let constant = series
-        .windows(2)
-        .all(|pair| pair[0].total_cmp(&pair[1]).is_eq());
+    let products: f64 = series.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    let constant = series.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq());
     (!constant && squares > 0.0).then(|| (products / squares).clamp(-1.0, 1.0))
 }
 
@@ -79,10 +74,7 @@ impl GapProfile {
     /// Bursts that queueing made are small gaps too, but the gaps between them are irregular. A single large gap shows no
     /// period, hence no coalescing.
     pub fn is_coalesced(&self) -> bool {
-        self.small_share > COALESCED_SHARE
-            && self
-                .large_variation
-                .is_some_and(|cv| cv < REGULAR_VARIATION)
+        self.small_share > COALESCED_SHARE && self.large_variation.is_some_and(|cv| cv < REGULAR_VARIATION)
     }
 }
 
@@ -100,11 +92,7 @@ mod tests {
     #[test]
     fn autocorrelation_by_hand() {
         // 1 2 3 4 5: deviations -2 -1 0 1 2, products 2 0 0 2, squares 10.
-        assert_close(
-            autocorrelation_lag1(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(),
-            0.4,
-            1e-12,
-        );
+        assert_close(autocorrelation_lag1(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 0.4, 1e-12);
         // Alternating: products all -1, five of them over six.
         assert_close(
             autocorrelation_lag1(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]).unwrap(),
@@ -145,18 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_at_the_threshold_is_large() {
+        assert_close(gap_profile(&[3.0, 2.0], 3.0).unwrap().small_share, 0.5, 0.0);
+    }
+
+    #[test]
     fn only_small_gaps_show_no_period() {
         let profile = gap_profile(&[1.0, -2.0, 0.0], 3.0).unwrap();
         assert_close(profile.small_share, 1.0, 0.0);
-        assert_eq!(
-            (profile.large_median, profile.large_variation),
-            (None, None)
-        );
+        assert_eq!((profile.large_median, profile.large_variation), (None, None));
         assert!(!profile.is_coalesced());
-        assert_eq!(
-            gap_profile(&[], 1.0),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
+        assert_eq!(gap_profile(&[], 1.0), Err(Error::TooFew { have: 0, need: 1 }));
         assert_eq!(gap_profile(&[1.0], 0.0), Err(Error::Parameter("threshold")));
     }
 

@@ -128,14 +128,8 @@ mod tests {
             check_points(&[1.0, 2.0], &[1.0], 1),
             Err(Error::LengthMismatch { left: 2, right: 1 })
         );
-        assert_eq!(
-            check_points(&[1.0], &[1.0], 2),
-            Err(Error::TooFew { have: 1, need: 2 })
-        );
-        assert_eq!(
-            check_points(&[1.0], &[f64::NAN], 1),
-            Err(Error::NotFinite { index: 0 })
-        );
+        assert_eq!(check_points(&[1.0], &[1.0], 2), Err(Error::TooFew { have: 1, need: 2 }));
+        assert_eq!(check_points(&[1.0], &[f64::NAN], 1), Err(Error::NotFinite { index: 0 }));
     }
 
     #[test]

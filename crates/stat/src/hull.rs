@@ -20,11 +20,7 @@ pub enum SkewObjective {
 pub fn lower_hull(times: &[f64], delays: &[f64]) -> Result<Vec<usize>, Error> {
     check_points(times, delays, 1)?;
     let mut order: Vec<usize> = (0..times.len()).collect();
-    order.sort_by(|a, b| {
-        times[*a]
-            .total_cmp(&times[*b])
-            .then(delays[*a].total_cmp(&delays[*b]))
-    });
+    order.sort_by(|a, b| times[*a].total_cmp(&times[*b]).then(delays[*a].total_cmp(&delays[*b])));
     let mut hull: Vec<usize> = Vec::new();
     for next in order {
         if hull.last().is_some_and(|last| times[next] <= times[*last]) {
@@ -64,8 +60,7 @@ pub fn skew_line(times: &[f64], delays: &[f64], objective: SkewObjective) -> Res
         .windows(2)
         .find(|edge| pivot <= times[edge[1]])
         .or_else(|| hull.windows(2).last());
-    let line =
-        edge.and_then(|e| Line::through((times[e[0]], delays[e[0]]), (times[e[1]], delays[e[1]])));
+    let line = edge.and_then(|e| Line::through((times[e[0]], delays[e[0]]), (times[e[1]], delays[e[1]])));
     line.ok_or(Error::NoSpread("times"))
 }
 
@@ -75,11 +70,7 @@ pub fn skew_line(times: &[f64], delays: &[f64], objective: SkewObjective) -> Res
 /// got shorter or a clock stepped.
 pub fn above_line(times: &[f64], delays: &[f64], line: &Line) -> Result<Vec<f64>, Error> {
     check_points(times, delays, 0)?;
-    Ok(times
-        .iter()
-        .zip(delays)
-        .map(|(t, d)| d - line.at(*t))
-        .collect())
+    Ok(times.iter().zip(delays).map(|(t, d)| d - line.at(*t)).collect())
 }
 
 #[cfg(test)]
@@ -110,24 +101,22 @@ mod tests {
     }
 
     #[test]
+    fn a_tie_between_edges_takes_the_earlier() {
+        let line = skew_line(&[0.0, 1.0, 2.0], &[1.0, 0.0, 1.0], SkewObjective::SumOfDistances).unwrap();
+        assert_close(line.slope, -1.0, 0.0);
+    }
+
+    #[test]
     fn objectives_differ_when_probes_bunch() {
         // Most probes early: the mean is 1, the middle 5; the edges are 0-2 flat and 2-10 of slope 1.
         let times = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 10.0];
         let delays = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.0, 8.0];
         assert_close(
-            skew_line(&times, &delays, SkewObjective::SumOfDistances)
-                .unwrap()
-                .slope,
+            skew_line(&times, &delays, SkewObjective::SumOfDistances).unwrap().slope,
             0.0,
             0.0,
         );
-        assert_close(
-            skew_line(&times, &delays, SkewObjective::Area)
-                .unwrap()
-                .slope,
-            1.0,
-            0.0,
-        );
+        assert_close(skew_line(&times, &delays, SkewObjective::Area).unwrap().slope, 1.0, 0.0);
     }
 
     #[test]
@@ -146,10 +135,7 @@ mod tests {
 
     #[test]
     fn degenerate_inputs() {
-        assert_eq!(
-            lower_hull(&[], &[]),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
+        assert_eq!(lower_hull(&[], &[]), Err(Error::TooFew { have: 0, need: 1 }));
         assert_eq!(lower_hull(&[3.0, 3.0], &[2.0, 1.0]).unwrap(), [1]);
         assert_eq!(
             skew_line(&[3.0, 3.0], &[2.0, 1.0], SkewObjective::Area),

@@ -38,6 +38,11 @@ pub struct LevelShift {
     pub start: usize,
     /// Last index of the transition: the last split at which no earlier value is below a later one. The new level follows.
     pub end: usize,
+    /// The split from `start` to `end` with the widest step between the least value up to it and the greatest after it.
+    ///
+    /// Ours: ties count as ordered, so that in a series without noise `start` lies as early as the medians allow, several
+    /// intervals before the rate falls; this is where it falls.
+    pub fall: usize,
     /// Median up to and including `start`.
     pub before: f64,
     /// Median of what follows `end`: the new level.
@@ -82,16 +87,8 @@ pub fn level_shift(values: &[f64], params: &ShiftParams) -> Result<Option<LevelS
     let mut series = Vec::with_capacity(values.len());
     for value in values {
         series.push(*value);
-        if let Some(centre) = series
-            .len()
-            .checked_sub(params.smoothing_side.saturating_add(1))
-        {
-            smooth_one(
-                &mut series,
-                centre,
-                params.smoothing_side,
-                params.smoothing_ratio,
-            );
+        if let Some(centre) = series.len().checked_sub(params.smoothing_side.saturating_add(1)) {
+            smooth_one(&mut series, centre, params.smoothing_side, params.smoothing_ratio);
         }
         let found = find(&series, params);
         if found.is_some() {
@@ -135,15 +132,20 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
         .checked_sub(params.min_before)?
         .checked_sub(params.min_after)?;
     let splits = ordered_splits(series);
-    let end = *splits.last()?;
-    splits.iter().find_map(|&start| {
+    let (end, _) = *splits.last()?;
+    splits.iter().enumerate().find_map(|(place, &(start, _))| {
         let (head, tail) = series.split_at(start + 1);
         if head.len() < params.min_before || tail.len() < params.min_after {
             return None;
         }
         let (before, beyond) = (median(head)?, median(tail)?);
         let after = median(&series[end + 1..])?;
+        let (fall, _) = splits[place..]
+            .iter()
+            .copied()
+            .reduce(|best, split| if split.1 > best.1 { split } else { best })?;
         (before > params.min_ratio * beyond).then_some(LevelShift {
+            fall,
             start,
             end,
             before,
@@ -153,8 +155,8 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
     })
 }
 
-/// Indices i, short of the last, such that no value up to i is below a value after i.
-fn ordered_splits(series: &[f64]) -> Vec<usize> {
+/// Indices i, short of the last, such that no value up to i is below a value after i, each with the step between the two.
+fn ordered_splits(series: &[f64]) -> Vec<(usize, f64)> {
     let mut highest_after = vec![f64::NEG_INFINITY; series.len()];
     for i in (1..series.len()).rev() {
         highest_after[i - 1] = highest_after[i].max(series[i]);
@@ -164,7 +166,7 @@ fn ordered_splits(series: &[f64]) -> Vec<usize> {
     for i in 0..series.len().saturating_sub(1) {
         lowest = lowest.min(series[i]);
         if lowest >= highest_after[i] {
-            splits.push(i);
+            splits.push((i, lowest - highest_after[i]));
         }
     }
     splits
@@ -187,9 +189,7 @@ mod tests {
 
     #[test]
     fn finds_the_drop_as_soon_as_eight_follow() {
-        let shift = level_shift(&shaped(20, 100), &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&shaped(20, 100), &ShiftParams::default()).unwrap().unwrap();
         assert_eq!((shift.start, shift.end, shift.seen), (19, 19, 28));
         assert_close(shift.before, 10.02, 1e-9);
         assert_close(shift.after, 5.02, 0.011);
@@ -200,10 +200,31 @@ mod tests {
         // The drop falls inside interval 10, which averages 7.
         let mut rates = shaped(10, 40);
         rates.insert(10, 7.0);
-        let shift = level_shift(&rates, &ShiftParams::default())
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
+        assert_eq!((shift.start, shift.end), (9, 10));
+    }
+
+    #[test]
+    fn without_noise_the_start_is_early_and_the_fall_is_not() {
+        // 20 tens and 8 fives: after index 11 the tail is half tens, half fives, median 7.5.
+        let rates: Vec<f64> = (0..60).map(|i| if i < 20 { 10.0 } else { 5.0 }).collect();
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
+        assert!(shift.start < 19, "{shift:?}");
+        assert_eq!(shift.fall, 19);
+    }
+
+    #[test]
+    fn the_new_level_is_taken_after_the_transition() {
+        let params = ShiftParams {
+            smoothing_side: 0,
+            min_after: 2,
+            ..ShiftParams::default()
+        };
+        let shift = level_shift(&[10.0, 10.0, 10.0, 10.0, 7.0, 5.0], &params)
             .unwrap()
             .unwrap();
-        assert_eq!((shift.start, shift.end), (9, 10));
+        assert_eq!((shift.start, shift.fall, shift.end), (3, 3, 4));
+        assert_close(shift.after, 5.0, 0.0);
     }
 
     #[test]
@@ -214,11 +235,7 @@ mod tests {
         assert_eq!(level_shift(&shaped(3, 40), &params).unwrap(), None);
         assert!(level_shift(&shaped(4, 40), &params).unwrap().is_some());
         // 9 % is no drop, 11 % is. No noise here.
-        let drop = |to: f64| {
-            (0..40)
-                .map(|i| if i < 20 { 10.0 } else { to })
-                .collect::<Vec<f64>>()
-        };
+        let drop = |to: f64| (0..40).map(|i| if i < 20 { 10.0 } else { to }).collect::<Vec<f64>>();
         assert_eq!(level_shift(&drop(10.0 / 1.09), &params).unwrap(), None);
         assert!(level_shift(&drop(10.0 / 1.11), &params).unwrap().is_some());
     }
@@ -228,14 +245,8 @@ mod tests {
         let mut rising = shaped(20, 60);
         rising.reverse();
         assert_eq!(level_shift(&rising, &ShiftParams::default()).unwrap(), None);
-        assert_eq!(
-            level_shift(&[5.0; 60], &ShiftParams::default()).unwrap(),
-            None
-        );
-        assert_eq!(
-            level_shift(&[0.0; 60], &ShiftParams::default()).unwrap(),
-            None
-        );
+        assert_eq!(level_shift(&[5.0; 60], &ShiftParams::default()).unwrap(), None);
+        assert_eq!(level_shift(&[0.0; 60], &ShiftParams::default()).unwrap(), None);
         assert_eq!(level_shift(&[], &ShiftParams::default()).unwrap(), None);
     }
 
@@ -243,9 +254,7 @@ mod tests {
     fn one_outlier_does_not_hide_the_drop() {
         let mut rates = shaped(20, 60);
         rates[8] = 2.0;
-        let shift = level_shift(&rates, &ShiftParams::default())
-            .unwrap()
-            .unwrap();
+        let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
         assert_eq!(shift.start, 19);
         // Without smoothing it would: 2 is below everything after it.
         let raw = ShiftParams {
@@ -267,10 +276,7 @@ mod tests {
         // Standing out from one side only is a step, not an outlier.
         let step = [10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 5.0, 5.0, 5.0, 5.0, 5.0];
         assert_eq!(smooth_outliers(&step, 5, 1.10).unwrap(), step);
-        assert_eq!(
-            smooth_outliers(&[1.0, 9.0, 1.0], 5, 1.10).unwrap(),
-            [1.0, 9.0, 1.0]
-        );
+        assert_eq!(smooth_outliers(&[1.0, 9.0, 1.0], 5, 1.10).unwrap(), [1.0, 9.0, 1.0]);
     }
 
     #[test]
@@ -280,18 +286,9 @@ mod tests {
             change(&mut params);
             level_shift(&[1.0; 20], &params)
         };
-        assert_eq!(
-            with(|p| p.min_before = 0),
-            Err(Error::Parameter("min_before"))
-        );
-        assert_eq!(
-            with(|p| p.min_after = 0),
-            Err(Error::Parameter("min_after"))
-        );
-        assert_eq!(
-            with(|p| p.min_ratio = 0.5),
-            Err(Error::Parameter("min_ratio"))
-        );
+        assert_eq!(with(|p| p.min_before = 0), Err(Error::Parameter("min_before")));
+        assert_eq!(with(|p| p.min_after = 0), Err(Error::Parameter("min_after")));
+        assert_eq!(with(|p| p.min_ratio = 0.5), Err(Error::Parameter("min_ratio")));
         assert_eq!(
             with(|p| p.smoothing_ratio = f64::NAN),
             Err(Error::Parameter("smoothing_ratio"))
@@ -300,10 +297,7 @@ mod tests {
             level_shift(&[1.0, -1.0], &ShiftParams::default()),
             Err(Error::OutOfDomain { index: 1 })
         );
-        assert_eq!(
-            smooth_outliers(&[f64::NAN], 1, 1.1),
-            Err(Error::NotFinite { index: 0 })
-        );
+        assert_eq!(smooth_outliers(&[f64::NAN], 1, 1.1), Err(Error::NotFinite { index: 0 }));
     }
 
     proptest! {

@@ -40,10 +40,7 @@ impl Sorted {
     }
 
     /// Number of values, at least one.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "a sorted sample is never empty"
-    )]
+    #[expect(clippy::len_without_is_empty, reason = "a sorted sample is never empty")]
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -74,11 +71,7 @@ impl Sorted {
                 // The product may exceed the whole number it stands for by a rounding error (0.07 * 100), which must not
                 // push the rank up by one.
                 let rank = (p * self.values.len() as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil();
-                Some(
-                    self.values[floor_index(rank)
-                        .saturating_sub(1)
-                        .min(self.values.len() - 1)],
-                )
+                Some(self.values[floor_index(rank).saturating_sub(1).min(self.values.len() - 1)])
             }
         }
     }

@@ -35,8 +35,7 @@ pub fn welch(first: &[f64], second: &[f64]) -> Result<Welch, Error> {
     }
     // Shares of the error instead of its square, which could overflow or vanish.
     let (share_first, share_second) = (error_first / error, error_second / error);
-    let dof =
-        1.0 / (share_first * share_first / dof_first + share_second * share_second / dof_second);
+    let dof = 1.0 / (share_first * share_first / dof_first + share_second * share_second / dof_second);
     let difference = mean_first - mean_second;
     let standard_error = error.sqrt();
     let t = difference / standard_error;
@@ -62,11 +61,7 @@ fn moments(values: &[f64]) -> Result<(f64, f64, f64), Error> {
     } else {
         sample.variance_sample().unwrap_or(0.0)
     };
-    Ok((
-        sample.mean(),
-        variance / values.len() as f64,
-        (values.len() - 1) as f64,
-    ))
+    Ok((sample.mean(), variance / values.len() as f64, (values.len() - 1) as f64))
 }
 
 #[cfg(test)]
@@ -96,27 +91,14 @@ mod tests {
         let test = welch(&[5.0, 5.0, 5.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_close(test.dof, 2.0, 1e-12);
         assert_close(test.t, 3.0 * 3.0_f64.sqrt(), 1e-12);
-        assert_close(
-            test.p_greater,
-            0.5 - test.t / (2.0 * 29.0_f64.sqrt()),
-            1e-12,
-        );
+        assert_close(test.p_greater, 0.5 - test.t / (2.0 * 29.0_f64.sqrt()), 1e-12);
     }
 
     #[test]
     fn degenerate_inputs() {
-        assert_eq!(
-            welch(&[0.1; 3], &[0.1; 3]),
-            Err(Error::NoSpread("either sample"))
-        );
-        assert_eq!(
-            welch(&[0.1], &[0.1, 0.2]),
-            Err(Error::TooFew { have: 1, need: 2 })
-        );
-        assert_eq!(
-            welch(&[0.1, 0.3], &[0.1, f64::NAN]),
-            Err(Error::NotFinite { index: 1 })
-        );
+        assert_eq!(welch(&[0.1; 3], &[0.1; 3]), Err(Error::NoSpread("either sample")));
+        assert_eq!(welch(&[0.1], &[0.1, 0.2]), Err(Error::TooFew { have: 1, need: 2 }));
+        assert_eq!(welch(&[0.1, 0.3], &[0.1, f64::NAN]), Err(Error::NotFinite { index: 1 }));
     }
 
     proptest! {

@@ -6,19 +6,14 @@ use crate::error::{Error, check_open_unit};
 /// Wilson's score interval (`[BCD01]`): close to its nominal coverage on average, also for few trials.
 pub fn wilson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, Error> {
     check_counts(successes, trials, confidence)?;
-    let z =
-        normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
+    let z = normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
     let n = trials as f64;
     let share = successes as f64 / n;
     let shrink = 1.0 + z * z / n;
     let centre = (share + z * z / (2.0 * n)) / shrink;
     let half = z / shrink * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     // At none or all the end is exactly zero or one; rounding must not say otherwise.
-    let low = if successes == 0 {
-        0.0
-    } else {
-        (centre - half).max(0.0)
-    };
+    let low = if successes == 0 { 0.0 } else { (centre - half).max(0.0) };
     let high = if successes == trials {
         1.0
     } else {
@@ -123,14 +118,8 @@ mod tests {
             1.0 - 0.05_f64.powf(1.0 / 59.0),
             1e-14,
         );
-        assert!(
-            zero_failures_bound(59, 0.95).unwrap() <= 0.05
-                && zero_failures_bound(58, 0.95).unwrap() > 0.05
-        );
-        assert!(
-            zero_failures_bound(29, 0.95).unwrap() <= 0.10
-                && zero_failures_bound(28, 0.95).unwrap() > 0.10
-        );
+        assert!(zero_failures_bound(59, 0.95).unwrap() <= 0.05 && zero_failures_bound(58, 0.95).unwrap() > 0.05);
+        assert!(zero_failures_bound(29, 0.95).unwrap() <= 0.10 && zero_failures_bound(28, 0.95).unwrap() > 0.10);
         assert_close(zero_failures_bound(1, 0.95).unwrap(), 0.95, 1e-12);
     }
 
@@ -148,19 +137,10 @@ mod tests {
     #[test]
     fn refuses_impossible_counts() {
         assert_eq!(wilson(1, 0, 0.9), Err(Error::TooFew { have: 0, need: 1 }));
-        assert_eq!(
-            clopper_pearson(3, 2, 0.9),
-            Err(Error::Parameter("successes"))
-        );
-        assert_eq!(
-            clopper_pearson(3, u64::MAX, 0.9),
-            Err(Error::Parameter("trials"))
-        );
+        assert_eq!(clopper_pearson(3, 2, 0.9), Err(Error::Parameter("successes")));
+        assert_eq!(clopper_pearson(3, u64::MAX, 0.9), Err(Error::Parameter("trials")));
         assert!(wilson(3, u64::MAX, 0.9).is_ok());
-        assert_eq!(
-            zero_failures_bound(3, 1.0),
-            Err(Error::Parameter("confidence"))
-        );
+        assert_eq!(zero_failures_bound(3, 1.0), Err(Error::Parameter("confidence")));
     }
 
     proptest! {

@@ -113,8 +113,7 @@ mod tests {
         // 1..=100: the standard error of the mean is about 2.9, so 95 % spans some 11.3.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut generator = SplitMix64::new(7);
-        let interval =
-            bootstrap(&values, crate::mean, 4000, 0.95, || generator.next_u64()).unwrap();
+        let interval = bootstrap(&values, crate::mean, 4000, 0.95, || generator.next_u64()).unwrap();
         assert_close(interval.low(), 50.5 - 1.96 * 2.887, 0.5);
         assert_close(interval.high(), 50.5 + 1.96 * 2.887, 0.5);
     }
@@ -123,9 +122,7 @@ mod tests {
     fn degenerate_inputs() {
         let zero = || 0;
         assert_close(
-            bootstrap(&[3.0; 5], crate::median, 50, 0.9, zero)
-                .unwrap()
-                .width(),
+            bootstrap(&[3.0; 5], crate::median, 50, 0.9, zero).unwrap().width(),
             0.0,
             0.0,
         );

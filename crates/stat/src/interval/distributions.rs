@@ -63,12 +63,7 @@ pub fn student_t_quantile(p: f64, dof: f64) -> Result<f64, Error> {
 }
 
 /// Where a falling function reaches `target`, by halving until no float lies between the ends.
-pub(crate) fn falling_root(
-    function: impl Fn(f64) -> f64,
-    target: f64,
-    mut low: f64,
-    mut high: f64,
-) -> f64 {
+pub(crate) fn falling_root(function: impl Fn(f64) -> f64, target: f64, mut low: f64, mut high: f64) -> f64 {
     loop {
         let middle = low.midpoint(high);
         if middle <= low || middle >= high {
@@ -96,17 +91,9 @@ mod tests {
         assert_close(normal_cdf(1.0), 0.841_344_746_068_543, 1e-14);
         assert_close(normal_upper_tail(2.0), 0.022_750_131_948_179, 1e-14);
         assert_close(normal_upper_tail(6.0), 9.865_876_450_377e-10, 1e-20);
-        assert_close(
-            normal_quantile(0.975).unwrap(),
-            1.959_963_984_540_054,
-            1e-12,
-        );
+        assert_close(normal_quantile(0.975).unwrap(), 1.959_963_984_540_054, 1e-12);
         assert_close(normal_quantile(0.95).unwrap(), 1.644_853_626_951_472, 1e-12);
-        assert_close(
-            normal_quantile(0.001).unwrap(),
-            -3.090_232_306_167_813,
-            1e-11,
-        );
+        assert_close(normal_quantile(0.001).unwrap(), -3.090_232_306_167_813, 1e-11);
         assert_close(normal_quantile(0.5).unwrap(), 0.0, 1e-15);
         assert_eq!(normal_quantile(0.0), None);
         assert_eq!(normal_quantile(f64::NAN), None);

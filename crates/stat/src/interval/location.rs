@@ -55,9 +55,7 @@ pub fn median_interval(sample: &Sorted, confidence: f64) -> Result<MedianInterva
     let n = sample.len();
     // Leaving out `skip` values at either end fails to cover with twice the probability of at most `skip` heads.
     let coverage = |skip: usize| 1.0 - 2.0 * binomial_cdf(skip as u64, n as u64, 0.5);
-    let skip = (0..n / 2)
-        .take_while(|skip| coverage(*skip) >= confidence)
-        .last();
+    let skip = (0..n / 2).take_while(|skip| coverage(*skip) >= confidence).last();
     let values = sample.values();
     let found = skip.and_then(|s| {
         Some(MedianInterval {
@@ -100,10 +98,7 @@ mod tests {
         let interval = mean_interval(&ramp(5), 0.95).unwrap();
         assert_close(interval.low(), 3.0 - 2.776_445_105 * 0.5_f64.sqrt(), 1e-8);
         assert_close(interval.high(), 3.0 + 2.776_445_105 * 0.5_f64.sqrt(), 1e-8);
-        assert_eq!(
-            mean_interval(&ramp(1), 0.95),
-            Err(Error::TooFew { have: 1, need: 2 })
-        );
+        assert_eq!(mean_interval(&ramp(1), 0.95), Err(Error::TooFew { have: 1, need: 2 }));
     }
 
     #[test]
@@ -119,14 +114,8 @@ mod tests {
             assert_close(found.interval.high(), high, 0.0);
             assert_close(found.coverage, coverage, 1e-6);
         }
-        assert_eq!(
-            median_interval(&ramp(5), 0.95),
-            Err(Error::TooFew { have: 5, need: 6 })
-        );
-        assert_eq!(
-            median_interval(&ramp(1), 0.95),
-            Err(Error::TooFew { have: 1, need: 6 })
-        );
+        assert_eq!(median_interval(&ramp(5), 0.95), Err(Error::TooFew { have: 5, need: 6 }));
+        assert_eq!(median_interval(&ramp(1), 0.95), Err(Error::TooFew { have: 1, need: 6 }));
     }
 
     #[test]
@@ -145,11 +134,7 @@ mod tests {
         let plain = mean_interval(&Sorted::from_slice(&slow).unwrap(), 0.95).unwrap();
         let corrected = mean_interval_correlated(&slow, 0.95).unwrap();
         assert!(corrected.width() > 3.0 * plain.width());
-        assert_close(
-            mean_interval_correlated(&[4.0; 10], 0.95).unwrap().width(),
-            0.0,
-            0.0,
-        );
+        assert_close(mean_interval_correlated(&[4.0; 10], 0.95).unwrap().width(), 0.0, 0.0);
     }
 
     proptest! {

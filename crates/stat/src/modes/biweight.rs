@@ -41,9 +41,7 @@ pub fn biweight_density(values: &[f64], half_width: f64) -> Result<Biweight, Err
     }
     let (lowest, highest) = values
         .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| {
-            (a.min(*v), b.max(*v))
-        });
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let step = half_width / STEPS_PER_HALF_WIDTH;
     let margin = half_width + 1.5 * step;
     let start = lowest - margin;
@@ -189,11 +187,7 @@ mod tests {
         }
         let density = biweight_density(&values, 20.0).unwrap();
         let modes = density.modes(2.0, 10.0);
-        assert_eq!(
-            modes.len(),
-            2,
-            "the third mode has too few points: {modes:?}"
-        );
+        assert_eq!(modes.len(), 2, "the third mode has too few points: {modes:?}");
         assert_close(modes[0].at, 120.0, 1.2);
         assert_close(modes[1].at, 240.0, 1.2);
         // All 40 values lie near the kernel's middle, whose height is 15/16.
@@ -215,6 +209,16 @@ mod tests {
     }
 
     #[test]
+    fn equal_bumps_without_a_dip_are_one_mode() {
+        // One and a half half-widths apart: the sum dips to 7.2 points of 18.75, not to 18.75 less 3.5 sigma, 3.6.
+        let mut values = vec![100.0; 20];
+        values.extend([113.5; 20]);
+        let density = biweight_density(&values, 9.0).unwrap();
+        assert_eq!(density.modes(3.5, 5.0).len(), 1);
+        assert_eq!(density.modes(2.0, 5.0).len(), 2);
+    }
+
+    #[test]
     fn refuses_what_would_not_fit() {
         assert!(matches!(
             biweight_density(&[0.0, 1e9], 1e-3),
@@ -223,14 +227,8 @@ mod tests {
                 ..
             })
         ));
-        assert_eq!(
-            biweight_density(&[1.0], 0.0),
-            Err(Error::Parameter("half_width"))
-        );
-        assert_eq!(
-            biweight_density(&[], 1.0),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
+        assert_eq!(biweight_density(&[1.0], 0.0), Err(Error::Parameter("half_width")));
+        assert_eq!(biweight_density(&[], 1.0), Err(Error::TooFew { have: 0, need: 1 }));
     }
 
     proptest! {

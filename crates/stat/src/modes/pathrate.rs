@@ -145,16 +145,10 @@ impl Search<'_> {
             }
             // The end never moves back while the start moves on, so the search is linear.
             end = end.max(start);
-            while end < valid.len()
-                && valid[end]
-                && self.values[end] <= self.values[start] + self.params.width
-            {
+            while end < valid.len() && valid[end] && self.values[end] <= self.values[start] + self.params.width {
                 end += 1;
             }
-            if best
-                .as_ref()
-                .is_none_or(|window| end - start > window.len())
-            {
+            if best.as_ref().is_none_or(|window| end - start > window.len()) {
                 best = Some(start..end);
             }
         }
@@ -172,9 +166,7 @@ impl Search<'_> {
             } else {
                 bin.start
             };
-            let candidates = (furthest..bin.end - 1)
-                .rev()
-                .map(|last| self.reaching_left(last));
+            let candidates = (furthest..bin.end - 1).rev().map(|last| self.reaching_left(last));
             let Some(next) = candidates.reduce(fuller) else {
                 break;
             };
@@ -192,11 +184,7 @@ impl Search<'_> {
         let mut bin = central.clone();
         let mut bell = central.end;
         while bin.end < self.values.len() {
-            let furthest = if self.joined(bin.end - 1) {
-                bin.end
-            } else {
-                bin.end - 1
-            };
+            let furthest = if self.joined(bin.end - 1) { bin.end } else { bin.end - 1 };
             let candidates = (bin.start + 1..=furthest).map(|first| self.reaching_right(first));
             let Some(next) = candidates.reduce(fuller) else {
                 break;
@@ -230,9 +218,7 @@ impl Search<'_> {
     }
 
     fn describe(&self, central: &Range<usize>, bell: &Range<usize>) -> Option<LocalMode> {
-        let ends = |range: &Range<usize>| {
-            Interval::new(self.values[range.start], self.values[range.end - 1])
-        };
+        let ends = |range: &Range<usize>| Interval::new(self.values[range.start], self.values[range.end - 1]);
         Some(LocalMode {
             central: ends(central)?,
             count: central.len(),
@@ -245,11 +231,7 @@ impl Search<'_> {
 }
 
 fn fuller(best: Range<usize>, window: Range<usize>) -> Range<usize> {
-    if window.len() >= best.len() {
-        window
-    } else {
-        best
-    }
+    if window.len() >= best.len() { window } else { best }
 }
 
 /// `sum (x - m)^4 / v^2` with v the population variance; infinite for a bell of no width or fewer than three values.
@@ -260,9 +242,7 @@ fn fourth_moment(bell: &[f64]) -> f64 {
     if bell.len() < 3 || width <= 0.0 || variance <= 0.0 {
         return f64::INFINITY;
     }
-    bell.iter()
-        .map(|v| ((v - mean) * (v - mean) / variance).powi(2))
-        .sum()
+    bell.iter().map(|v| ((v - mean) * (v - mean) / variance).powi(2)).sum()
 }
 
 #[cfg(test)]

@@ -73,9 +73,7 @@ impl RelativeDensity {
         let values = self.sample.values();
         let start = values.partition_point(|v| *v < x - reach);
         let near = values[start..].iter().take_while(|v| **v <= x + reach);
-        near.map(|v| (1.0 - (x - v).abs() / reach).max(0.0))
-            .sum::<f64>()
-            / values.len() as f64
+        near.map(|v| (1.0 - (x - v).abs() / reach).max(0.0)).sum::<f64>() / values.len() as f64
     }
 
     /// The peak over the sample's own values. Quadratic at worst, when all values share a kernel.
@@ -83,16 +81,9 @@ impl RelativeDensity {
         let densities: Vec<(f64, f64)> = self.distinct().map(|v| (v, self.at(v))).collect();
         let highest = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
         // A value always finds itself under its kernel, so some density is above zero.
-        let (at, density) = densities
-            .iter()
-            .copied()
-            .fold((self.sample.min(), 0.0), highest);
+        let (at, density) = densities.iter().copied().fold((self.sample.min(), 0.0), highest);
         let apart = |v: f64| (v - at).abs() > self.half_width * (v + at);
-        let second = densities
-            .iter()
-            .copied()
-            .filter(|d| apart(d.0))
-            .reduce(highest);
+        let second = densities.iter().copied().filter(|d| apart(d.0)).reduce(highest);
         let (low, high) = (self.edge(at, density, -1.0), self.edge(at, density, 1.0));
         let inside = self
             .sample
@@ -185,23 +176,33 @@ mod tests {
     }
 
     #[test]
+    fn a_value_whose_kernel_overlaps_is_no_second_peak() {
+        // Kernels reach 90 to 110 and 76.5 to 93.5: they share 90 to 93.5.
+        let peak = relative_density(&[100.0, 100.0, 85.0], 0.1).unwrap().peak();
+        assert_eq!(peak.second, None);
+        // 65 reaches 71.5 only; 130 starts at 117.
+        assert!(
+            relative_density(&[100.0, 100.0, 65.0], 0.1)
+                .unwrap()
+                .peak()
+                .second
+                .is_some()
+        );
+        assert!(
+            relative_density(&[100.0, 100.0, 130.0], 0.1)
+                .unwrap()
+                .peak()
+                .second
+                .is_some()
+        );
+    }
+
+    #[test]
     fn refuses_what_has_no_relative_width() {
-        assert_eq!(
-            relative_density(&[1.0, 0.0], 0.1),
-            Err(Error::OutOfDomain { index: 1 })
-        );
-        assert_eq!(
-            relative_density(&[], 0.1),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
-        assert_eq!(
-            relative_density(&[1.0], 1.0),
-            Err(Error::Parameter("half_width"))
-        );
-        assert_eq!(
-            relative_density(&[1.0], f64::NAN),
-            Err(Error::Parameter("half_width"))
-        );
+        assert_eq!(relative_density(&[1.0, 0.0], 0.1), Err(Error::OutOfDomain { index: 1 }));
+        assert_eq!(relative_density(&[], 0.1), Err(Error::TooFew { have: 0, need: 1 }));
+        assert_eq!(relative_density(&[1.0], 1.0), Err(Error::Parameter("half_width")));
+        assert_eq!(relative_density(&[1.0], f64::NAN), Err(Error::Parameter("half_width")));
     }
 
     proptest! {

@@ -11,10 +11,7 @@ fn sorted(values: &[f64]) -> Sorted {
 #[test]
 fn refuses_empty_and_not_finite() {
     assert_eq!(Sorted::new(vec![]), Err(Error::TooFew { have: 0, need: 1 }));
-    assert_eq!(
-        Sorted::new(vec![1.0, f64::NAN]),
-        Err(Error::NotFinite { index: 1 })
-    );
+    assert_eq!(Sorted::new(vec![1.0, f64::NAN]), Err(Error::NotFinite { index: 1 }));
     assert_eq!(median(&[f64::INFINITY]), None);
     assert_eq!(mean(&[]), None);
 }
@@ -56,16 +53,8 @@ fn nearest_rank_is_not_fooled_by_rounding() {
             0.0,
         );
     }
-    assert_close(
-        sample.quantile_by(Quantile::NearestRank, 0.0).unwrap(),
-        1.0,
-        0.0,
-    );
-    assert_close(
-        sample.quantile_by(Quantile::NearestRank, 0.071).unwrap(),
-        8.0,
-        0.0,
-    );
+    assert_close(sample.quantile_by(Quantile::NearestRank, 0.0).unwrap(), 1.0, 0.0);
+    assert_close(sample.quantile_by(Quantile::NearestRank, 0.071).unwrap(), 8.0, 0.0);
 }
 
 #[test]
@@ -117,11 +106,7 @@ fn large_offset_does_not_drown_the_variance() {
 
 #[test]
 fn mad_factor_matches_the_normal_quantile() {
-    assert_close(
-        MAD_TO_SD * crate::normal_quantile(0.75).unwrap(),
-        1.0,
-        1e-12,
-    );
+    assert_close(MAD_TO_SD * crate::normal_quantile(0.75).unwrap(), 1.0, 1e-12);
 }
 
 proptest! {

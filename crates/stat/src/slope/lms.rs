@@ -93,8 +93,7 @@ mod tests {
         // residuals 0 2/3 2/3 0 26/3, median 2/3. Through (1,1) and (2,0): 2 0 0 2 12, median 2. Through (0,0),(1,1):
         // 0 0 2 2 6. Through (1,1),(3,1): 1 0 1 0 9, median 1. Through (2,0),(3,1): 2 2 0 0 8. With the far point the
         // best is (3,1),(4,10) and worse. MAD of y: median 1, deviations 1 0 1 0 9, so 1; goodness 1 - 4/9.
-        let fit = least_median_of_squares(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0, 0.0, 1.0, 10.0])
-            .unwrap();
+        let fit = least_median_of_squares(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0, 0.0, 1.0, 10.0]).unwrap();
         assert_close(fit.line.slope, 1.0 / 3.0, 1e-12);
         assert_close(fit.median_residual, 2.0 / 3.0, 1e-12);
         assert_close(fit.goodness.unwrap(), 5.0 / 9.0, 1e-12);
@@ -112,10 +111,7 @@ mod tests {
         let many = vec![0.0; MAX_LMS_POINTS + 1];
         assert_eq!(
             least_median_of_squares(&many, &many),
-            Err(Error::TooMany {
-                have: 513,
-                limit: 512
-            })
+            Err(Error::TooMany { have: 513, limit: 512 })
         );
     }
 

@@ -52,10 +52,7 @@ impl Fit {
 }
 
 fn estimated(value: f64, standard_error: f64) -> Option<Estimated> {
-    (value.is_finite() && standard_error.is_finite()).then_some(Estimated {
-        value,
-        standard_error,
-    })
+    (value.is_finite() && standard_error.is_finite()).then_some(Estimated { value, standard_error })
 }
 
 /// Least squares through points `(xs[i], ys[i])`; at least three of them, and x must vary.
@@ -196,21 +193,13 @@ mod tests {
         assert_eq!(flat.crossing(1.0), None);
         assert_eq!(flat.inverse_slope(1.0), None);
         assert_eq!(ols(&[2.0; 5], &FIVE_Y), Err(Error::NoSpread("x")));
-        assert_eq!(
-            ols(&[1.0, 2.0], &[1.0, 2.0]),
-            Err(Error::TooFew { have: 2, need: 3 })
-        );
+        assert_eq!(ols(&[1.0, 2.0], &[1.0, 2.0]), Err(Error::TooFew { have: 2, need: 3 }));
     }
 
     #[test]
     fn weights_select_and_count() {
         // Weight 0 drops the outlier; what is left lies on y = 1 + 2x.
-        let fit = weighted_ols(
-            &[0.0, 1.0, 2.0, 3.0],
-            &[1.0, 3.0, 99.0, 7.0],
-            &[1.0, 5.0, 0.0, 2.0],
-        )
-        .unwrap();
+        let fit = weighted_ols(&[0.0, 1.0, 2.0, 3.0], &[1.0, 3.0, 99.0, 7.0], &[1.0, 5.0, 0.0, 2.0]).unwrap();
         assert_close(fit.line.intercept, 1.0, 1e-12);
         assert_close(fit.line.slope, 2.0, 1e-12);
         assert_close(fit.residual_sd, 0.0, 1e-9);
@@ -235,6 +224,14 @@ mod tests {
         // Weights are scaled to a largest of one: sum w r^2 = 0.5, one degree of freedom, Sxx 1.
         assert_close(fit.slope_se, 0.5_f64.sqrt(), 1e-12);
         assert_close(fit.intercept_se, (0.5_f64 * 1.5).sqrt(), 1e-12);
+    }
+
+    #[test]
+    fn huge_weights_do_not_overflow() {
+        let (xs, ys) = ([0.0, 1e100, 2e100], [1.0, 2.0, 3.0]);
+        let fit = weighted_ols(&xs, &ys, &[1e150; 3]).unwrap();
+        assert_close(fit.line.slope, 1e-100, 1e-112);
+        assert_close(fit.line.intercept, 1.0, 1e-12);
     }
 
     proptest! {

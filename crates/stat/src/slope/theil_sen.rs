@@ -40,8 +40,7 @@ pub fn theil_sen(xs: &[f64], ys: &[f64], confidence: f64) -> Result<TheilSen, Er
     let slope = median_of_sorted(&slopes);
     let xs = Sorted::from_slice(xs)?;
     let intercept = Sorted::from_slice(ys)?.median() - slope * xs.median();
-    let z =
-        normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
+    let z = normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
     let spread = z * kendall_variance(&xs).sqrt();
     let fit = TheilSen {
         line: Line { intercept, slope },
@@ -122,6 +121,9 @@ mod tests {
         );
         let fit = theil_sen(&[0.0, 0.0, 1.0, 1.0], &[0.0, 2.0, 3.0, 5.0], 0.9).unwrap();
         assert_eq!(fit.pairs, 4);
+        // 4 * 3 * 13 / 18 less twice 2 * 1 * 9 / 18.
+        let tied = Sorted::from_slice(&[0.0, 0.0, 1.0, 1.0]).unwrap();
+        assert_close(kendall_variance(&tied), 20.0 / 3.0, 1e-12);
         assert_close(fit.line.slope, 3.0, 1e-12);
     }
 

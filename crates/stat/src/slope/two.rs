@@ -97,16 +97,8 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
         r_squared: (total > 0.0).then(|| (1.0 - residual_squares / total).max(0.0)),
         correlation,
     };
-    let errors = [
-        fit.intercept_se,
-        fit.first_se,
-        fit.second_se,
-        fit.residual_sd,
-    ];
-    finite(
-        fit,
-        &[&[fit.intercept, fit.first, fit.second], &errors[..]].concat(),
-    )
+    let errors = [fit.intercept_se, fit.first_se, fit.second_se, fit.residual_sd];
+    finite(fit, &[&[fit.intercept, fit.first, fit.second], &errors[..]].concat())
 }
 
 /// Values with their mean set aside.
@@ -128,9 +120,7 @@ impl<'a> Centred<'a> {
     }
 
     fn dot(&self, other: &Self) -> f64 {
-        (0..self.values.len())
-            .map(|i| self.at(i) * other.at(i))
-            .sum()
+        (0..self.values.len()).map(|i| self.at(i) * other.at(i)).sum()
     }
 
     fn norm(&self) -> f64 {
@@ -154,12 +144,7 @@ mod tests {
     fn orthogonal_design_by_hand() {
         // A 2 x 2 factorial: y = 1 2 4 9; mean 4, effects (4 + 9 - 1 - 2) / 4 = 2.5 and (2 + 9 - 1 - 4) / 4 = 1.5;
         // residuals all of size 1, sum of squares 4, one degree of freedom.
-        let fit = ols_two(
-            &[-1.0, -1.0, 1.0, 1.0],
-            &[-1.0, 1.0, -1.0, 1.0],
-            &[1.0, 2.0, 4.0, 9.0],
-        )
-        .unwrap();
+        let fit = ols_two(&[-1.0, -1.0, 1.0, 1.0], &[-1.0, 1.0, -1.0, 1.0], &[1.0, 2.0, 4.0, 9.0]).unwrap();
         assert_close(fit.intercept, 4.0, 1e-12);
         assert_close(fit.first, 2.5, 1e-12);
         assert_close(fit.second, 1.5, 1e-12);
@@ -175,12 +160,7 @@ mod tests {
     fn correlated_design_by_hand() {
         // u 0 1 2 3, v 0 0 1 1: centred products 5, 1, 2 so r^2 = 0.8. y = 2 + 3 u - v + (1, -1, -1, 1), where the last
         // part is orthogonal to u, v and 1: it is the residual, sum of squares 4, variance 4, determinant 0.2.
-        let fit = ols_two(
-            &[0.0, 1.0, 2.0, 3.0],
-            &[0.0, 0.0, 1.0, 1.0],
-            &[3.0, 4.0, 6.0, 11.0],
-        )
-        .unwrap();
+        let fit = ols_two(&[0.0, 1.0, 2.0, 3.0], &[0.0, 0.0, 1.0, 1.0], &[3.0, 4.0, 6.0, 11.0]).unwrap();
         assert_close(fit.intercept, 2.0, 1e-12);
         assert_close(fit.first, 3.0, 1e-12);
         assert_close(fit.second, -1.0, 1e-12);
@@ -227,10 +207,7 @@ mod tests {
     #[test]
     fn nearly_collinear_is_flagged() {
         let us: Vec<f64> = (0..10).map(f64::from).collect();
-        let vs: Vec<f64> = us
-            .iter()
-            .map(|u| u + if *u > 8.5 { 0.5 } else { 0.0 })
-            .collect();
+        let vs: Vec<f64> = us.iter().map(|u| u + if *u > 8.5 { 0.5 } else { 0.0 }).collect();
         let fit = ols_two(&us, &vs, &us).unwrap();
         assert!(!fit.is_well_conditioned());
         assert!(fit.condition_number() > 100.0);

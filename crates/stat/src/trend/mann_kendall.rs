@@ -39,11 +39,7 @@ pub fn mann_kendall(values: &[f64]) -> Result<MannKendall, Error> {
     };
     let sorted = Sorted::from_slice(values)?;
     // Partial equality, not total order: minus zero ties with zero.
-    let ties: f64 = sorted
-        .values()
-        .chunk_by(|a, b| a >= b)
-        .map(|tie| term(tie.len()))
-        .sum();
+    let ties: f64 = sorted.values().chunk_by(|a, b| a >= b).map(|tie| term(tie.len())).sum();
     let variance = (term(values.len()) - ties).max(0.0);
     let z = if variance > 0.0 {
         (score - score.signum()) as f64 / variance.sqrt()
@@ -95,15 +91,8 @@ mod tests {
         assert_eq!(test.score, 0);
         assert_close(test.z, 0.0, 0.0);
         assert_close(test.p_two_sided, 1.0, 1e-12);
-        assert_close(
-            mann_kendall(&[0.0, -0.0, 0.0, -0.0]).unwrap().variance,
-            0.0,
-            1e-12,
-        );
-        assert_eq!(
-            mann_kendall(&[1.0; 3]),
-            Err(Error::TooFew { have: 3, need: 4 })
-        );
+        assert_close(mann_kendall(&[0.0, -0.0, 0.0, -0.0]).unwrap().variance, 0.0, 1e-12);
+        assert_eq!(mann_kendall(&[1.0; 3]), Err(Error::TooFew { have: 3, need: 4 }));
     }
 
     proptest! {

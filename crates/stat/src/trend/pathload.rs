@@ -148,15 +148,8 @@ pub fn pct(medians: &[f64], divisor: Divisor) -> Option<f64> {
 pub fn pdt(medians: &[f64]) -> Option<f64> {
     check_at_least(medians, 2).ok()?;
     let net = medians[medians.len() - 1] - medians[0];
-    let all: f64 = medians
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).abs())
-        .sum();
-    Some(if all > 0.0 {
-        (net / all).clamp(-1.0, 1.0)
-    } else {
-        0.0
-    })
+    let all: f64 = medians.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum();
+    Some(if all > 0.0 { (net / all).clamp(-1.0, 1.0) } else { 0.0 })
 }
 
 /// Groups the delays of a stream (any unit, any offset) and grades the medians.
@@ -258,9 +251,7 @@ mod tests {
         assert_close(pdt(&medians).unwrap(), 5.0 / 7.0, 1e-12);
         // 0.5 lies in the dead band of the first test, the second says rise: the stream rises.
         assert_eq!(
-            trend_of_medians(&medians, &Thresholds::PATHLOAD)
-                .unwrap()
-                .grade,
+            trend_of_medians(&medians, &Thresholds::PATHLOAD).unwrap().grade,
             Trend::Increasing
         );
     }
@@ -270,10 +261,7 @@ mod tests {
         // Six small falls and one jump: net 94 over 106 but one rise in eight.
         let medians = [6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 100.0];
         let trend = trend_of_medians(&medians, &Thresholds::PATHLOAD).unwrap();
-        assert_eq!(
-            (trend.by_pct, trend.by_pdt),
-            (Trend::NoTrend, Trend::Increasing)
-        );
+        assert_eq!((trend.by_pct, trend.by_pdt), (Trend::NoTrend, Trend::Increasing));
         assert_eq!(trend.grade, Trend::Ambiguous);
     }
 

@@ -5,13 +5,7 @@ use super::*;
 use crate::testing::{assert_close, odd_float};
 
 fn sample(groups: &[(f64, usize)]) -> Sorted {
-    Sorted::new(
-        groups
-            .iter()
-            .flat_map(|(value, times)| vec![*value; *times])
-            .collect(),
-    )
-    .unwrap()
+    Sorted::new(groups.iter().flat_map(|(value, times)| vec![*value; *times]).collect()).unwrap()
 }
 
 fn interval(low: f64, high: f64) -> Interval {
@@ -32,27 +26,11 @@ fn two_modes_by_hand() {
     let values = sample(&[(10.0, 3), (11.0, 20), (12.0, 4), (50.0, 18), (51.0, 2)]);
     let modes = local_modes(&values, &ModeParams::new(1.0)).unwrap();
     assert_eq!(modes.len(), 2);
-    assert_eq!(
-        (modes[0].central, modes[0].count),
-        (interval(11.0, 12.0), 24)
-    );
-    assert_eq!(
-        (modes[0].bell, modes[0].bell_count),
-        (interval(10.0, 12.0), 27)
-    );
-    assert_eq!(
-        (modes[1].central, modes[1].count),
-        (interval(50.0, 51.0), 20)
-    );
-    assert_eq!(
-        (modes[1].bell, modes[1].bell_count),
-        (interval(50.0, 51.0), 20)
-    );
-    assert_close(
-        modes[0].merit(Merit::Density),
-        24.0 / 27.0 * 24.0 / 47.0,
-        1e-12,
-    );
+    assert_eq!((modes[0].central, modes[0].count), (interval(11.0, 12.0), 24));
+    assert_eq!((modes[0].bell, modes[0].bell_count), (interval(10.0, 12.0), 27));
+    assert_eq!((modes[1].central, modes[1].count), (interval(50.0, 51.0), 20));
+    assert_eq!((modes[1].bell, modes[1].bell_count), (interval(50.0, 51.0), 20));
+    assert_close(modes[0].merit(Merit::Density), 24.0 / 27.0 * 24.0 / 47.0, 1e-12);
     assert_close(modes[0].centre(), 11.5, 0.0);
 }
 
@@ -62,10 +40,7 @@ fn pathrate_lets_a_bell_cross_a_gap() {
     let values = sample(&[(10.0, 3), (11.0, 20), (12.0, 4), (50.0, 18), (51.0, 2)]);
     let modes = local_modes(&values, &ModeParams::pathrate(1.0)).unwrap();
     assert_eq!(modes.len(), 1);
-    assert_eq!(
-        (modes[0].bell, modes[0].bell_count),
-        (interval(10.0, 51.0), 47)
-    );
+    assert_eq!((modes[0].bell, modes[0].bell_count), (interval(10.0, 51.0), 47));
 }
 
 #[test]
@@ -109,17 +84,32 @@ fn tolerance_of_ten_percent() {
 }
 
 #[test]
+fn the_further_of_equal_windows_wins() {
+    assert_eq!(fuller(0..3, 1..4), 1..4);
+    assert_eq!(fuller(0..3, 1..3), 0..3);
+}
+
+#[test]
+fn a_gap_as_wide_as_the_window_is_crossed() {
+    let modes = local_modes(
+        &sample(&[(1.0, 20), (2.0, 3), (3.0, 2), (4.5, 1)]),
+        &ModeParams::new(1.0),
+    )
+    .unwrap();
+    assert_eq!(
+        (modes[0].central, modes[0].bell),
+        (interval(1.0, 2.0), interval(1.0, 3.0))
+    );
+}
+
+#[test]
 fn noise_is_dropped() {
     let values = sample(&[(1.0, 16), (100.0, 15)]);
     let modes = local_modes(&values, &ModeParams::pathrate(1.0)).unwrap();
     // The bell of the first reaches over: 15 is fewer than 16, so the whole sample is one bell.
     assert_eq!(modes.len(), 1);
     let values = sample(&[(1.0, 15)]);
-    assert!(
-        local_modes(&values, &ModeParams::pathrate(1.0))
-            .unwrap()
-            .is_empty()
-    );
+    assert!(local_modes(&values, &ModeParams::pathrate(1.0)).unwrap().is_empty());
 }
 
 #[test]
@@ -170,10 +160,7 @@ fn refuses_bad_parameters() {
         bell_tolerance: f64::NAN,
         ..all(1.0)
     };
-    assert_eq!(
-        local_modes(&values, &params),
-        Err(Error::Parameter("bell_tolerance"))
-    );
+    assert_eq!(local_modes(&values, &params), Err(Error::Parameter("bell_tolerance")));
 }
 
 /// The search of the central window as the definition has it, quadratic.
@@ -184,11 +171,7 @@ fn naive_central(values: &[f64], valid: &[bool], width: f64) -> Option<Range<usi
         while end < values.len() && valid[end] && values[end] <= values[start] + width {
             end += 1;
         }
-        if end > start
-            && best
-                .as_ref()
-                .is_none_or(|window| end - start > window.len())
-        {
+        if end > start && best.as_ref().is_none_or(|window| end - start > window.len()) {
             best = Some(start..end);
         }
     }

@@ -1,0 +1,254 @@
+//! One hop: a link, what queues in front of it, what may happen on it, and the router behind it.
+
+use std::time::Duration;
+
+use units::{BitRate, Framing, Octets};
+
+/// A link from one node to the next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hop {
+    /// For people; need not be unique.
+    pub name: String,
+    /// Nominal rate at the wire. Zero is refused.
+    pub rate: BitRate,
+    /// Octet times per packet around the IP packet.
+    pub framing: Framing,
+    /// Propagation, after the last bit has left.
+    pub delay: Duration,
+    /// Drop-tail queue in front of the link.
+    pub queue: Queue,
+    /// Largest IP packet.
+    pub mtu: u16,
+    /// Store-and-forward devices inside the hop, after the link, in order: each serialises every packet once more, and no hop
+    /// limit counts them.
+    pub layer2: Vec<Layer2>,
+    /// Token bucket in front of the queue.
+    pub bucket: Option<TokenBucket>,
+    /// Losses that have nothing to do with queues. They happen on the wire, after the link was occupied.
+    pub loss: Loss,
+    /// Delay variation added to propagation; packets do not overtake one another because of it.
+    pub jitter: Jitter,
+    /// Overtaking.
+    pub reorder: Option<Reorder>,
+    /// Later rates, in order of time. A packet that is being sent is finished at the rate at which it began.
+    pub schedule: Vec<RateChange>,
+    /// The router at the far end (ignored on the last hop, which ends at a host).
+    pub router: Router,
+}
+
+impl Hop {
+    /// An Ethernet link of this nominal rate: no propagation, 1000 packets of queue, MTU 1500, nothing else.
+    pub fn rate(rate: BitRate) -> Self {
+        Self {
+            name: String::new(),
+            rate,
+            framing: Framing::ETHERNET,
+            delay: Duration::ZERO,
+            queue: Queue::Packets(1000),
+            mtu: 1500,
+            layer2: Vec::new(),
+            bucket: None,
+            loss: Loss::None,
+            jitter: Jitter::None,
+            reorder: None,
+            schedule: Vec::new(),
+            router: Router::default(),
+        }
+    }
+
+    /// With a name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// With another framing.
+    #[must_use]
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+
+    /// With propagation delay.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// With another queue.
+    #[must_use]
+    pub fn queue(mut self, queue: Queue) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// With another MTU in IP octets.
+    #[must_use]
+    pub fn mtu(mut self, ip_octets: u16) -> Self {
+        self.mtu = ip_octets;
+        self
+    }
+
+    /// With one more hidden device.
+    #[must_use]
+    pub fn layer2(mut self, device: Layer2) -> Self {
+        self.layer2.push(device);
+        self
+    }
+
+    /// With a token bucket.
+    #[must_use]
+    pub fn bucket(mut self, bucket: TokenBucket) -> Self {
+        self.bucket = Some(bucket);
+        self
+    }
+
+    /// With losses.
+    #[must_use]
+    pub fn loss(mut self, loss: Loss) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// With jitter.
+    #[must_use]
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// With overtaking.
+    #[must_use]
+    pub fn reorder(mut self, reorder: Reorder) -> Self {
+        self.reorder = Some(reorder);
+        self
+    }
+
+    /// With a later rate.
+    #[must_use]
+    pub fn then_rate(mut self, at: Duration, rate: BitRate) -> Self {
+        self.schedule.push(RateChange { at, rate });
+        self
+    }
+
+    /// With another router behind it.
+    #[must_use]
+    pub fn router(mut self, router: Router) -> Self {
+        self.router = router;
+        self
+    }
+}
+
+/// How much waits before the next packet is dropped (drop-tail; the packet being sent counts).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// IP octets.
+    Octets(Octets),
+    /// Packets, of any size.
+    Packets(u32),
+    /// Never drops.
+    Unlimited,
+}
+
+/// A hidden store-and-forward device (a switch): its outgoing link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Layer2 {
+    /// Nominal rate of its outgoing link.
+    pub rate: BitRate,
+    /// Framing of that link.
+    pub framing: Framing,
+    /// Propagation of that link.
+    pub delay: Duration,
+    /// Its queue.
+    pub queue: Queue,
+}
+
+/// A token bucket. It starts full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Token rate, in IP octets × 8 per second.
+    pub rate: BitRate,
+    /// Depth in IP octets.
+    pub burst: Octets,
+    /// What becomes of packets without tokens: they wait in a queue of this size (a shaper), or are dropped at once (`None`: a
+    /// policer).
+    pub queue: Option<Queue>,
+}
+
+/// Losses on the wire.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each packet for itself.
+    Random {
+        /// Probability, 0..1.
+        ratio: f64,
+    },
+    /// Gilbert–Elliott: a good state without loss and a bad state that loses every packet.
+    Bursty {
+        /// Long-run share of packets lost, 0..1.
+        ratio: f64,
+        /// Mean length of a loss burst in packets, at least 1.
+        mean_burst: f64,
+    },
+}
+
+/// Delay variation on the wire, drawn for each packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Jitter {
+    /// None.
+    None,
+    /// Uniform between zero and this.
+    Uniform(Duration),
+    /// Exponential with this mean.
+    Exponential(Duration),
+}
+
+/// Overtaking: a share of the packets is held back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reorder {
+    /// Share of packets held back, 0..1.
+    pub ratio: f64,
+    /// For how long.
+    pub by: Duration,
+}
+
+/// A rate from some time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateChange {
+    /// Since the scenario's begin.
+    pub at: Duration,
+    /// The new nominal rate; zero stops the link.
+    pub rate: BitRate,
+}
+
+/// How the router at the end of a hop answers packets whose hop limit runs out there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Router {
+    /// It answers at all.
+    pub answers: bool,
+    /// Time to generate an answer.
+    pub icmp_delay: Duration,
+    /// Variation of that time (exponential, this mean).
+    pub icmp_jitter: Duration,
+    /// Answers per second, and how many may come at once; `None` for no limit (Linux: 1 per second and destination, 6 at once).
+    pub icmp_limit: Option<(f64, u32)>,
+    /// Most octets of the answer's IP packet (RFC 1812: 576; many hardware routers quote 28 octets and end at 56).
+    pub icmp_max_octets: u16,
+}
+
+impl Default for Router {
+    /// A Linux router with its rate limit off.
+    fn default() -> Self {
+        Self {
+            answers: true,
+            icmp_delay: Duration::from_micros(20),
+            icmp_jitter: Duration::ZERO,
+            icmp_limit: None,
+            icmp_max_octets: 576,
+        }
+    }
+}

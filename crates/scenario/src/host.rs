@@ -1,0 +1,96 @@
+//! The hosts at the ends, and how they lie.
+
+use std::time::Duration;
+
+use units::{BitRate, Delta};
+
+/// A host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Its clock.
+    pub clock: ClockModel,
+    /// Time that one send call takes: the smallest gap between two departures.
+    pub send_cost: Duration,
+    /// Time that one receive call takes; user-level stamps come that much later, one after the other.
+    pub receive_cost: Duration,
+    /// Each planned departure is late by up to this much (uniform), independently.
+    pub pacing_jitter: Duration,
+    /// Times during which the host does not run.
+    pub stalls: Option<Stalls>,
+    /// Receive coalescing of its interface.
+    pub coalescing: Option<Coalescing>,
+    /// Nominal rate of its interface, which serialises what leaves before the first hop's queue (pacing and stamps are taken
+    /// before it); `None`: the first hop's link is the interface.
+    pub interface_rate: Option<BitRate>,
+    /// Most octets that its TCP receive buffer can hold of payload.
+    pub tcp_receive_octets: u32,
+}
+
+impl Default for Host {
+    /// An ideal host with Linux's usual receive-buffer limit (6 MiB of memory, half of it payload).
+    fn default() -> Self {
+        Self {
+            clock: ClockModel::default(),
+            send_cost: Duration::ZERO,
+            receive_cost: Duration::ZERO,
+            pacing_jitter: Duration::ZERO,
+            stalls: None,
+            coalescing: None,
+            interface_rate: None,
+            tcp_receive_octets: 3 << 20,
+        }
+    }
+}
+
+/// A clock that lies: `reading = floor((t + offset + t × skew + steps so far) / granularity) × granularity`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClockModel {
+    /// What it shows at time zero.
+    pub offset: Delta,
+    /// How much too fast it runs.
+    pub skew_ppm: f64,
+    /// Readings are multiples of this. At least 1 ns.
+    pub granularity: Duration,
+    /// When it is set, and by how much.
+    pub steps: Vec<ClockStep>,
+}
+
+impl Default for ClockModel {
+    /// A perfect clock.
+    fn default() -> Self {
+        Self {
+            offset: Delta::ZERO,
+            skew_ppm: 0.0,
+            granularity: Duration::from_nanos(1),
+            steps: Vec::new(),
+        }
+    }
+}
+
+/// A clock being set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStep {
+    /// Since the scenario's begin.
+    pub at: Duration,
+    /// By how much.
+    pub by: Delta,
+}
+
+/// A host that loses its processor now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stalls {
+    /// Mean time from the end of one to the begin of the next (exponential).
+    pub every: Duration,
+    /// How long each lasts (exponential, this mean).
+    pub lasting: Duration,
+}
+
+/// Receive coalescing: an interrupt, and with it one stamp for all packets waiting, when the timer that the first of them
+/// started runs out or when so many frames wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coalescing {
+    /// The timer.
+    pub timer: Duration,
+    /// The frame count.
+    pub frames: u32,
+}

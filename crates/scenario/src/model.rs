@@ -1,0 +1,303 @@
+//! The scenario as a whole.
+
+use std::time::Duration;
+
+use units::Metric;
+
+use crate::cross::{Arrivals, Cross, Source};
+use crate::error::ScenarioError;
+use crate::hop::{Hop, Jitter, Loss, Queue};
+use crate::host::Host;
+
+/// Which way over the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From sender to receiver.
+    Forward,
+    /// From receiver to sender.
+    Reverse,
+}
+
+/// A path, its hosts, its traffic, and what methods are expected to say of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Short, for file names and rows of tables.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// Hops from sender to receiver.
+    pub forward: Vec<Hop>,
+    /// Hops from receiver to sender.
+    pub reverse: Vec<Hop>,
+    /// Traffic on them.
+    pub cross: Vec<Cross>,
+    /// The sending host.
+    pub sender: Host,
+    /// The receiving host.
+    pub receiver: Host,
+    /// How long cross traffic runs before the first probe, so that queues are in their steady state.
+    pub warm_up: Duration,
+    /// What methods are expected to say.
+    pub expect: Vec<Expectation>,
+}
+
+/// What one method is expected to say; always two-sided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// The method.
+    pub method: String,
+    /// Its parameters, as on the command line.
+    pub params: Vec<(String, String)>,
+    /// What of it is judged; `None`: its main metric.
+    pub metric: Option<Metric>,
+    /// What it should say.
+    pub expected: Expected,
+}
+
+/// What a method should say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Expected {
+    /// Median of value over truth, over many seeds, between these; and of the single runs at most this share may be wrong and
+    /// confident, and at most this share inconclusive.
+    Within {
+        /// Lower bound of the median ratio.
+        low: f64,
+        /// Upper bound of the median ratio.
+        high: f64,
+        /// Largest share of runs whose interval misses the truth by over 10 % of the narrow link's capacity.
+        wrong_confident: f64,
+        /// Largest share of runs without a number.
+        inconclusive: f64,
+    },
+    /// A lower bound that the truth respects, or no number, in at least this share of runs.
+    Bounded {
+        /// The share.
+        share: f64,
+    },
+    /// No number, in at least this share of runs.
+    Inconclusive {
+        /// The share.
+        share: f64,
+    },
+}
+
+impl Scenario {
+    /// An empty path between ideal hosts. Hops given by [`Scenario::hop`] go both ways until [`Scenario::reverse_hop`] names
+    /// others for the way back.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            about: String::new(),
+            seed: 1,
+            forward: Vec::new(),
+            reverse: Vec::new(),
+            cross: Vec::new(),
+            sender: Host::default(),
+            receiver: Host::default(),
+            warm_up: Duration::from_secs(1),
+            expect: Vec::new(),
+        }
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// With one more hop from sender to receiver.
+    #[must_use]
+    pub fn hop(mut self, hop: Hop) -> Self {
+        self.forward.push(hop);
+        self
+    }
+
+    /// With one more hop from receiver to sender. Without any, [`Scenario::validate`] mirrors the forward hops.
+    #[must_use]
+    pub fn reverse_hop(mut self, hop: Hop) -> Self {
+        self.reverse.push(hop);
+        self
+    }
+
+    /// With more traffic.
+    #[must_use]
+    pub fn cross(mut self, cross: Cross) -> Self {
+        self.cross.push(cross);
+        self
+    }
+
+    /// With another sending host.
+    #[must_use]
+    pub fn sender(mut self, host: Host) -> Self {
+        self.sender = host;
+        self
+    }
+
+    /// With another receiving host.
+    #[must_use]
+    pub fn receiver(mut self, host: Host) -> Self {
+        self.receiver = host;
+        self
+    }
+
+    /// Completes and checks the scenario: mirrors the way back where none was given, orders schedules, and refuses what no
+    /// path can be.
+    pub fn validate(mut self) -> Result<Self, ScenarioError> {
+        if self.forward.is_empty() {
+            return Err(ScenarioError::NoHop);
+        }
+        if self.reverse.is_empty() {
+            self.reverse = mirrored(&self.forward);
+        }
+        for (way, hops) in [("hop", &mut self.forward), ("reverse hop", &mut self.reverse)] {
+            for (index, hop) in hops.iter_mut().enumerate() {
+                hop.schedule.sort_by_key(|change| change.at);
+                check_hop(&format!("{way} {index}"), hop)?;
+            }
+        }
+        for (index, cross) in self.cross.iter().enumerate() {
+            self.check_cross(&format!("cross {index}"), cross)?;
+        }
+        for (place, host) in [("sender", &self.sender), ("receiver", &self.receiver)] {
+            check_host(place, host)?;
+        }
+        Ok(self)
+    }
+
+    /// The hops of one way, in order.
+    pub fn hops(&self, way: Way) -> &[Hop] {
+        match way {
+            Way::Forward => &self.forward,
+            Way::Reverse => &self.reverse,
+        }
+    }
+
+    fn check_cross(&self, place: &str, cross: &Cross) -> Result<(), ScenarioError> {
+        let hops = self.hops(cross.way).len();
+        if cross.last_hop < cross.first_hop {
+            return Err(ScenarioError::Loop {
+                place: place.to_owned(),
+                first: cross.first_hop,
+                last: cross.last_hop,
+            });
+        }
+        if cross.last_hop >= hops {
+            let why = format!("there is no hop {}; the way has hops 0 to {}", cross.last_hop, hops - 1);
+            return Err(ScenarioError::invalid(place, why));
+        }
+        match &cross.source {
+            Source::Elastic(elastic) if elastic.flows == 0 => {
+                Err(ScenarioError::invalid(place, "needs at least one flow"))
+            }
+            Source::Open { rate, arrivals, .. } => {
+                if rate.bps() == 0 {
+                    return Err(ScenarioError::invalid(
+                        place,
+                        "a rate of zero is no traffic; leave it out",
+                    ));
+                }
+                if let Arrivals::ParetoOnOff { shape, peak, mean_on } = arrivals {
+                    let fine = shape.is_finite() && *shape > 1.0 && peak > rate && !mean_on.is_zero();
+                    if !fine {
+                        let why = "needs shape above 1, a peak above the rate, and a mean on-time";
+                        return Err(ScenarioError::invalid(place, why));
+                    }
+                }
+                Ok(())
+            }
+            Source::Elastic(_) => Ok(()),
+        }
+    }
+}
+
+/// The way back over the same links: same rates and delays in reverse order, default queues, no loss, no bucket, no schedule.
+fn mirrored(forward: &[Hop]) -> Vec<Hop> {
+    let count = forward.len();
+    (0..count)
+        .rev()
+        .map(|index| {
+            let hop = &forward[index];
+            let mut back = Hop::rate(hop.rate)
+                .named(hop.name.clone())
+                .framing(hop.framing)
+                .delay(hop.delay)
+                .mtu(hop.mtu);
+            // The router at the end of the way back's hop is the one in front of the forward hop.
+            if index > 0 {
+                back.router = forward[index - 1].router;
+            }
+            back.layer2 = hop.layer2.iter().rev().copied().collect();
+            back
+        })
+        .collect()
+}
+
+fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
+    let invalid = |field: &str, why: &str| Err(ScenarioError::invalid(format!("{place}: {field}"), why));
+    if hop.rate.bps() == 0 || hop.layer2.iter().any(|device| device.rate.bps() == 0) {
+        return invalid("rate", "must be above zero");
+    }
+    if hop.mtu < 68 {
+        return invalid("mtu", "must be at least 68 octets (RFC 791)");
+    }
+    if hop.queue == Queue::Packets(0) {
+        return invalid("queue", "must hold at least the packet being sent");
+    }
+    if matches!(hop.queue, Queue::Octets(octets) if octets.count() < u64::from(hop.mtu)) {
+        return invalid("queue", "must hold at least one packet of the MTU");
+    }
+    if let Some(bucket) = hop.bucket
+        && (bucket.rate.bps() == 0 || bucket.burst.count() < u64::from(hop.mtu))
+    {
+        return invalid(
+            "bucket",
+            "needs a rate above zero and a burst of at least one packet of the MTU",
+        );
+    }
+    let unit = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);
+    match hop.loss {
+        Loss::Random { ratio } if !unit(ratio) => return invalid("loss", "ratio must be between 0 and 1"),
+        Loss::Bursty { ratio, mean_burst } if !unit(ratio) || !mean_burst.is_finite() || mean_burst < 1.0 => {
+            return invalid("loss", "ratio must be between 0 and 1, mean_burst at least 1");
+        }
+        Loss::None | Loss::Random { .. } | Loss::Bursty { .. } => {}
+    }
+    if hop.reorder.is_some_and(|reorder| !unit(reorder.ratio)) {
+        return invalid("reorder", "ratio must be between 0 and 1");
+    }
+    if matches!(hop.jitter, Jitter::Uniform(width) | Jitter::Exponential(width) if width > Duration::from_secs(10)) {
+        return invalid("jitter", "must be at most 10 s");
+    }
+    if let Some((rate, burst)) = hop.router.icmp_limit
+        && (!rate.is_finite() || rate <= 0.0 || burst == 0)
+    {
+        return invalid(
+            "router",
+            "an ICMP limit needs a rate above zero and a burst of at least 1",
+        );
+    }
+    Ok(())
+}
+
+fn check_host(place: &str, host: &Host) -> Result<(), ScenarioError> {
+    let invalid = |field: &str, why: &str| Err(ScenarioError::invalid(format!("{place}: {field}"), why));
+    if host.clock.granularity.is_zero() {
+        return invalid("clock granularity", "must be at least 1 ns");
+    }
+    if !host.clock.skew_ppm.is_finite() || host.clock.skew_ppm.abs() > 100_000.0 {
+        return invalid("clock skew_ppm", "must be within 100000");
+    }
+    if host.coalescing.is_some_and(|coalescing| coalescing.frames == 0) {
+        return invalid("coalescing", "frames must be at least 1");
+    }
+    if host.stalls.is_some_and(|stalls| stalls.every.is_zero()) {
+        return invalid("stalls", "every must be above zero");
+    }
+    if host.interface_rate.is_some_and(|rate| rate.bps() == 0) {
+        return invalid("interface_rate", "must be above zero");
+    }
+    Ok(())
+}

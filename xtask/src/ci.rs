@@ -1,0 +1,162 @@
+//! Everything that must hold before a change lands, in the order in which it fails fastest.
+
+use anyhow::Result;
+
+use crate::shell::{quiet, say, shown, watched};
+use crate::{accuracy, install, tidy};
+
+/// Tests counted over all steps.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    broken: Vec<&'static str>,
+}
+
+impl Tally {
+    /// A step that is itself one test.
+    fn step(&mut self, name: &'static str, passed: bool) {
+        if passed {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            self.broken.push(name);
+        }
+        say(&format!("== {name}: {}\n\n", if passed { "passed" } else { "FAILED" }));
+    }
+
+    /// A run of test programs, counted by what they print.
+    fn tests(&mut self, name: &'static str, ended_well: bool, output: &str) {
+        let before = self.failed;
+        for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {
+            self.passed += count(line, "passed");
+            self.failed += count(line, "failed");
+        }
+        if !ended_well || self.failed > before {
+            self.failed += u64::from(self.failed == before);
+            self.broken.push(name);
+        }
+        say(&format!(
+            "== {name}: {}\n\n",
+            if self.broken.contains(&name) {
+                "FAILED"
+            } else {
+                "passed"
+            }
+        ));
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        self.skipped += 1;
+        say(&format!("== {name}: SKIPPED: {why}\n\n"));
+    }
+
+    fn close(&self) -> bool {
+        for name in &self.broken {
+            say(&format!("failed: {name}\n"));
+        }
+        say(&format!(
+            "{} passed, {} failed, {} skipped\n",
+            self.passed, self.failed, self.skipped
+        ));
+        self.failed == 0 && self.broken.is_empty()
+    }
+}
+
+/// The number in front of `word` in cargo's closing line.
+fn count(line: &str, word: &str) -> u64 {
+    line.split(';')
+        .filter_map(|part| part.trim().strip_suffix(word))
+        .filter_map(|part| part.split_whitespace().next_back()?.parse::<u64>().ok())
+        .sum()
+}
+
+pub(crate) fn run() -> Result<bool> {
+    let mut tally = Tally::default();
+    let missing = install::install()?;
+    tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
+    tally.step("tidy", tidy::run()?);
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    tally.step("clippy", shown("cargo", &clippy, &[])?);
+    let (fine, output) = watched("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])?;
+    tally.tests("tests", fine, &output);
+    let doc = ["doc", "--workspace", "--no-deps", "--locked"];
+    tally.step(
+        "documentation",
+        shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
+    );
+    let build = ["build", "--release", "--locked", "--bin", "narrows"];
+    tally.step("release build", shown("cargo", &build, &[])?);
+    tally.step(
+        "accuracy, 20 runs per scenario",
+        accuracy::run(&["--runs".to_owned(), "20".to_owned()])?,
+    );
+    lab(&mut tally, &missing)?;
+    Ok(tally.close())
+}
+
+pub(crate) fn lab_alone() -> Result<bool> {
+    let mut tally = Tally::default();
+    let missing = install::install()?;
+    let build = ["build", "--release", "--locked", "--bin", "narrows"];
+    tally.step("release build", shown("cargo", &build, &[])?);
+    lab(&mut tally, &missing)?;
+    Ok(tally.close())
+}
+
+/// Tests in namespaces: one at a time, in release, because they share the machine's time.
+fn lab(tally: &mut Tally, missing: &[&str]) -> Result<()> {
+    const NAME: &str = "lab suite";
+    let check = quiet("target/release/narrows", &["emulate", "--check"]);
+    if check.is_none() {
+        let why = "namespaces or TUN devices are not to be had here; `narrows emulate --check` says which";
+        tally.skip(NAME, why);
+        return Ok(());
+    }
+    if !missing.is_empty() {
+        tally.skip(NAME, &format!("it needs {}", missing.join(", ")));
+        return Ok(());
+    }
+    let args = [
+        "test",
+        "--release",
+        "--locked",
+        "--no-fail-fast",
+        "-p",
+        "narrows-lab",
+        "-p",
+        "narrows-net",
+        "-p",
+        "narrows",
+        "--",
+        "--ignored",
+        "--test-threads=1",
+        "--nocapture",
+    ];
+    let (fine, output) = watched("cargo", &args)?;
+    tally.tests(NAME, fine, &output);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn cargo_s_closing_line_is_counted() {
+        let line = "FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        assert_eq!(
+            (count(line, "passed"), count(line, "failed"), count(line, "ignored")),
+            (12, 3, 1)
+        );
+    }
+}

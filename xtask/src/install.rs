@@ -1,0 +1,67 @@
+//! What the lab suite needs of the machine, installed where that is possible, named where it is not.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::shell::{quiet, say, shown};
+
+/// Program looked for, and the Debian package that has it.
+const PROGRAMS: [(&str, &str); 7] = [
+    ("ip", "iproute2"),
+    ("ethtool", "ethtool"),
+    ("tcpdump", "tcpdump"),
+    ("iperf3", "iperf3"),
+    ("nuttcp", "nuttcp"),
+    ("ping", "iputils-ping"),
+    ("traceroute", "traceroute"),
+];
+
+/// Installs what is missing; returns the programs that are missing still.
+pub(crate) fn install() -> Result<Vec<&'static str>> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(missing);
+    }
+    let packages: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| missing.contains(program))
+        .map(|(_, package)| *package)
+        .collect();
+    let root = quiet("id", &["-u"]).is_some_and(|id| id.trim() == "0");
+    if !root || !found("apt-get") {
+        say(&format!(
+            "not installed, and this account or system cannot install them: {} (Debian packages: {})\n",
+            missing.join(", "),
+            packages.join(" ")
+        ));
+        return Ok(missing);
+    }
+    let quietly = [("DEBIAN_FRONTEND", "noninteractive")];
+    // A stale or unreachable index shows in the install step, which says what is missing.
+    let _ = shown("apt-get", &["update", "-qq"], &quietly)?;
+    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    args.extend(packages);
+    let _ = shown("apt-get", &args, &quietly)?;
+    let still = self::missing();
+    if !still.is_empty() {
+        say(&format!("could not be installed: {}\n", still.join(", ")));
+    }
+    Ok(still)
+}
+
+fn missing() -> Vec<&'static str> {
+    PROGRAMS
+        .iter()
+        .map(|(program, _)| *program)
+        .filter(|program| !found(program))
+        .collect()
+}
+
+/// Whether a program is on the path, or where system programs are.
+fn found(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':')
+        .chain(["/usr/sbin", "/sbin"])
+        .any(|folder| Path::new(folder).join(program).is_file())
+}

@@ -1,0 +1,61 @@
+//! Running programs and talking to the person in front.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+/// Prints to standard output; a reader that went away is not a fault.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+/// Runs a program in the workspace with its output shown; whether it ended well.
+pub(crate) fn shown(program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<bool> {
+    say(&format!("$ {program} {}\n", args.join(" ")));
+    let status = Command::new(program)
+        .args(args)
+        .envs(env.iter().copied())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("cannot run {program}"))?;
+    Ok(status.success())
+}
+
+/// Runs a program in the workspace, shows its standard output, and returns it with whether it ended well.
+pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
+    say(&format!("$ {program} {}\n", args.join(" ")));
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    say(&text);
+    Ok((output.status.success(), text))
+}
+
+/// Runs a program quietly; its standard output if it ended well.
+pub(crate) fn quiet(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}

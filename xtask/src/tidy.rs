@@ -1,0 +1,21 @@
+//! The rules of the house that no compiler checks.
+
+mod arrows;
+mod files;
+mod methods;
+
+use anyhow::Result;
+
+use crate::shell::say;
+
+/// Runs every rule, prints what breaks one, and returns whether none is broken.
+pub(crate) fn run() -> Result<bool> {
+    let mut broken = Vec::new();
+    files::check(&mut broken)?;
+    arrows::check(&mut broken)?;
+    methods::check(&mut broken)?;
+    for line in &broken {
+        say(&format!("tidy: {line}\n"));
+    }
+    Ok(broken.is_empty())
+}

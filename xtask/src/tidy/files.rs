@@ -1,0 +1,134 @@
+//! Rules that a file keeps or breaks alone.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{quiet, root};
+
+/// Lines of a file without its tests.
+const LONGEST: usize = 500;
+
+/// Words that name no type, field or JSON key: each has four meanings in the field.
+const BANNED: [&str; 4] = ["bandwidth", "speed", "throughput", "latency"];
+
+pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
+    let references = std::fs::read_to_string(root().join("docs/references.md")).unwrap_or_default();
+    for path in tracked()? {
+        let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
+            continue;
+        };
+        let name = path.to_string_lossy().into_owned();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            length(&name, &text, broken);
+            fence(&name, &text, broken);
+            names(&name, &text, broken);
+            cited(&name, &text, &references, broken);
+        }
+    }
+    for needed in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "GLOSSARY.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        ".ci/run",
+    ] {
+        if !root().join(needed).exists() {
+            broken.push(format!("{needed} is missing"));
+        }
+    }
+    Ok(())
+}
+
+fn tracked() -> Result<Vec<PathBuf>> {
+    let files =
+        quiet("git", &["ls-files", "--cached", "--others", "--exclude-standard"]).context("git ls-files failed")?;
+    Ok(files.lines().map(PathBuf::from).collect())
+}
+
+fn length(name: &str, text: &str, broken: &mut Vec<String>) {
+    if is_test(name) {
+        return;
+    }
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = code.lines().count();
+    if lines > LONGEST {
+        broken.push(format!(
+            "{name}: {lines} lines without tests; above {LONGEST} there is a second idea in it"
+        ));
+    }
+}
+
+fn is_test(name: &str) -> bool {
+    name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("testbed.rs") || name.contains("/testbed/")
+}
+
+fn fence(name: &str, text: &str, broken: &mut Vec<String>) {
+    if name.starts_with("crates/net/") || name.starts_with("xtask/") {
+        return;
+    }
+    let opens = ["unsafe {", "unsafe fn", "unsafe impl"];
+    if text
+        .lines()
+        .any(|line| opens.iter().any(|open| line.contains(open)) && !line.trim_start().starts_with("//"))
+    {
+        broken.push(format!("{name}: unsafe belongs into crates/net"));
+    }
+}
+
+fn names(name: &str, text: &str, broken: &mut Vec<String>) {
+    if name.starts_with("xtask/") {
+        return;
+    }
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if line.starts_with("//") {
+            continue;
+        }
+        let words: Vec<&str> = line
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty())
+            .collect();
+        let declares = words.windows(2).find_map(|pair| {
+            let kind = ["struct", "enum", "trait", "type"].contains(&pair[0]);
+            (kind && BANNED.contains(&pair[1].to_lowercase().as_str())).then_some(pair[1])
+        });
+        let field = BANNED.iter().find(|banned| {
+            let rest = line
+                .strip_prefix("pub ")
+                .or_else(|| line.strip_prefix("pub(crate) "))
+                .unwrap_or(line);
+            rest.strip_prefix(**banned).is_some_and(|rest| rest.starts_with(": "))
+        });
+        let key = BANNED.iter().find(|banned| line.contains(&format!("\"{banned}\":")));
+        if let Some(word) = declares.or(field.copied()).or(key.copied()) {
+            broken.push(format!(
+                "{name}:{}: bare \"{word}\" names no type, field or key",
+                number + 1
+            ));
+        }
+    }
+}
+
+/// Keys such as `[SLoPS02]` in documentation are resolved in docs/references.md.
+fn cited(name: &str, text: &str, references: &str, broken: &mut Vec<String>) {
+    for line in text.lines().filter(|line| line.trim_start().starts_with("//")) {
+        for part in line.split('[').skip(1) {
+            let Some((key, rest)) = part.split_once(']') else {
+                continue;
+            };
+            let body = key.trim_end_matches(|c: char| c.is_ascii_lowercase());
+            let is_key = body.len() > 2
+                && body.ends_with(|c: char| c.is_ascii_digit())
+                && body[..body.len() - 2].chars().all(char::is_alphanumeric)
+                && body.starts_with(|c: char| c.is_ascii_uppercase())
+                && body.trim_end_matches(|c: char| c.is_ascii_digit()).len() + 2 == body.len()
+                && !rest.starts_with('(');
+            if is_key && !references.contains(&format!("[{key}]")) {
+                broken.push(format!("{name}: [{key}] is not in docs/references.md"));
+            }
+        }
+    }
+}
