@@ -21,7 +21,9 @@ pub(crate) struct FileOptions {
 
 /// Reads the file, if one is named.
 pub(crate) fn read(path: Option<&Path>) -> Result<FileOptions, Failure> {
-    let Some(path) = path else { return Ok(FileOptions::default()) };
+    let Some(path) = path else {
+        return Ok(FileOptions::default());
+    };
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     toml::from_str(&text).map_err(|error| wrong(&error))

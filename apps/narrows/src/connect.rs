@@ -95,7 +95,9 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
         net::Error::Caller(CallerError::NoAddress { .. }) => (Exit::Unreachable, "caller"),
         net::Error::Caller(CallerError::KeyNeeded { .. }) => (Exit::Refused, "caller"),
         net::Error::Caller(_) => (Exit::Usage, "caller"),
-        net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Exit::Privilege, "host"),
+        net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            (Exit::Privilege, "host")
+        }
         net::Error::Host { .. } => (Exit::Failure, "host"),
         net::Error::Peer(PeerError::NotListening { .. } | PeerError::Closed { .. }) => (Exit::Unreachable, "peer"),
         net::Error::Peer(PeerError::Refused { .. }) => (Exit::Refused, "peer"),

@@ -53,7 +53,9 @@ impl Exit {
             Self::Protocol,
             Self::Inconclusive,
         ];
-        all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Failure)
+        all.into_iter()
+            .find(|exit| exit.code() == code)
+            .unwrap_or(Self::Failure)
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn of(
         Metric::UdpAchievable => rate(truth.udp_achievable(mtu, UDP_LOSS)?),
         Metric::MaximumBurstOctets => burst(scenario, way, &truth, mtu, estimate),
         Metric::RoundTripTime => {
-            let size = estimate.and_then(|estimate| octets(&estimate.evidence, "ip_octets")).unwrap_or(64);
+            let size = estimate
+                .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
+                .unwrap_or(64);
             u64::try_from(truth.base_rtt(size, size).as_nanos()).ok()
         }
         Metric::PathMtu => Some(u64::from(mtu)),
@@ -57,7 +59,9 @@ fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: O
     if scenario.cross.iter().any(|cross| cross.way == way) {
         return None;
     }
-    let size = estimate.and_then(|estimate| octets(&estimate.evidence, "ip_octets")).unwrap_or(mtu);
+    let size = estimate
+        .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
+        .unwrap_or(mtu);
     let rate = estimate
         .and_then(|estimate| estimate.evidence.get("burst_rate_bps")?.as_f64())
         .and_then(BitRate::from_bps_f64);
@@ -67,7 +71,11 @@ fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: O
 fn octets(evidence: &Evidence, name: &str) -> Option<u16> {
     let value = evidence.get(name)?.as_f64()?;
     (20.0..=65_535.0).contains(&value).then(|| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked on the line above")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "range checked on the line above"
+        )]
         let value = value as u16;
         value
     })

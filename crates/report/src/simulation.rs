@@ -199,10 +199,14 @@ impl SimulationDocument {
 
     /// Median of value over truth, over the runs that claim a value.
     pub fn median_ratio(&self) -> Option<f64> {
-        let ratios = self.runs.iter().filter(|run| run.verdict == Verdict::Estimated).filter_map(|run| {
-            let truth = run.truth_bps.filter(|&truth| truth > 0)?;
-            Some(run.value_bps? as f64 / truth as f64)
-        });
+        let ratios = self
+            .runs
+            .iter()
+            .filter(|run| run.verdict == Verdict::Estimated)
+            .filter_map(|run| {
+                let truth = run.truth_bps.filter(|&truth| truth > 0)?;
+                Some(run.value_bps? as f64 / truth as f64)
+            });
         quantile(&sorted(ratios), 0.5)
     }
 

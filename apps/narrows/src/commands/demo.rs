@@ -75,7 +75,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     };
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
-    document.params.insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
+    document
+        .params
+        .insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
     document.advice = advise(&document);
     args.print.write(&document)?;
     match &document.error {
@@ -100,7 +102,10 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
         .host(Side::Receiver)
         .run(|| super::serve::start_private(far.into()))
         .map_err(lab_failure)??;
-    let port = server.addresses().first().map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+    let port = server
+        .addresses()
+        .first()
+        .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
     let peer = Peer::plain(far.to_string(), port);
     let ended = path
         .host(Side::Sender)
@@ -163,13 +168,19 @@ fn in_simulator(scenario: &Scenario, seed: u64, options: &JobOptions, why: &str,
     let began = Duration::from_nanos(world.true_time());
     let job = main_job(&mut world, options, &mut progress);
     progress.finish();
-    let span = (began, Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)));
+    let span = (
+        began,
+        Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)),
+    );
     let address = std::net::Ipv4Addr::UNSPECIFIED.into();
     let mut document = document(scenario, address, None, job, HostEnvironment::default(), span);
     document.target.address = None;
     document.notes.push(Note {
         id: "simulated",
-        text: format!("scenario {:?} in the simulator, not over real sockets: {why}", scenario.name),
+        text: format!(
+            "scenario {:?} in the simulator, not over real sockets: {why}",
+            scenario.name
+        ),
     });
     document
 }
@@ -195,7 +206,13 @@ fn document<F>(
             Some((entry.metric, truth))
         })
         .collect();
-    let mut document = Document::new("demo", env!("CARGO_PKG_VERSION").to_owned(), target, &[job], environment);
+    let mut document = Document::new(
+        "demo",
+        env!("CARGO_PKG_VERSION").to_owned(),
+        target,
+        &[job],
+        environment,
+    );
     for (metric, truth) in truths {
         document.set_truth(metric, truth);
     }

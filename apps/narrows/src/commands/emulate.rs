@@ -39,7 +39,10 @@ pub(crate) struct EmulateArgs {
 pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     if args.clean {
         let removed = lab::clean_leftovers();
-        output::write(&format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")), None)?;
+        output::write(
+            &format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")),
+            None,
+        )?;
         return Ok(Exit::Valid);
     }
     lab::available().map_err(|why| failure(&LabError::Unavailable(why)))?;
@@ -59,7 +62,13 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     let mut receiver = args
         .receiver
         .as_deref()
-        .map(|text| spawn(&path, Side::Receiver, &text.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()))
+        .map(|text| {
+            spawn(
+                &path,
+                Side::Receiver,
+                &text.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>(),
+            )
+        })
         .transpose()?;
     let ended_well = if args.program.is_empty() {
         while !stop.load(Ordering::Relaxed) {
@@ -102,7 +111,9 @@ fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Fa
     }
     // The program's own output follows on standard output, so this goes beside it.
     use std::io::Write;
-    std::io::stderr().write_all(text.as_bytes()).map_err(|error| Failure::host(error.to_string()))
+    std::io::stderr()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::host(error.to_string()))
 }
 
 fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<std::process::Child, Failure> {

@@ -104,7 +104,9 @@ fn facts(address: Option<IpAddr>) -> Result<wire::HostFacts, Failure> {
 fn failure(error: &ServeError) -> Failure {
     let (exit, who) = match error {
         ServeError::NoAddress => (Exit::Usage, "caller"),
-        ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Exit::Privilege, "host"),
+        ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            (Exit::Privilege, "host")
+        }
         ServeError::Listen { .. } => (Exit::Failure, "caller"),
         _ => (Exit::Failure, "host"),
     };

@@ -59,7 +59,11 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
     let params = split(&args.params)?;
     let document = simulate(&batch(args, &scenario, way, method, None, &params))?;
-    let text = if args.json { document.json() + "\n" } else { show::text(&document) };
+    let text = if args.json {
+        document.json() + "\n"
+    } else {
+        show::text(&document)
+    };
     output::write(&text, args.output.as_deref())?;
     let any = document.runs.iter().any(|run| run.value_bps.is_some());
     Ok(if any { Exit::Valid } else { Exit::Inconclusive })
@@ -105,7 +109,10 @@ fn batch<'a>(
 
 fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, Failure> {
     if scenario.expect.is_empty() {
-        let why = format!("{}: the scenario expects nothing of any method", args.scenario.display());
+        let why = format!(
+            "{}: the scenario expects nothing of any method",
+            args.scenario.display()
+        );
         return Err(Failure::usage(why));
     }
     let mut text = String::new();
@@ -113,7 +120,14 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
     for expectation in &scenario.expect {
         let name = expectation.method.as_str();
         let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
-        let document = simulate(&batch(args, scenario, way, method, expectation.metric, &expectation.params))?;
+        let document = simulate(&batch(
+            args,
+            scenario,
+            way,
+            method,
+            expectation.metric,
+            &expectation.params,
+        ))?;
         let verdict = holds(expectation, &document);
         all_hold &= verdict;
         if args.json {
@@ -133,7 +147,8 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
 fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bool {
     let summary = &document.summary;
     let runs = document.runs.len() as f64;
-    let share = |fits: &dyn Fn(&report::RunRow) -> bool| document.runs.iter().filter(|run| fits(run)).count() as f64 / runs;
+    let share =
+        |fits: &dyn Fn(&report::RunRow) -> bool| document.runs.iter().filter(|run| fits(run)).count() as f64 / runs;
     match expectation.expected {
         Expected::Within {
             low,
@@ -146,7 +161,9 @@ fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bo
                 && summary.wrong_confident_ratio <= wrong_confident
                 && summary.inconclusive_ratio <= inconclusive
         }
-        Expected::Bounded { share: least } => share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least,
+        Expected::Bounded { share: least } => {
+            share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least
+        }
         Expected::Inconclusive { share: least } => share(&|run| run.value_bps.is_none()) >= least,
     }
 }

@@ -153,7 +153,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         port: Some(address.port()),
     };
     let environment = environment::of_path_to(address.ip());
-    let mut document = Document::new("test", env!("CARGO_PKG_VERSION").to_owned(), target, &jobs.reports, environment);
+    let mut document = Document::new(
+        "test",
+        env!("CARGO_PKG_VERSION").to_owned(),
+        target,
+        &jobs.reports,
+        environment,
+    );
     document.started_at = begun;
     document.params = parameters(&plan, &peer);
     document.advice = advise(&document);
@@ -239,8 +245,15 @@ fn measure(
 }
 
 fn parameters(plan: &Plan, peer: &Peer) -> std::collections::BTreeMap<String, String> {
-    let directions: Vec<String> = plan.directions.iter().map(|direction| format!("{direction:?}").to_lowercase()).collect();
-    let peak = plan.budget.peak.map_or_else(|| "none".to_owned(), |peak| peak.to_string());
+    let directions: Vec<String> = plan
+        .directions
+        .iter()
+        .map(|direction| format!("{direction:?}").to_lowercase())
+        .collect();
+    let peak = plan
+        .budget
+        .peak
+        .map_or_else(|| "none".to_owned(), |peak| peak.to_string());
     [
         ("profile", format!("{:?}", plan.profile).to_lowercase()),
         ("directions", directions.join(",")),

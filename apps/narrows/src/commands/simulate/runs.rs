@@ -58,7 +58,9 @@ pub(super) fn simulate(batch: &Batch<'_>) -> Result<SimulationDocument, Failure>
     let is_rate = metric.unit() == units::Unit::BitPerSecond;
     let scale = is_rate.then(|| truth::scale(batch.scenario, batch.way));
     let (scenario, method) = (batch.scenario.name.clone(), batch.method.info().name.to_owned());
-    Ok(SimulationDocument::new(scenario, method, metric, batch.seed, rows, scale))
+    Ok(SimulationDocument::new(
+        scenario, method, metric, batch.seed, rows, scale,
+    ))
 }
 
 fn metric(batch: &Batch<'_>) -> Metric {
@@ -70,7 +72,10 @@ fn begin(batch: &Batch<'_>) -> Result<Box<dyn estimate::Estimator>, Failure> {
     for (name, value) in batch.params {
         raw.set(name, value);
     }
-    batch.method.begin(&raw).map_err(|error| Failure::usage(error.to_string()))
+    batch
+        .method
+        .begin(&raw)
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn one(batch: &Batch<'_>, seed: u64) -> Result<RunRow, Failure> {
@@ -93,12 +98,18 @@ fn one(batch: &Batch<'_>, seed: u64) -> Result<RunRow, Failure> {
 
 /// The same run, judged by another of its quantities.
 fn judged(measured: Measured, metric: Metric) -> Measured {
-    let Some(main) = measured.outcome.estimate() else { return measured };
+    let Some(main) = measured.outcome.estimate() else {
+        return measured;
+    };
     if main.metric == metric {
         return measured;
     }
     let other = main.also.iter().find(|also| also.metric == metric).cloned();
-    let missing = || estimate::Outcome::inconclusive(estimate::Reason::MissingInput { what: metric.to_string() });
+    let missing = || {
+        estimate::Outcome::inconclusive(estimate::Reason::MissingInput {
+            what: metric.to_string(),
+        })
+    };
     Measured {
         outcome: other.map_or_else(missing, Into::into),
         cost: measured.cost,
@@ -118,7 +129,9 @@ fn long_transfer(batch: &Batch<'_>, seed: u64) -> Option<BitRate> {
         then: Then::Finish,
     };
     let answer: Result<Event, Infallible> = world.send(Probe::Transfer(transfer));
-    let Ok(Event::Transfer(report)) = answer else { return None };
+    let Ok(Event::Transfer(report)) = answer else {
+        return None;
+    };
     let (octets, time) = report.far_end?;
     BitRate::over(octets, time)
 }
