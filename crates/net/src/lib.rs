@@ -1,6 +1,7 @@
 //! Linux sockets, kernel stamps and pacing, and the estimators' world over them.
 
 pub mod care;
+pub mod client;
 pub mod clock;
 pub mod error;
 pub mod errors;

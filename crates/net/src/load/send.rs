@@ -115,6 +115,25 @@ impl LoadSender {
         Ok(sender)
     }
 
+    /// One without any flow.
+    pub(crate) fn idle() -> Self {
+        let spec = LoadSpec {
+            rate: None,
+            burst: 1,
+            until_ns: 0,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                stop: AtomicBool::new(true),
+                generation: AtomicU64::new(0),
+                spec: Mutex::new(spec),
+                flows: Vec::new(),
+            }),
+            threads: Vec::new(),
+            ip_octets: 0,
+        }
+    }
+
     /// Takes over at once, without a gap.
     pub fn steer(&self, spec: LoadSpec) {
         *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
