@@ -23,6 +23,8 @@ const SLOW_STREAM: Duration = Duration::from_millis(500);
 const LENGTHENING: usize = 3;
 /// Fleets of one rate, all in all, before the search goes on with what it has.
 const REPEATS: u32 = 2;
+/// Loss that says more about the path than about a rate, when no rate went through without a trend ("ours").
+const TOO_MUCH_LOSS: f64 = 0.15;
 /// Packets of the header that the tool's 28 octets stand for are counted by the IP layer; its smallest payload is 200 octets.
 const LEAST_PAYLOAD: u16 = 200;
 
@@ -56,7 +58,8 @@ pub(super) struct Machine {
     lost: u64,
     reordered: u64,
     local_drops: u64,
-    switches: usize,
+    sender_switches: usize,
+    receiver_switches: usize,
     began: Stamp<Sender>,
     stream_began: Stamp<Sender>,
     now: Stamp<Sender>,
@@ -101,7 +104,8 @@ impl Machine {
             lost: 0,
             reordered: 0,
             local_drops: 0,
-            switches: 0,
+            sender_switches: 0,
+            receiver_switches: 0,
             began: Stamp::from_nanos(0),
             stream_began: Stamp::from_nanos(0),
             now: Stamp::from_nanos(0),
@@ -220,7 +224,8 @@ impl Machine {
 
     fn stream(&mut self, report: &TrainReport) -> Step {
         let reading: StreamReading = self.reader.read(report, self.shape);
-        self.switches += reading.sender_switches + reading.receiver_switches;
+        self.sender_switches += reading.sender_switches;
+        self.receiver_switches += reading.receiver_switches;
         let rules = self.rules();
         match self.fleet.take(&reading, rules) {
             Judgement::Open => self.pause(self.idle_end()),
@@ -242,7 +247,9 @@ impl Machine {
             Judgement::Unusable => {
                 self.repeats += 1;
                 if self.repeats > 1 {
-                    return Step::Done(self.finish_unless(Reason::SenderCannotPace));
+                    let by_receiver = self.receiver_switches > self.sender_switches;
+                    let reason = if by_receiver { Reason::StampsTooCoarse } else { Reason::SenderCannotPace };
+                    return Step::Done(self.finish_unless(reason));
                 }
                 self.begin_fleet(self.wanted)
             }
@@ -349,6 +356,12 @@ impl Machine {
             (Some(Stop::GreyResolution), Some((low, high))) => f64::midpoint(low, high),
             _ => f64::midpoint(search.low, high),
         };
+        if search.low <= 0.0 && self.lost as f64 > TOO_MUCH_LOSS * self.sent as f64 {
+            return self.finish_without(Reason::TooMuchLoss {
+                lost: self.lost,
+                sent: self.sent,
+            });
+        }
         let bound_only = self.lower_bound_only || search.high.is_none();
         let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
         if (bound_only && search.low <= 0.0) || high <= 0.0 {
@@ -412,7 +425,7 @@ impl Machine {
             (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
             (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
             (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
-            (self.switches > 0).then_some(Caveat::HostStall),
+            (self.sender_switches + self.receiver_switches > 0).then_some(Caveat::HostStall),
         ];
         seen.into_iter().flatten().collect()
     }
