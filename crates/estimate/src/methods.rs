@@ -8,10 +8,7 @@ pub mod pathload;
 use crate::registry::Method;
 
 /// Every method.
-pub const METHODS: &[&dyn Method] = &[
-    &fac2::Fac2,
-    &pathload::Pathload,
-];
+pub const METHODS: &[&dyn Method] = &[&fac2::Fac2, &pathload::Pathload];
 
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {

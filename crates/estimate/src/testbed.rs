@@ -312,7 +312,11 @@ impl Testbed {
         let Some(mean) = mean_gap(cross) else { return };
         while let Some(at) = state.next_cross.filter(|at| *at <= until) {
             for _ in 0..cross.burst.max(1) {
-                let octets = if cross.mixed { mixed_size(self.random.unit()) } else { cross.ip_octets };
+                let octets = if cross.mixed {
+                    mixed_size(self.random.unit())
+                } else {
+                    cross.ip_octets
+                };
                 enqueue(hop, state, at, octets);
             }
             let gap = match cross.arrivals {

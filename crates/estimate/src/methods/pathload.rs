@@ -59,7 +59,7 @@
 //! |---|---|---|---|---|
 //! | `packets` | packets | 100 | 40 to 1000 | pathload 1.3.2 |
 //! | `streams` | streams | 12 | 1 to 100 | pathload 1.3.2 |
-//! | `fraction` | share | 0.6 | above 0.5 to 1 | pathload 1.3.2; 0.7 in [SLoPS03] |
+//! | `fraction` | share | 0.6 | above 0.5 to 1 | pathload 1.3.2; 0.7 in `[SLoPS03]` |
 //! | `resolution` | bit/s | 2 % of the initial rate | above 0 | pathload 1.3.2; 5 % under coalescence |
 //! | `grey-resolution` | bit/s | 5 % of the initial rate | above 0 | pathload 1.3.2 |
 //! | `idle` | stream lengths | 9 | 1 to 100 | pathload 1.3.2: load of a tenth of the rate |
@@ -90,9 +90,9 @@
 //!
 //! # References
 //!
-//! - [SLoPS02] M. Jain, C. Dovrolis, End-to-End Available Bandwidth: Measurement Methodology, Dynamics, and Relation with TCP,
+//! - `[SLoPS02]` M. Jain, C. Dovrolis, End-to-End Available Bandwidth: Measurement Methodology, Dynamics, and Relation with TCP,
 //!   SIGCOMM 2002.
-//! - [SLoPS03] M. Jain, C. Dovrolis, the same, IEEE/ACM ToN 11(4), 2003.
+//! - `[SLoPS03]` M. Jain, C. Dovrolis, the same, IEEE/ACM ToN 11(4), 2003.
 //! - [PJD04] R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
 //! - [Abut18] F. Abut, M. Leischner, An Experimental Evaluation of Tools for Estimating Bandwidth-Related Metrics, IJCNIS 2018.
 
@@ -192,7 +192,11 @@ impl Params {
             })
         };
         if !(40..=1000).contains(&self.stream_packets) {
-            return refuse("packets", self.stream_packets.to_string(), "40 (fewer give no trend) to 1000");
+            return refuse(
+                "packets",
+                self.stream_packets.to_string(),
+                "40 (fewer give no trend) to 1000",
+            );
         }
         if !(1..=100).contains(&self.streams) {
             return refuse("streams", self.streams.to_string(), "1 to 100");
@@ -216,7 +220,11 @@ impl Params {
     }
 
     fn fleet_streams(&self) -> usize {
-        if self.quick { self.streams.div_ceil(2) } else { self.streams }
+        if self.quick {
+            self.streams.div_ceil(2)
+        } else {
+            self.streams
+        }
     }
 
     fn idle_factor(&self) -> u32 {
@@ -264,12 +272,24 @@ static INFO: MethodInfo = MethodInfo {
         ("packets", "packets of a stream (default: 100)"),
         ("streams", "streams of a fleet (default: 12)"),
         ("fraction", "share of streams that must agree (default: 0.6)"),
-        ("resolution", "width of the range that ends the search (default: 2 % of the initial dispersion rate)"),
-        ("grey-resolution", "sharpness of the grey region's edges (default: 5 % of the same)"),
+        (
+            "resolution",
+            "width of the range that ends the search (default: 2 % of the initial dispersion rate)",
+        ),
+        (
+            "grey-resolution",
+            "sharpness of the grey region's edges (default: 5 % of the same)",
+        ),
         ("idle", "idle time after a stream, in stream lengths (default: 9)"),
         ("max-fleets", "fleets at most (default: 60)"),
-        ("full-size", "largest packets down to 12 Mbit/s: true or false (default: true)"),
-        ("quick", "half the streams and a third of the idle time: true or false (default: false)"),
+        (
+            "full-size",
+            "largest packets down to 12 Mbit/s: true or false (default: true)",
+        ),
+        (
+            "quick",
+            "half the streams and a third of the idle time: true or false (default: false)",
+        ),
     ],
     source: include_str!("pathload.rs"),
 };

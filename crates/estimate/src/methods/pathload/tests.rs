@@ -50,8 +50,14 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 let truth = (capacity.bps() - cross.bps()) as f64;
                 let (low, high) = (estimate.low as f64, estimate.high as f64);
                 // A rate at the knee itself gives no trend.
-                assert!(low <= truth * 1.001 && truth <= high * 1.001, "{capacity} {tenths} {estimate:?}");
-                assert!(high - low <= 0.021 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
+                assert!(
+                    low <= truth * 1.001 && truth <= high * 1.001,
+                    "{capacity} {tenths} {estimate:?}"
+                );
+                assert!(
+                    high - low <= 0.021 * capacity.as_f64(),
+                    "{capacity} {tenths} {estimate:?}"
+                );
                 assert_eq!(estimate.verdict, Verdict::Estimated);
             }
         }
@@ -74,7 +80,10 @@ fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
     world.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (Verdict::LowerBound, Limit::Sender));
+    assert_eq!(
+        (estimate.verdict, estimate.limited_by),
+        (Verdict::LowerBound, Limit::Sender)
+    );
     assert!((0.98..=1.001).contains(&ratio(estimate, 50e6)), "{estimate:?}");
     assert!(has(&outcome, "sender_limited"));
 }
@@ -85,7 +94,10 @@ fn a_users_cap_is_the_budgets() {
     world.facts.rate_cap = Some(mbps(20));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (Verdict::LowerBound, Limit::Budget));
+    assert_eq!(
+        (estimate.verdict, estimate.limited_by),
+        (Verdict::LowerBound, Limit::Budget)
+    );
     assert!((0.98..=1.001).contains(&ratio(estimate, 20e6)), "{estimate:?}");
 }
 
@@ -95,15 +107,14 @@ fn a_moving_path_is_grey() {
     // Every other stream meets the traffic of others: A is 70 Mbit/s for one, 50 Mbit/s for the next.
     let mut world = Fluid::new(mbps(100), mbps(30)).with_fault(move |report| {
         train += 1;
-        if train % 2 == 0 {
+        if train.is_multiple_of(2) {
             return;
         }
         let rate = report.departure_rate().map_or(0.0, BitRate::as_f64);
         let growth = ((rate - 50e6) / 100e6).max(0.0);
         let origin = report.arrivals[0].departed;
         for row in &mut report.arrivals {
-            let delay = (row.departed - origin).as_f64() * growth;
-            let delay = Duration::from_nanos(delay as u64 + 5_000_000);
+            let delay = Duration::from_millis(5) + (row.departed - origin).to_duration().unwrap().mul_f64(growth);
             row.fate = Fate::Received(Stamp::from_nanos((row.departed + delay).nanos()));
         }
     });
@@ -114,8 +125,14 @@ fn a_moving_path_is_grey() {
         _ => None,
     });
     let (low, high) = grey.unwrap();
-    assert!((50e6..56e6).contains(&low) && (64e6..70.1e6).contains(&high), "{low} {high}");
-    assert!(estimate.low as f64 <= 50.1e6 && estimate.high as f64 >= 69.9e6, "{estimate:?}");
+    assert!(
+        (50e6..56e6).contains(&low) && (64e6..70.1e6).contains(&high),
+        "{low} {high}"
+    );
+    assert!(
+        estimate.low as f64 <= 50.1e6 && estimate.high as f64 >= 69.9e6,
+        "{estimate:?}"
+    );
 }
 
 // Loss, and worse.
@@ -134,7 +151,10 @@ fn nothing_arrives_and_single_packets_arrive() {
             panic!("a number from nothing")
         };
         let expected = matches!(reason, Reason::NoAnswer | Reason::TooMuchLoss { .. });
-        assert!(expected && (survivor.is_some() || reason == Reason::NoAnswer), "{reason:?}");
+        assert!(
+            expected && (survivor.is_some() || reason == Reason::NoAnswer),
+            "{reason:?}"
+        );
     }
 }
 
@@ -160,7 +180,10 @@ fn without_any_whole_initial_train_the_search_still_starts() {
         }
     });
     let outcome = fluid(&mut world);
-    assert!((0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)), "{outcome:?}");
+    assert!(
+        (0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -176,7 +199,10 @@ fn scattered_loss_and_reordering_do_not_move_the_range() {
         report.reordered = 1;
     });
     let outcome = fluid(&mut world);
-    assert!((0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)), "{outcome:?}");
+    assert!(
+        (0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)),
+        "{outcome:?}"
+    );
     assert!(has(&outcome, "loss") && has(&outcome, "reordering"));
 }
 
@@ -197,7 +223,13 @@ fn a_receiver_that_shows_one_burst_per_stream_gives_no_point() {
     bed.stamping.batch_step = Duration::from_nanos(300);
     bed.facts.sender.max_send_rate = Some(mbps(1000));
     let (outcome, _) = on(&mut bed, Params::default());
-    let refused = matches!(outcome, Outcome::Inconclusive { reason: Reason::StampsTooCoarse, .. });
+    let refused = matches!(
+        outcome,
+        Outcome::Inconclusive {
+            reason: Reason::StampsTooCoarse,
+            ..
+        }
+    );
     assert!(refused, "{outcome:?}");
 }
 
@@ -215,8 +247,15 @@ fn refusals() {
         panic!("not tried again")
     };
     assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
-    for refusal in [Refusal::NotOffered, Refusal::ForbiddenByPeer, Refusal::TooLarge { max_ip_octets: 9000 }] {
-        assert!(matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })), "{refusal:?}");
+    for refusal in [
+        Refusal::NotOffered,
+        Refusal::ForbiddenByPeer,
+        Refusal::TooLarge { max_ip_octets: 9000 },
+    ] {
+        assert!(
+            matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })),
+            "{refusal:?}"
+        );
     }
 }
 
@@ -231,7 +270,10 @@ fn a_stop_is_answered_with_the_bounds_so_far() {
         let Ok(measured) = run(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
-                assert!(estimate.low <= 50_000_000 && estimate.high >= 50_000_000, "{estimate:?}");
+                assert!(
+                    estimate.low <= 50_000_000 && estimate.high >= 50_000_000,
+                    "{estimate:?}"
+                );
                 assert!(has(&measured.outcome, "stopped_early"));
             }
             Outcome::Inconclusive { reason, .. } => assert!(steps < 60 && *reason == Reason::StepsSpent),
@@ -318,7 +360,12 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
         signed.push(ratio(estimate, truth) - 1.0);
         seconds += cost.time.as_secs_f64() / seeds as f64;
     }
-    let found = (stat::median(&errors).unwrap(), stat::median(&signed).unwrap(), wrong, seconds);
+    let found = (
+        stat::median(&errors).unwrap(),
+        stat::median(&signed).unwrap(),
+        wrong,
+        seconds,
+    );
     println!("{found:?}");
     found
 }
@@ -356,7 +403,10 @@ fn no_worse_than_the_published_runs_on_constant_rate_traffic() {
 fn with_the_tools_packet_sizes_the_published_trend_appears() {
     for (load, published) in TABLE_10 {
         let (error, bias, wrong, _) = sweep(&faithful(), 10, &constant(load));
-        assert!(error * 100.0 <= f64::max(published, 1.0) && wrong == 0, "{load}: {error}");
+        assert!(
+            error * 100.0 <= f64::max(published, 1.0) && wrong == 0,
+            "{load}: {error}"
+        );
         // Small packets lose more to framing: the higher the load, the lower the estimate.
         if load >= 40 {
             let expected = -0.02 - (load as f64 - 40.0) / 30.0 * 0.06;
@@ -383,7 +433,10 @@ fn quick_is_quick() {
     };
     for (load, bound) in [(0, 0.02), (50, 0.12)] {
         let (error, bias, wrong, seconds) = sweep(&quick, 20, &Cross::poisson(mbps(load)));
-        assert!(error <= bound && bias.abs() <= bound && wrong <= 2, "{load}: {error} {bias} {wrong}");
+        assert!(
+            error <= bound && bias.abs() <= bound && wrong <= 2,
+            "{load}: {error} {bias} {wrong}"
+        );
         assert!((0.1..6.0).contains(&seconds), "{load}: {seconds}");
     }
 }
