@@ -18,6 +18,7 @@ mod outcome;
 pub mod probe;
 mod registry;
 #[cfg(test)]
+#[allow(dead_code, reason = "a shared test fixture: no one method needs all of it")]
 mod testbed;
 
 pub use budget::{Budget, Cost};

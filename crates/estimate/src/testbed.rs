@@ -540,7 +540,7 @@ mod tests {
 
     #[test]
     fn overload_against_cross_traffic_follows_the_fluid_formula() {
-        // [Dovrolis04]: r C / (r + x) once r + x > C; all packets alike, so IP rates serve. 20 * 9.7529 / 27 = 7.224.
+        // [Pathrate04]: r C / (r + x) once r + x > C; all packets alike, so IP rates serve. 20 * 9.7529 / 27 = 7.224.
         let mut total = 0.0;
         for seed in 0..20 {
             let hop = Hop::loaded(BitRate::from_mbps(10), Cross::poisson(BitRate::from_mbps(7)));

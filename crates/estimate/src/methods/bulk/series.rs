@@ -1,0 +1,174 @@
+//! Rates, losses and delays out of `TCP_INFO` samples. Pure.
+
+use std::time::Duration;
+
+use crate::probe::{StreamReport, TcpSample, TransferReport};
+
+/// What happened between two samples, over all streams.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::methods) struct Slot {
+    /// Length, seconds.
+    pub(in crate::methods) seconds: f64,
+    /// Acknowledged payload, bit/s.
+    pub(in crate::methods) bps: f64,
+    /// Mean of the streams' smoothed round-trip times at its end.
+    pub(in crate::methods) rtt: Duration,
+    /// Smallest congestion window of a stream at its end, segments.
+    pub(in crate::methods) cwnd_segments: u32,
+    /// Segments retransmitted in it.
+    pub(in crate::methods) retransmitted: u64,
+}
+
+/// Sums over a report.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(in crate::methods) struct Sums {
+    /// Payload octets acknowledged.
+    pub(in crate::methods) acked: u64,
+    /// Payload octets sent; acknowledged ones where the kernel does not say.
+    pub(in crate::methods) sent: u64,
+    /// Payload octets sent again.
+    pub(in crate::methods) retransmitted: u64,
+}
+
+impl Sums {
+    /// Both together.
+    pub(in crate::methods) fn plus(self, other: Self) -> Self {
+        Self {
+            acked: self.acked + other.acked,
+            sent: self.sent + other.sent,
+            retransmitted: self.retransmitted + other.retransmitted,
+        }
+    }
+
+    /// Share of what was sent that was sent again.
+    pub(in crate::methods) fn loss(self) -> f64 {
+        if self.sent == 0 {
+            0.0
+        } else {
+            self.retransmitted as f64 / self.sent as f64
+        }
+    }
+}
+
+/// Slots of a report. Streams are sampled together, so that the k-th samples of all make one slot.
+pub(in crate::methods) fn slots(report: &TransferReport) -> Vec<Slot> {
+    let count = report.streams.iter().map(|stream| stream.samples.len()).min();
+    (1..count.unwrap_or(0))
+        .filter_map(|k| slot(&report.streams, k))
+        .collect()
+}
+
+fn slot(streams: &[StreamReport], k: usize) -> Option<Slot> {
+    let mut slot = Slot {
+        seconds: 0.0,
+        bps: 0.0,
+        rtt: Duration::ZERO,
+        cwnd_segments: u32::MAX,
+        retransmitted: 0,
+    };
+    let count = u32::try_from(streams.len()).ok()?;
+    for stream in streams {
+        let (from, to) = (&stream.samples[k - 1], &stream.samples[k]);
+        let seconds = to.at.since(from.at).as_secs_f64();
+        if seconds <= 0.0 {
+            return None;
+        }
+        slot.seconds += seconds / f64::from(count);
+        slot.bps += to.acked_octets.saturating_sub(from.acked_octets) as f64 * 8.0 / seconds;
+        slot.rtt += to.rtt / count;
+        slot.cwnd_segments = slot.cwnd_segments.min(to.cwnd_segments);
+        slot.retransmitted += u64::from(to.retransmitted_segments.saturating_sub(from.retransmitted_segments));
+    }
+    Some(slot)
+}
+
+/// Sums of a report, from each stream's first sample to its last.
+pub(in crate::methods) fn sums(report: &TransferReport) -> Sums {
+    let of_stream = |stream: &StreamReport| {
+        let (Some(from), Some(to)) = (stream.samples.first(), stream.samples.last()) else {
+            return Sums::default();
+        };
+        let acked = to.acked_octets.saturating_sub(from.acked_octets);
+        let segments = to.retransmitted_segments.saturating_sub(from.retransmitted_segments);
+        let by_segments = u64::from(segments) * u64::from(to.mss_octets);
+        Sums {
+            acked,
+            sent: difference(from, to, |s| s.sent_octets).unwrap_or(acked + by_segments),
+            retransmitted: difference(from, to, |s| s.retransmitted_octets).unwrap_or(by_segments),
+        }
+    };
+    report.streams.iter().map(of_stream).fold(Sums::default(), Sums::plus)
+}
+
+fn difference(from: &TcpSample, to: &TcpSample, field: impl Fn(&TcpSample) -> Option<u64>) -> Option<u64> {
+    Some(field(to)?.saturating_sub(field(from)?))
+}
+
+/// Mean rate over slots, weighted by their length, bit/s; `None` without any.
+pub(in crate::methods) fn mean_bps(slots: &[Slot]) -> Option<f64> {
+    let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
+    let bits: f64 = slots.iter().map(|slot| slot.bps * slot.seconds).sum();
+    (seconds > 0.0).then(|| bits / seconds)
+}
+
+/// Median of the slots' round-trip times.
+pub(in crate::methods) fn median_rtt(slots: &[Slot]) -> Option<Duration> {
+    let times: Vec<f64> = slots.iter().map(|slot| slot.rtt.as_secs_f64()).collect();
+    Duration::try_from_secs_f64(stat::median(&times)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Stamp;
+
+    use super::*;
+    use crate::methods::fluid::Fluid;
+    use crate::probe::{Probe, Then, Transfer};
+    use crate::{Event, World};
+
+    fn transfer(streams: u16, ms: u64) -> Probe {
+        Probe::Transfer(Transfer {
+            streams,
+            congestion: None,
+            window_octets: None,
+            pacing: None,
+            duration: Duration::from_millis(ms),
+            sample_every: Duration::from_millis(100),
+            then: Then::Continue,
+        })
+    }
+
+    /// A window of 100 segments per 20 ms round trip is 57.92 Mbit/s of payload per stream.
+    #[test]
+    fn rates_add_up_over_streams() {
+        let mut path = Fluid::new(1e9, 1e6, 0.02);
+        path.tcp.peer_window = 144_800.0;
+        path.send(transfer(2, 1000)).unwrap();
+        let Ok(Event::Transfer(report)) = path.send(transfer(2, 500)) else {
+            panic!("no transfer report");
+        };
+        let slots = slots(&report);
+        assert_eq!(slots.len(), 5);
+        let rate = mean_bps(&slots).unwrap();
+        assert!((rate - 2.0 * 57.92e6).abs() < 0.6e6, "{rate}");
+        let sums = sums(&report);
+        assert!((sums.acked as f64 * 8.0 / 0.5 - rate).abs() < 0.01 * rate);
+        assert_eq!((sums.acked, sums.retransmitted), (sums.sent, 0));
+        assert!((median_rtt(&slots).unwrap().as_secs_f64() - 0.02).abs() < 1e-4);
+    }
+
+    #[test]
+    fn nothing_gives_nothing() {
+        let report = TransferReport {
+            began: Stamp::from_nanos(0),
+            ended: Stamp::from_nanos(1),
+            streams: Vec::new(),
+            far_end: None,
+            sender_cpu: None,
+            receiver_cpu: None,
+        };
+        assert!(slots(&report).is_empty());
+        assert_eq!(mean_bps(&[]), None);
+        assert!(sums(&report).loss().abs() < 1e-12);
+    }
+}

@@ -1,0 +1,365 @@
+//! Streams: estimates the fewest TCP streams that fill what is available, from transfers of 1, 2, 3 and more connections.
+//!
+//! # Model
+//! The sum over `n` streams rises in proportion, then takes from others, then falls for want of host resources:
+//! ```text
+//!   T(n) |            .-----------.
+//!      A |- - - -. - '- - - - - - - ' - .
+//!        |     .'
+//!        |   .'   (i)  |    (ii)      | (iii)
+//!        +--------n_fill----------------------- n
+//! ```
+//! The best number is the lower edge of (ii): as many as fill what is available, and no more.
+//!
+//! # Assumptions
+//! - A1 No sum rises faster than its streams: `T(n) <= n T(1)`.
+//! - A2 What is available was measured beforehand, by another method, and stays.
+//! - A3 All streams take the same path.
+//!
+//! # Formula
+//! - `T(n)`: acknowledged payload over time, summed over streams, in ten slots of a second after the ramp (thorough: per run).
+//! - Fills: `T(n) >= 0.95 A_hi`, A and its upper end as TCP payload. Without A, or if it is not reached: the smallest `n` whose
+//!   next step gains less than 10 % or not significantly (Welch, one-sided, 5 %). Code: `findings`.
+//! - Next `n`: with A known `ceil(0.95 A n / T(n))`, by A1 the fewest that could do; else 1, 2, 3, 4, 6, 8, 12, 16, ...
+//! - Still in proportion at the end: `ceil(A / T(1))`, extrapolated.
+//! - Intrusive: two of `T(n) > A_hi`, round trips 1.5 times, retransmissions twice (above 0.1 %) those at the filling number, gain
+//!   per stream below `T(1) / 2`. Harmful: `T(n)` below 97 % of the best before, significantly.
+//!
+//! # Parameters
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `mode` | word | `quick` | `quick`, `thorough` | ours |
+//! | `available_bps` | bit/s, IP | none | above 0 | measured beforehand |
+//! | `available_high_bps` | bit/s, IP | `available_bps` | above 0 | upper end of its interval |
+//! | `max_streams` | count | 16 (thorough 32) | 1 to 256 | a peer's cap may be lower |
+//! | `max_time` | time | 6 s (thorough 10 min) | 100 ms to 1 h | |
+//! | `run` | time | 1 s (thorough max(5 s, 20 RTT)) | 100 ms to 60 s | ours |
+//! | `runs` | count | 1 (thorough 3) | 1 to 20 | thorough: alternately upward and downward |
+//! | `congestion` | word | host's default | a kernel's name | |
+//!
+//! # Cost
+//! Quick: 1.3 s at full rate per number tried, two to four of them. Thorough: minutes. Fills the tight link, and beyond the filling
+//! number takes from others.
+//!
+//! # Fails when
+//! - A1 (one stream in a long recovery): the first step overshoots; low shows it.
+//! - A2 (A underrated): too few streams; the sum in evidence shows it. Overrated: `Flat`, `fills_available` false.
+//! - A3 (streams hashed to members of a bundle, per-flow shapers): the sum rises beyond what one path carries.
+//! - The time or the peer's cap ends it while the sum rises: extrapolated with `not_converged`, or a lower bound.
+//!
+//! # References
+//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - [Altman06] Altman and others: Parallel TCP sockets: simple model, throughput and validation, INFOCOM 2006.
+//! - [Welch47] Welch: The generalization of Student's problem when several different population variances are involved, 1947.
+
+mod analyse;
+mod result;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{BitRate, Layer, Metric, Sender, Stamp};
+
+use super::bulk::{self, series};
+use crate::contract::{Estimator, Event, Step};
+use crate::facts::PathFacts;
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use analyse::{Available, Level};
+
+/// The method.
+pub(super) struct Streams;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "streams",
+    summary: "fewest TCP streams that fill what is available",
+    metric: Metric::TcpStreamsToFill,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::BulkTransfer,
+        activity: Activity::Active,
+        protocol: Protocol::Tcp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: None,
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 35_000_000,
+        max_octets: 100_000_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(8),
+        fills_path: true,
+    },
+    parameters: &[
+        ("mode", "quick or thorough; default quick"),
+        ("available_bps", "available IP-layer rate; default: not known"),
+        (
+            "available_high_bps",
+            "upper end of its interval; default: available_bps",
+        ),
+        ("max_streams", "most streams to try; default 16, thorough 32"),
+        ("max_time", "end of the search; default 6 s, thorough 10 min"),
+        (
+            "run",
+            "length of one measurement; default 1 s, thorough 5 s, at least 20 RTT",
+        ),
+        ("runs", "measurements per number of streams; default 1, thorough 3"),
+        (
+            "congestion",
+            "congestion control by its kernel name; default: the host's",
+        ),
+    ],
+    source: include_str!("streams.rs"),
+};
+
+impl Method for Streams {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        params.check_names(&INFO)?;
+        Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+}
+
+/// Parameters, as in the table above.
+#[derive(Debug, Clone, PartialEq)]
+struct Params {
+    thorough: bool,
+    available: Option<BitRate>,
+    available_high: Option<BitRate>,
+    max_streams: u16,
+    max_time: Duration,
+    run: Option<Duration>,
+    runs: usize,
+    congestion: Option<Congestion>,
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let mode: String = raw.get("mode", "quick".to_owned())?;
+        bulk::check(
+            "mode",
+            ["quick", "thorough"].contains(&mode.as_str()),
+            &mode,
+            "quick or thorough",
+        )?;
+        let thorough = mode == "thorough";
+        let (least, minute) = (Duration::from_millis(100), Duration::from_secs(60));
+        let time = if thorough { 10 * minute } else { Duration::from_secs(6) };
+        let params = Self {
+            thorough,
+            available: bulk::optional_rate(raw, "available_bps")?,
+            available_high: bulk::optional_rate(raw, "available_high_bps")?,
+            max_streams: raw.get("max_streams", if thorough { 32 } else { 16 })?,
+            max_time: bulk::duration_within(raw, "max_time", time, least, 60 * minute)?,
+            run: bulk::optional_duration(raw, "run", least, minute)?,
+            runs: raw.get("runs", if thorough { 3 } else { 1 })?,
+            congestion: bulk::optional(raw, "congestion", String::new())?.map(|name| Congestion::from_name(&name)),
+        };
+        bulk::check(
+            "max_streams",
+            (1..=256).contains(&params.max_streams),
+            params.max_streams,
+            "1 to 256",
+        )?;
+        bulk::check("runs", (1..=20).contains(&params.runs), params.runs, "1 to 20")?;
+        Ok(params)
+    }
+}
+
+/// Numbers tried while nothing says how many are needed.
+const LADDER: [u16; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256];
+/// Time for new streams to find their share before they are measured (ours: slow start to 1000 segments takes 7 round trips).
+const SETTLE: Duration = Duration::from_millis(300);
+const SETTLE_RTTS: u32 = 10;
+const SLOTS: u32 = 10;
+const THOROUGH_RUN: Duration = Duration::from_secs(5);
+const THOROUGH_RTTS: u32 = 20;
+const QUICK_RUN: Duration = Duration::from_secs(1);
+const QUICK_RTTS: u32 = 5;
+/// Steps without gain beyond the filling number that a thorough search takes, to see intrusion and harm.
+const STEPS_BEYOND: usize = 2;
+
+/// The method at work.
+#[derive(Debug)]
+struct Run {
+    params: Params,
+    facts: PathFacts,
+    began: Stamp<Sender>,
+    streams: u16,
+    settled: bool,
+    /// Numbers still to be run in later passes.
+    queue: Vec<u16>,
+    pass: usize,
+    known: result::Known,
+}
+
+impl Run {
+    fn new(params: Params) -> Self {
+        Self {
+            facts: PathFacts::ideal(1500, Duration::ZERO),
+            began: Stamp::from_nanos(0),
+            streams: 1,
+            settled: false,
+            queue: Vec::new(),
+            pass: 1,
+            known: result::Known::default(),
+            params,
+        }
+    }
+
+    fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.began = now;
+        let payload = |rate: BitRate| bulk::from_ip(rate, Layer::TcpPayload, &facts).as_f64();
+        self.known.available = self.params.available.map(|rate| Available {
+            bps: payload(rate),
+            high_bps: payload(self.params.available_high.unwrap_or(rate).max(rate)),
+        });
+        self.facts = facts;
+        self.settle(now, 1)
+    }
+
+    fn run_time(&self) -> Duration {
+        let (least, rtts) = if self.params.thorough {
+            (THOROUGH_RUN, THOROUGH_RTTS)
+        } else {
+            (QUICK_RUN, QUICK_RTTS)
+        };
+        self.params.run.unwrap_or(least.max(rtts * self.facts.rtt))
+    }
+
+    /// Begins with that many streams, if there is time for it.
+    fn settle(&mut self, now: Stamp<Sender>, streams: u16) -> Step {
+        let settle = SETTLE.max(SETTLE_RTTS * self.facts.rtt);
+        let first = self.known.levels.is_empty();
+        if !first && now.since(self.began) + settle + self.run_time() > self.params.max_time {
+            return Step::Done(self.conclude(None));
+        }
+        self.streams = streams;
+        self.settled = false;
+        self.segment(settle, 1, Then::Continue)
+    }
+
+    fn segment(&self, duration: Duration, slots: u32, then: Then) -> Step {
+        Step::Send(Probe::Transfer(Transfer {
+            streams: self.streams,
+            congestion: self.params.congestion.clone(),
+            window_octets: None,
+            pacing: None,
+            duration,
+            sample_every: duration / slots,
+            then,
+        }))
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &TransferReport) -> Step {
+        let slots = series::slots(report);
+        let Some(mean) = series::mean_bps(&slots).filter(|_| usize::from(self.streams) == report.streams.len()) else {
+            return Step::Done(self.conclude(Some(Reason::NoAnswer)));
+        };
+        if !self.settled {
+            self.settled = true;
+            // Thorough runs are each their own; quick ones add streams to those that run.
+            let then = if self.params.thorough {
+                Then::Finish
+            } else {
+                Then::Continue
+            };
+            return self.segment(self.run_time(), SLOTS, then);
+        }
+        let rates: Vec<f64> = if self.params.thorough {
+            vec![mean]
+        } else {
+            slots.iter().map(|slot| slot.bps).collect()
+        };
+        let rtt = series::median_rtt(&slots).unwrap_or_default().as_secs_f64();
+        self.known.note(self.streams, rates, rtt, report);
+        let next = if self.pass == 1 {
+            self.first_pass()
+        } else {
+            self.queue.pop()
+        };
+        match next.or_else(|| self.next_pass()) {
+            Some(streams) => self.settle(now, streams),
+            None => Step::Done(self.conclude(None)),
+        }
+    }
+
+    /// The number to try next on the first way up; `None` at its end.
+    fn first_pass(&self) -> Option<u16> {
+        let levels = self.known.levels.as_slice();
+        let last = levels.last()?;
+        let most = self.params.max_streams;
+        let filled = |level: &Level| {
+            self.known
+                .available
+                .is_some_and(|available| analyse::fills(level, available))
+        };
+        let flat = levels
+            .windows(2)
+            .filter(|pair| analyse::is_flat(&pair[0], &pair[1]))
+            .count();
+        let done = if self.params.thorough {
+            let beyond = levels.iter().filter(|level| filled(level)).count().saturating_sub(1);
+            flat.max(beyond) >= STEPS_BEYOND
+        } else {
+            filled(last) || flat > 0
+        };
+        if done || last.streams >= most {
+            return None;
+        }
+        let rung = LADDER.into_iter().find(|rung| *rung > last.streams)?;
+        let needed = self.known.available.filter(|_| !self.params.thorough);
+        let next = needed.and_then(|available| analyse::needed(last, available));
+        Some(next.unwrap_or(rung).max(last.streams + 1).min(most))
+    }
+
+    /// Further runs of the same numbers, downward and upward in turn so that a drift of the path falls on all alike.
+    fn next_pass(&mut self) -> Option<u16> {
+        if self.pass >= self.params.runs {
+            return None;
+        }
+        self.pass += 1;
+        let upward = self.known.levels.iter().map(|level| level.streams);
+        // Taken from the back.
+        self.queue = if self.pass.is_multiple_of(2) {
+            upward.collect()
+        } else {
+            upward.rev().collect()
+        };
+        self.queue.pop()
+    }
+
+    fn conclude(&self, reason: Option<Reason>) -> Outcome {
+        result::outcome(&self.known, reason)
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match event {
+            Event::Started(facts) => self.start(now, facts),
+            Event::Transfer(report) => self.take(now, &report),
+            Event::Refused(refusal) => Step::Done(self.conclude(Some(bulk::reason_of(refusal, "TCP transfers")))),
+            Event::Stop(reason) => Step::Done(self.conclude(Some(reason))),
+            Event::Train(_) | Event::Load(_) | Event::Capture(_) | Event::TimerFired => {
+                Step::Done(self.conclude(Some(Reason::UnexpectedEvent)))
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What the rates at several numbers of streams say together. Pure.
+
+/// What was seen at one number of streams.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Level {
+    /// Streams.
+    pub(super) streams: u16,
+    /// Goodput of each slot or run, bit/s.
+    pub(super) rates: Vec<f64>,
+    /// Median round-trip time under that load, seconds.
+    pub(super) rtt: f64,
+    /// Share of octets sent again.
+    pub(super) loss: f64,
+}
+
+impl Level {
+    /// Mean goodput, bit/s.
+    pub(super) fn mean(&self) -> f64 {
+        stat::mean(&self.rates).unwrap_or(0.0)
+    }
+}
+
+/// What is available, payload bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Available {
+    /// The value.
+    pub(super) bps: f64,
+    /// The upper end of its interval.
+    pub(super) high_bps: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Findings {
+    /// Fewest streams that fill what is available.
+    pub(super) fill: u16,
+    /// The truth lies between these.
+    pub(super) low: u16,
+    pub(super) high: u16,
+    /// How that was found.
+    pub(super) basis: Basis,
+    /// Fewest streams that take from others.
+    pub(super) intrusive: Option<u16>,
+    /// Fewest streams that get less than fewer do.
+    pub(super) harmful: Option<u16>,
+    /// More than one stream is worth its trouble.
+    pub(super) recommended: bool,
+}
+
+/// How the number of streams was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// That many reach what is available.
+    Reached,
+    /// More bring no more, though what is available was not reached (or is not known).
+    Flat,
+    /// The sum still rose in proportion; reckoned from one stream's rate.
+    Extrapolated,
+    /// The sum still rose, and nothing says how far.
+    Rising,
+}
+
+/// Share of the available rate that counts as filled; step that counts as a gain; loss of sum that counts as harm; share of the
+/// available rate below which one stream is not enough. [Netest03] gives the regions, the numbers are ours.
+const FILLED: f64 = 0.95;
+const GAIN: f64 = 0.10;
+const HARM: f64 = 0.97;
+const ENOUGH: f64 = 0.8;
+const SIGNIFICANT: f64 = 0.05;
+/// A sum of at least this share of `n T1` still rises in proportion.
+const PROPORTIONAL: f64 = 0.8;
+
+/// Whether the second level's rate exceeds the first one's, beyond chance.
+fn exceeds(more: &Level, less: &Level) -> bool {
+    match stat::welch(&more.rates, &less.rates) {
+        Ok(test) => test.p_greater < SIGNIFICANT,
+        // Without spread there is no chance; with a single value there is no telling, and the means have to do.
+        Err(_) => more.mean() > less.mean(),
+    }
+}
+
+/// Whether a step up brought nothing worth having.
+pub(super) fn is_flat(less: &Level, more: &Level) -> bool {
+    more.mean() - less.mean() < GAIN * less.mean() || !exceeds(more, less)
+}
+
+/// Whether that level fills what is available.
+pub(super) fn fills(level: &Level, available: Available) -> bool {
+    level.mean() >= FILLED * available.high_bps
+}
+
+/// Fewest streams that could fill what is available if the sum rose in proportion to `level`: it never rises faster.
+pub(super) fn needed(level: &Level, available: Available) -> Option<u16> {
+    let each = level.mean() / f64::from(level.streams.max(1));
+    whole_streams(FILLED * available.high_bps / each)
+}
+
+/// `ceil(T_max / T_1)`: the streams of which one gets `each` that fill `all`. [Netest03]'s report is consistent with it.
+pub(super) fn extrapolated(all: f64, each: f64) -> Option<u16> {
+    whole_streams(all / each)
+}
+
+fn whole_streams(ratio: f64) -> Option<u16> {
+    let streams = ratio.ceil();
+    if !(1.0..=f64::from(u16::MAX)).contains(&streams) {
+        return (streams < 1.0).then_some(1);
+    }
+    u16::try_from(crate::methods::bulk::whole(streams)).ok()
+}
+
+/// Findings from levels in rising order of their streams, the first of which is one stream. `None` without any.
+pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option<Findings> {
+    let (one, last) = (levels.first()?, levels.last()?);
+    let reached = available.and_then(|available| levels.iter().position(|level| fills(level, available)));
+    let flat = levels.windows(2).position(|pair| is_flat(&pair[0], &pair[1]));
+    let (fill, low, high, basis) = if let (Some(index), Some(available)) = (reached, available) {
+        let fill = levels[index].streams;
+        let before = levels[..index].last();
+        let tried = before.map_or(1, |level| level.streams + 1);
+        // No sum rises faster than its streams: below this it cannot have been reached.
+        let low = before.and_then(|level| needed(level, available)).unwrap_or(1);
+        (fill, low.clamp(tried, fill), fill, Basis::Reached)
+    } else if let Some(index) = flat {
+        let low = index.checked_sub(1).map_or(1, |before| levels[before].streams + 1);
+        (levels[index].streams, low, levels[index].streams, Basis::Flat)
+    } else {
+        let linear = last.mean() >= PROPORTIONAL * f64::from(last.streams) * one.mean();
+        let more = available.and_then(|available| extrapolated(available.bps, one.mean()));
+        match more.filter(|more| linear && *more > last.streams) {
+            Some(more) => (more, last.streams + 1, more.saturating_mul(2), Basis::Extrapolated),
+            None => (last.streams, last.streams, last.streams, Basis::Rising),
+        }
+    };
+    let filling = levels.iter().find(|level| level.streams >= fill).unwrap_or(last);
+    let target = available.map_or(filling.mean(), |available| available.bps);
+    Some(Findings {
+        fill,
+        low,
+        high,
+        basis,
+        intrusive: intrusive(levels, filling, available),
+        harmful: harmful(levels),
+        recommended: fill >= 2 && one.mean() < ENOUGH * target,
+    })
+}
+
+/// Fewest streams beyond `filling` that show two of: more than is available; round trips 1.5 times those at `filling`;
+/// retransmissions twice those, above 0.1 %; a gain of less than half a stream each while the sum still rises.
+fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) -> Option<u16> {
+    let one = levels.first()?.mean();
+    levels.windows(2).find_map(|pair| {
+        let (less, more) = (&pair[0], &pair[1]);
+        if more.streams <= filling.streams {
+            return None;
+        }
+        let over = available.is_some_and(|available| {
+            let constant = Level {
+                rates: vec![available.high_bps; 2],
+                ..more.clone()
+            };
+            exceeds(more, &constant)
+        });
+        let slower = more.rtt > 1.5 * filling.rtt;
+        let lossier = more.loss > 2.0 * filling.loss && more.loss > 0.001;
+        let gain = (more.mean() - less.mean()) / (f64::from(more.streams - less.streams) * one.max(1.0));
+        let grudging = gain < 0.5 && gain > 0.0 && exceeds(more, less);
+        let signs = [over, slower, lossier, grudging];
+        (signs.iter().filter(|sign| **sign).count() >= 2).then_some(more.streams)
+    })
+}
+
+/// Fewest streams whose sum is below 97 % of the best of fewer streams, beyond chance.
+fn harmful(levels: &[Level]) -> Option<u16> {
+    let mut best: Option<&Level> = None;
+    for level in levels {
+        if let Some(best) = best
+            && level.mean() < HARM * best.mean()
+            && exceeds(best, level)
+        {
+            return Some(level.streams);
+        }
+        if best.is_none_or(|best| best.mean() < level.mean()) {
+            best = Some(level);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(streams: u16, mbps: f64) -> Level {
+        Level {
+            streams,
+            rates: [0.99, 1.0, 1.01].map(|factor| factor * mbps * 1e6).to_vec(),
+            rtt: 0.02,
+            loss: 0.0,
+        }
+    }
+
+    fn available(mbps: f64) -> Available {
+        Available {
+            bps: mbps * 1e6,
+            high_bps: mbps * 1e6,
+        }
+    }
+
+    /// Streams in the published report: 391.624 by 136.7045 gives 3, 804.1 by 475.5225 gives 2, 391.624 by 6.1854 64 to 66.
+    #[test]
+    fn the_published_report() {
+        assert_eq!(extrapolated(391.624, 136.7045), Some(3));
+        assert_eq!(extrapolated(804.1, 475.5225), Some(2));
+        assert!((64..=66).contains(&extrapolated(391.624, 6.1854).unwrap()));
+        assert_eq!(extrapolated(1.0, 0.0), None);
+    }
+
+    /// Non-congestive region: T(n) = min(n T1, A).
+    #[test]
+    fn streams_held_by_their_windows() {
+        let levels: Vec<_> = [1, 2, 3, 4].map(|n| level(n, (30.0 * f64::from(n)).min(95.0))).to_vec();
+        let found = findings(&levels, Some(available(95.0))).unwrap();
+        assert_eq!(
+            (found.fill, found.low, found.high, found.basis),
+            (4, 4, 4, Basis::Reached)
+        );
+        assert!(found.recommended);
+        assert_eq!((found.intrusive, found.harmful), (None, None));
+    }
+
+    /// The published region: only one flow is cut per loss, T(n)/C = 1 - 1 / (1 + n (1 + b) / (1 - b)): three Reno streams, or two
+    /// CUBIC ones, get 90 %.
+    #[test]
+    fn desynchronised_cuts() {
+        let share = |n: u16, b: f64| 1.0 - 1.0 / (1.0 + f64::from(n) * (1.0 + b) / (1.0 - b));
+        for (beta, fill) in [(0.5, [0.75, 0.857, 0.9, 0.923]), (0.7, [0.85, 0.919, 0.944, 0.958])] {
+            for (n, expected) in (1..).zip(fill) {
+                assert!((share(n, beta) - expected).abs() < 6e-4);
+            }
+        }
+        for (beta, fill) in [(0.5, 3), (0.7, 2)] {
+            let levels: Vec<_> = [1, 2, 3, 4].map(|n| level(n, 100.0 * share(n, beta))).to_vec();
+            // 0.95 of 94.5 are 89.8.
+            assert_eq!(findings(&levels, Some(available(94.5))).unwrap().fill, fill);
+        }
+    }
+
+    /// Against m = 4 equal flows: T(n) = C n / (n + 4). From the third stream on each takes from others less than half a share.
+    #[test]
+    fn competition_is_intrusive() {
+        let levels: Vec<_> = [1, 2, 3, 4, 6, 8]
+            .map(|n| level(n, 100.0 * f64::from(n) / (f64::from(n) + 4.0)))
+            .to_vec();
+        let found = findings(&levels, Some(available(33.0))).unwrap();
+        assert_eq!((found.fill, found.basis), (2, Basis::Reached));
+        assert_eq!(found.intrusive, Some(3));
+        let unknown = findings(&levels, None).unwrap();
+        assert_eq!(unknown.basis, Basis::Rising);
+    }
+
+    #[test]
+    fn flat_from_the_start_and_falling_at_the_end() {
+        let flat: Vec<_> = [1, 2, 3].map(|n| level(n, 50.0)).to_vec();
+        let found = findings(&flat, Some(available(95.0))).unwrap();
+        assert_eq!((found.fill, found.basis, found.recommended), (1, Basis::Flat, false));
+        let falling: Vec<_> = [(1, 40.0), (2, 78.0), (3, 80.0), (4, 70.0)]
+            .map(|(n, rate)| level(n, rate))
+            .to_vec();
+        let found = findings(&falling, None).unwrap();
+        assert_eq!((found.fill, found.harmful), (2, Some(4)));
+    }
+
+    #[test]
+    fn beyond_what_was_tried() {
+        let levels: Vec<_> = [1, 2, 4].map(|n| level(n, 6.1854 * f64::from(n))).to_vec();
+        let found = findings(&levels, Some(available(391.624))).unwrap();
+        assert_eq!((found.fill, found.low, found.basis), (64, 5, Basis::Extrapolated));
+        assert_eq!(findings(&[], Some(available(10.0))), None);
+    }
+}

@@ -1,0 +1,397 @@
+//! UDP: estimates the achievable UDP rate from loads of constant rate.
+//!
+//! # Model
+//! A path passes a load of rate `R` beside other traffic `X` through its tight link `C`:
+//! ```text
+//!   sender --R-->  [=== Q ===] --C-->  receiver       loss, for ever: (R + X - C) / (R + X)
+//!                     ^ X
+//! ```
+//! The achievable rate is the highest one whose loss stays under a bound, with the queue no longer in the game. It is what UDP
+//! *gets*, from idle capacity or from traffic that yields; it is not the available rate.
+//!
+//! # Assumptions
+//! - A1 FIFO service, drop-tail loss.
+//! - A2 Cross traffic is stationary over the trials.
+//! - A3 The queue's delay is the only delay that grows during a trial.
+//! - A4 The receiving host counts what it drops itself.
+//!
+//! # Formula
+//! - Trial: one segment of constant rate. Sustained loss `p = lost / sent + g / (1 + g)`, `g` the growth of the mean one-way delay
+//!   per time: a filling queue foretells its loss. It passes if `p` and the share dropped by the receiver stay within `max_loss`.
+//!   Code: `trial.rs`.
+//! - Delivered rate `D`: IP octets over the receiver's own time, first and last status interval left out, so that neither a queue's
+//!   content nor a late begin is counted.
+//! - Next rate: 1.25, 1.56, 2.4, then 3 times the last while nothing failed; after one failure its `D`; after two, where the line through
+//!   `(R, R / D)`, which is `(R + X) / C`, meets the loss allowed; the geometric middle if that lies outside the bracket. Done
+//!   when the bracket is within `resolution`. Code: `bracket.rs`.
+//! - Without `start_bps`: 0.1 s at 4 times the last rate, from 1 Mbit/s, until 5 % would be lost.
+//! - The best rate is confirmed over `confirm`. Value: its `D` as UDP payload; high: the lowest rate that cannot be exceeded.
+//! - `streams = 2`: `g = T2 / T1`, two sockets over one. At least 1.15: recommended; above 0.9: not; else harmful.
+//!
+//! # Parameters
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `start_bps` | bit/s, IP | none | above 0 | the available rate, if measured |
+//! | `max_bps` | bit/s, IP | none | above 0 | highest rate to try |
+//! | `max_loss` | share | 0.01 | 0.0001 to 0.5 | [Netest03] |
+//! | `resolution` | share | 0.02 | 0.002 to 0.5 | ours |
+//! | `segment` | time | 500 ms | 50 ms to 60 s | ours: 5 % of a 10 ms queue, growing, are seen |
+//! | `confirm` | time | 1 s | 50 ms to 60 s | ours |
+//! | `max_time` | time | 4 s | 100 ms to 10 min | end of the search |
+//! | `ip_octets` | octets | path MTU | 64 to path MTU | largest is cheapest for the hosts |
+//! | `streams` | count | 1 | 1 or 2 | [Netest03]: one against two sockets |
+//!
+//! # Cost
+//! Three or four segments at about the answer's rate: 2.5 s, 30 MB at 100 Mbit/s. Fills the tight link and its queue.
+//!
+//! # Fails when
+//! - A1 (per-flow queues, policers): the answer holds for this flow; a policer's rate is found as a link's would be.
+//! - A2: the confirmation fails, the search starts below; `not_converged` if time runs out.
+//! - A3 (clock step, wireless): passing rates fail; the answer is too low.
+//! - A4: drops for want of socket buffer are taken for the path's; if counted: `receiver_limited`, a lower bound.
+//! - The sender is slower than the path: `sender_limited`, a lower bound.
+//!
+//! # References
+//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - [TOPP00] Melander, Björkman, Gunningberg: A new end-to-end probing and analysis method for estimating bandwidth bottlenecks, 2000.
+//! - [RFC 9097] Morton, Geib, Ciavattone: Metrics and methods for one-way IP capacity, 2021.
+
+mod bracket;
+mod result;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::time::Duration;
+
+use units::{BitRate, Layer, Metric, Sender, Stamp};
+
+use super::bulk;
+use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::facts::PathFacts;
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Load, LoadReport, Probe, Then};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use bracket::{Bracket, Next};
+use trial::Trial;
+
+/// The method.
+pub(super) struct Udp;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "udp",
+    summary: "highest UDP rate with loss under 1 %, from loads of constant rate",
+    metric: Metric::UdpAchievable,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::Flooding,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::UdpPayload),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 32_000_000,
+        max_octets: 6_000_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(8),
+        fills_path: true,
+    },
+    parameters: &[
+        (
+            "start_bps",
+            "IP-layer rate of the first trial; default: found by steps of 4",
+        ),
+        ("max_bps", "highest IP-layer rate to try; default: none"),
+        ("max_loss", "share that may be lost; default 0.01"),
+        ("resolution", "width of the final bracket as a share; default 0.02"),
+        ("segment", "length of a trial; default 500 ms"),
+        ("confirm", "length of the confirmation; default 1 s"),
+        ("max_time", "end of the search; default 4 s"),
+        ("ip_octets", "length of each packet, octets; default: the path MTU"),
+        ("streams", "2: compare two sockets with one; default 1"),
+    ],
+    source: include_str!("udp.rs"),
+};
+
+impl Method for Udp {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        params.check_names(&INFO)?;
+        Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+}
+
+/// Parameters, as in the table above.
+#[derive(Debug, Clone, PartialEq)]
+struct Params {
+    start: Option<BitRate>,
+    max: Option<BitRate>,
+    max_loss: f64,
+    resolution: f64,
+    segment: Duration,
+    confirm: Duration,
+    max_time: Duration,
+    ip_octets: Option<u16>,
+    streams: u16,
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        let params = Self {
+            start: bulk::optional_rate(raw, "start_bps")?,
+            max: bulk::optional_rate(raw, "max_bps")?,
+            max_loss: raw.get("max_loss", 0.01)?,
+            resolution: raw.get("resolution", 0.02)?,
+            segment: bulk::duration_within(raw, "segment", Duration::from_millis(500), short, long)?,
+            confirm: bulk::duration_within(raw, "confirm", Duration::from_secs(1), short, long)?,
+            max_time: bulk::duration_within(raw, "max_time", Duration::from_secs(4), 2 * short, 10 * long)?,
+            ip_octets: bulk::optional(raw, "ip_octets", 0)?,
+            streams: raw.get("streams", 1)?,
+        };
+        let (loss, resolution) = (params.max_loss, params.resolution);
+        bulk::check("max_loss", (1e-4..=0.5).contains(&loss), loss, "0.0001 to 0.5")?;
+        bulk::check(
+            "resolution",
+            (0.002..=0.5).contains(&resolution),
+            resolution,
+            "0.002 to 0.5",
+        )?;
+        bulk::check("streams", (1..=2).contains(&params.streams), params.streams, "1 or 2")?;
+        let octets = params.ip_octets.unwrap_or(1500);
+        bulk::check("ip_octets", octets >= 64, octets, "64 to the path MTU")?;
+        Ok(params)
+    }
+}
+
+/// Where the method stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Looking for the order of magnitude.
+    Ramp,
+    /// Narrowing the bracket.
+    Bracket,
+    /// The best rate once more, for longer.
+    Confirm,
+    /// Two sockets; the number of trials so far.
+    Two(u32),
+}
+
+const RAMP_FROM: BitRate = BitRate::from_mbps(1);
+const RAMP_STEP: f64 = 4.0;
+const RAMP_SEGMENT: Duration = Duration::from_millis(100);
+/// Loss at which the ramp ends: a tenth of a second is too short to tell less from jitter.
+const RAMP_LOSS: f64 = 0.05;
+/// Status intervals per segment.
+const STATUSES: u32 = 10;
+/// Trials of which nothing arrives before the method gives up.
+const SILENT_TRIALS: u32 = 3;
+/// Failed confirmations before the method settles for what it has.
+const MAX_RETRACTIONS: u32 = 2;
+/// Two sockets are tried at this multiple of what one got.
+const TWO_STREAMS_STEP: f64 = 1.2;
+
+/// The method at work.
+#[derive(Debug)]
+struct Run {
+    params: Params,
+    facts: PathFacts,
+    began: Stamp<Sender>,
+    phase: Phase,
+    bracket: Bracket,
+    asked: BitRate,
+    ip_octets: u16,
+    silent: u32,
+    retractions: u32,
+    known: result::Known,
+}
+
+impl Run {
+    fn new(params: Params) -> Self {
+        Self {
+            facts: PathFacts::ideal(1500, Duration::ZERO),
+            began: Stamp::from_nanos(0),
+            phase: Phase::Bracket,
+            bracket: Bracket::new(params.max_loss, params.resolution, BitRate::from_bps(u64::MAX)),
+            asked: BitRate::ZERO,
+            ip_octets: 0,
+            silent: 0,
+            retractions: 0,
+            known: result::Known::default(),
+            params,
+        }
+    }
+
+    fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.began = now;
+        self.ip_octets = self
+            .params
+            .ip_octets
+            .unwrap_or(facts.path_mtu)
+            .min(facts.path_mtu)
+            .max(1);
+        self.facts = facts;
+        self.bracket = Bracket::new(self.params.max_loss, self.params.resolution, self.cap());
+        let (phase, rate) = match self.params.start {
+            Some(rate) => (Phase::Bracket, rate),
+            None => (Phase::Ramp, RAMP_FROM),
+        };
+        self.try_rate(now, phase, rate)
+    }
+
+    /// Highest rate that may be asked for.
+    fn cap(&self) -> BitRate {
+        [self.params.max, self.facts.rate_cap]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(BitRate::from_bps(u64::MAX))
+    }
+
+    /// Sends a trial, or ends if there is no time for it.
+    fn try_rate(&mut self, now: Stamp<Sender>, phase: Phase, rate: BitRate) -> Step {
+        let duration = match phase {
+            Phase::Ramp => RAMP_SEGMENT,
+            Phase::Confirm => self.params.confirm,
+            Phase::Bracket | Phase::Two(_) => self.params.segment,
+        };
+        if now.since(self.began) + duration > self.params.max_time {
+            self.known.out_of_time = true;
+            return Step::Done(self.conclude(None));
+        }
+        self.phase = phase;
+        self.asked = rate.min(self.cap());
+        // Packets leave in groups where the host cannot pace them one by one.
+        let in_gap = self.asked.octets_in(self.facts.sender.min_gap);
+        let burst = in_gap.div_ceil(u64::from(self.ip_octets)).clamp(1, 64);
+        Step::Send(Probe::Load(Load {
+            rate: self.asked,
+            ip_octets: self.ip_octets,
+            burst: u16::try_from(burst).unwrap_or(1),
+            streams: if matches!(phase, Phase::Two(_)) { 2 } else { 1 },
+            duration,
+            status_every: duration / STATUSES,
+            then: Then::Finish,
+        }))
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &LoadReport) -> Step {
+        let trial = Trial::read(self.asked, report);
+        self.known.note(&trial);
+        if trial.arrived == 0 {
+            self.silent += 1;
+            if self.silent >= SILENT_TRIALS {
+                return Step::Done(self.conclude(Some(Reason::NoAnswer)));
+            }
+        } else {
+            self.silent = 0;
+        }
+        match self.phase {
+            Phase::Ramp => self.take_ramp(now, &trial),
+            Phase::Bracket => {
+                let next = self.bracket.note(&trial);
+                self.follow(now, next)
+            }
+            Phase::Confirm => self.take_confirm(now, &trial),
+            Phase::Two(tries) => self.take_two(now, tries, &trial),
+        }
+    }
+
+    fn take_ramp(&mut self, now: Stamp<Sender>, trial: &Trial) -> Step {
+        if trial.arrived == 0 {
+            let lower = BitRate::from_bps((self.asked.bps() / 8).max(8));
+            return self.try_rate(now, Phase::Ramp, lower);
+        }
+        let over = trial.sustained_loss() + trial.local > RAMP_LOSS;
+        if over || trial.sender_limited || self.asked >= self.cap() {
+            let rate = trial.delivered.max(BitRate::from_bps(1));
+            return self.try_rate(now, Phase::Bracket, if over { rate } else { self.asked });
+        }
+        let rate = self.asked.scaled(RAMP_STEP).unwrap_or(self.asked);
+        self.try_rate(now, Phase::Ramp, rate)
+    }
+
+    fn follow(&mut self, now: Stamp<Sender>, next: Next) -> Step {
+        match (next, self.bracket.passed) {
+            (Next::Try(rate), _) => self.try_rate(now, Phase::Bracket, rate),
+            (Next::Capped | Next::Narrow, Some(best)) => self.try_rate(now, Phase::Confirm, best.asked),
+            (Next::Capped | Next::Narrow, None) => Step::Done(self.conclude(None)),
+        }
+    }
+
+    fn take_confirm(&mut self, now: Stamp<Sender>, trial: &Trial) -> Step {
+        if self.bracket.passes(trial) {
+            self.known.confirmed = Some(*trial);
+            return self.second_stream(now);
+        }
+        self.retractions += 1;
+        if self.retractions > MAX_RETRACTIONS {
+            return Step::Done(self.conclude(None));
+        }
+        let next = self.bracket.retract(trial);
+        self.follow(now, next)
+    }
+
+    fn second_stream(&mut self, now: Stamp<Sender>) -> Step {
+        let one = self.known.confirmed.filter(|_| self.params.streams == 2);
+        let Some(one) = one else {
+            return Step::Done(self.conclude(None));
+        };
+        let step = if one.sender_limited { 2.0 } else { TWO_STREAMS_STEP };
+        let rate = one.sent.scaled(step).unwrap_or(one.sent);
+        self.try_rate(now, Phase::Two(0), rate)
+    }
+
+    fn take_two(&mut self, now: Stamp<Sender>, tries: u32, trial: &Trial) -> Step {
+        self.known.two = Some(*trial);
+        if !self.bracket.passes(trial) && trial.arrived > 0 && tries == 0 {
+            return self.try_rate(now, Phase::Two(1), trial.delivered);
+        }
+        Step::Done(self.conclude(None))
+    }
+
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let Refusal::TooLarge { max_ip_octets } = refusal
+            && max_ip_octets < self.ip_octets
+            && max_ip_octets >= 64
+        {
+            self.ip_octets = max_ip_octets;
+            return self.try_rate(now, self.phase, self.asked);
+        }
+        Step::Done(self.conclude(Some(bulk::reason_of(refusal, "UDP loads"))))
+    }
+
+    fn conclude(&self, reason: Option<Reason>) -> Outcome {
+        result::outcome(&self.known, &self.bracket, &self.facts, self.ip_octets, reason)
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match event {
+            Event::Started(facts) => self.start(now, facts),
+            Event::Load(report) => self.take(now, &report),
+            Event::Refused(refusal) => self.refused(now, refusal),
+            Event::Stop(reason) => Step::Done(self.conclude(Some(reason))),
+            Event::Train(_) | Event::Transfer(_) | Event::Capture(_) | Event::TimerFired => {
+                Step::Done(self.conclude(Some(Reason::UnexpectedEvent)))
+            }
+        }
+    }
+}
