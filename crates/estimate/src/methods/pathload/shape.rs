@@ -11,7 +11,7 @@ pub(super) struct Limits {
     pub(super) most_octets: u16,
     /// Smallest period, nanoseconds.
     pub(super) least_gap_ns: f64,
-    /// Largest packets at every rate.
+    /// Largest packets as long as the period stays short.
     pub(super) full_size: bool,
 }
 
@@ -26,6 +26,8 @@ pub(super) struct Shape {
 const SMALL_PACKETS_BELOW: f64 = 150e6;
 /// That period, nanoseconds.
 const SMALL_PACKET_GAP: f64 = 80_000.0;
+/// Longest period of the largest packets where they are kept up below that rate, nanoseconds: streams of 0.1 s ("ours").
+const FULL_SIZE_GAP: f64 = 1_000_000.0;
 /// Longest period, nanoseconds.
 const MOST_GAP: f64 = 200e6;
 /// Where nothing else bounds the rate ("ours": no host sends faster today).
@@ -47,15 +49,20 @@ impl Limits {
         let rate = rate.clamp(self.min_rate(), self.max_rate());
         let full = f64::from(self.most_octets);
         let at_full_size = Shape::new(full, full * 8e9 / rate);
-        if rate >= SMALL_PACKETS_BELOW || self.full_size {
+        if rate >= SMALL_PACKETS_BELOW {
             return at_full_size;
         }
-        let gap = SMALL_PACKET_GAP.max(self.least_gap_ns);
+        let gap = if self.full_size {
+            FULL_SIZE_GAP
+        } else {
+            SMALL_PACKET_GAP
+        }
+        .max(self.least_gap_ns);
         let octets = (rate * gap / 8e9).round();
         if octets < f64::from(self.least_octets) {
             let octets = f64::from(self.least_octets);
             Shape::new(octets, octets * 8e9 / rate)
-        } else if octets > full {
+        } else if octets >= full {
             at_full_size
         } else {
             Shape::new(octets, gap)
@@ -103,14 +110,54 @@ mod tests {
     fn sizes_and_periods_of_the_tool() {
         // 100 Mbit/s in 80 µs are 1000 octets; 10 Mbit/s would be 100, so 228 every 182.4 µs; 1 Gbit/s is 1500 every 12 µs.
         let of = |mbps: f64| LIMITS.shape(mbps * 1e6);
-        assert_eq!(of(100.0), Shape { ip_octets: 1000, gap_ns: 80_000 });
-        assert_eq!(of(10.0), Shape { ip_octets: 228, gap_ns: 182_400 });
-        assert_eq!(of(1000.0), Shape { ip_octets: 1500, gap_ns: 12_000 });
+        assert_eq!(
+            of(100.0),
+            Shape {
+                ip_octets: 1000,
+                gap_ns: 80_000
+            }
+        );
+        assert_eq!(
+            of(10.0),
+            Shape {
+                ip_octets: 228,
+                gap_ns: 182_400
+            }
+        );
+        assert_eq!(
+            of(1000.0),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 12_000
+            }
+        );
         // 12 000 bit per 7 µs is the limit: 1.714 Gbit/s.
-        assert_eq!(of(5000.0), Shape { ip_octets: 1500, gap_ns: 7000 });
+        assert_eq!(
+            of(5000.0),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 7000
+            }
+        );
         assert_eq!(of(0.0).gap(), Duration::from_millis(200));
-        let full = Limits { full_size: true, ..LIMITS };
-        assert_eq!(full.shape(10e6), Shape { ip_octets: 1500, gap_ns: 1_200_000 });
+        let full = Limits {
+            full_size: true,
+            ..LIMITS
+        };
+        assert_eq!(
+            full.shape(50e6),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 240_000
+            }
+        );
+        assert_eq!(
+            full.shape(10e6),
+            Shape {
+                ip_octets: 1250,
+                gap_ns: 1_000_000
+            }
+        );
     }
 
     proptest! {
