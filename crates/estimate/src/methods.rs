@@ -5,6 +5,8 @@
 mod bulk;
 mod burst;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod fluid;
 mod streams;
 mod tcp;
