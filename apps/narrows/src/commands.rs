@@ -1,3 +1,8 @@
 //! One file per subcommand.
 
+pub(crate) mod demo;
+pub(crate) mod emulate;
 pub(crate) mod methods;
+pub(crate) mod serve;
+pub(crate) mod simulate;
+pub(crate) mod test;

@@ -40,6 +40,23 @@ impl Exit {
             Self::Inconclusive => 11,
         }
     }
+
+    /// The way to end that has this code.
+    pub(crate) fn from_code(code: u8) -> Self {
+        let all = [
+            Self::Valid,
+            Self::Failure,
+            Self::Usage,
+            Self::Unreachable,
+            Self::Refused,
+            Self::Privilege,
+            Self::Protocol,
+            Self::Inconclusive,
+        ];
+        all.into_iter()
+            .find(|exit| exit.code() == code)
+            .unwrap_or(Self::Failure)
+    }
 }
 
 impl From<Exit> for ExitCode {

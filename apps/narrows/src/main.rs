@@ -5,13 +5,21 @@
 
 mod budget;
 mod commands;
+mod config;
+mod connect;
+mod environment;
 mod exit;
+mod interrupt;
+mod key;
 mod output;
 mod progress;
+mod truth;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Parser)]
 #[command(name = "narrows", version, about, max_term_width = 110)]
@@ -23,20 +31,40 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Test(commands::test::TestArgs),
+    Serve(commands::serve::ServeArgs),
+    Demo(commands::demo::DemoArgs),
+    Emulate(commands::emulate::EmulateArgs),
+    Simulate(commands::simulate::SimulateArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let ended = match &cli.command {
-        Command::Methods(args) => commands::methods::run(args),
-    };
-    match ended {
+    match run(&cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output::complain(&failure.text);
             failure.exit.into()
         }
+    }
+}
+
+fn run(command: &Command) -> Result<Exit, Failure> {
+    // A user namespace can only be entered while this is the only thread.
+    if matches!(command, Command::Demo(_) | Command::Emulate(_))
+        && let Err(why) = lab::enter_user_namespace_if_needed()
+    {
+        // The command asks again, and falls back or refuses with the same reason.
+        tracing::debug!(%why, "no user namespace");
+    }
+    match command {
+        Command::Test(args) => commands::test::run(args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Demo(args) => commands::demo::run(args),
+        Command::Emulate(args) => commands::emulate::run(args),
+        Command::Simulate(args) => commands::simulate::run(args),
+        Command::Methods(args) => commands::methods::run(args),
     }
 }

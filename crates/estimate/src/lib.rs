@@ -10,11 +10,16 @@
 mod budget;
 mod contract;
 mod facts;
+#[cfg(test)]
+mod fluid;
 pub mod job;
 pub mod methods;
 mod outcome;
 pub mod probe;
 mod registry;
+#[cfg(test)]
+#[allow(dead_code, reason = "a shared test fixture: no one method needs all of it")]
+mod testbed;
 
 pub use budget::{Budget, Cost};
 pub use contract::{Estimator, Event, Measured, Refusal, Step, World, run};

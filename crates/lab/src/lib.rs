@@ -1,1 +1,41 @@
-//! Namespaces and the real-time path: a scenario played against the real clock with real packets.
+//! Namespaces and the real-time path: a scenario played against the real clock with real packets between real kernels.
+//!
+//! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface is a TUN device. What one host
+//! sends is read by a single spinning thread, carried over the scenario's hops, queues, virtual cross traffic and virtual routers by
+//! [`sim::Path`], the very path of the simulator, and handed to the other host at the time that the path says. Programs that know
+//! nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the hosts and see a path whose truth is exact. How
+//! exactly the plan was kept, every run says itself: [`Honesty`].
+//!
+//! ```text
+//!  namespace "sender"                one thread                 namespace "receiver"
+//!  program ─ kernel ─ TUN ──▶ hops, queues, routers ──▶ TUN ─ kernel ─ program
+//!                         ◀──      (sim::Path)      ◀──
+//! ```
+//!
+//! Needs `/dev/net/tun` and either root or user namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other
+//! program. Ask [`available`] beforehand. Addresses: [`AddressPlan`].
+
+mod device;
+mod error;
+mod histogram;
+mod honesty;
+mod host;
+mod icmp;
+mod namespace;
+mod packet;
+mod placement;
+mod plan;
+mod player;
+mod privilege;
+mod realtime;
+mod tally;
+
+pub use device::INTERFACE;
+pub use error::{LabError, WhyNot};
+pub use honesty::{Dropped, Honesty};
+pub use host::LabHost;
+pub use namespace::clean_leftovers;
+pub use plan::{AddressPlan, Addresses, Side};
+pub use privilege::{available, enter_user_namespace_if_needed};
+pub use realtime::{RealTimePath, StartOptions, not_played};
+pub use sim::DropCause;

@@ -1,1 +1,17 @@
 //! Linux sockets, kernel stamps and pacing, and the estimators' world over them.
+
+pub mod care;
+pub mod client;
+pub mod clock;
+pub mod error;
+pub mod errors;
+pub mod host;
+pub mod load;
+pub mod pace;
+pub mod receive;
+pub mod serve;
+pub mod socket;
+mod sys;
+pub mod transfer;
+
+pub use error::Error;

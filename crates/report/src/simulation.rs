@@ -117,6 +117,11 @@ impl RunRow {
         })
     }
 
+    /// A bound, and the truth is on its right side.
+    pub fn is_bound_that_holds(&self) -> bool {
+        matches!(self.verdict, Verdict::LowerBound | Verdict::UpperBound) && self.miss().is_none_or(|miss| miss <= 0.0)
+    }
+
     /// A number that is claimed to be the value (not a bound), with its truth.
     fn error(&self) -> Option<f64> {
         if self.verdict != Verdict::Estimated {
@@ -190,6 +195,19 @@ impl SimulationDocument {
             runs,
             summary,
         }
+    }
+
+    /// Median of value over truth, over the runs that claim a value.
+    pub fn median_ratio(&self) -> Option<f64> {
+        let ratios = self
+            .runs
+            .iter()
+            .filter(|run| run.verdict == Verdict::Estimated)
+            .filter_map(|run| {
+                let truth = run.truth_bps.filter(|&truth| truth > 0)?;
+                Some(run.value_bps? as f64 / truth as f64)
+            });
+        quantile(&sorted(ratios), 0.5)
     }
 
     /// As one line of JSON.

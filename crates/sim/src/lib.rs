@@ -1,1 +1,24 @@
 //! Discrete-event path simulator, and the estimators' world over it.
+//!
+//! Shapes: a [`Path`] carries packets of any payload over the hops of a [`scenario::Scenario`], both ways, in whole
+//! nanoseconds since the scenario's begin; what comes out of it is a list of [`Output`]s in order of time. The same scenario
+//! and seed give the same outputs, bit for bit.
+//!
+//! Nothing here reads a clock, opens a socket or draws from a global random source.
+
+mod host;
+mod path;
+mod rng;
+mod world;
+
+pub use host::clock_reading;
+pub use path::{DropCause, Output, Packet, Path};
+pub use world::SimWorld;
+
+/// Later than everything that happens: the departure of a packet from a link that never runs again.
+const NEVER: u64 = u64::MAX;
+
+/// Whole nanoseconds of a duration; saturates after 584 years.
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NEVER)
+}

@@ -1,7 +1,5 @@
 //! In which order, with which parameters, and when to ask twice.
 
-use std::time::Duration;
-
 use units::{BitRate, Metric};
 
 use super::{Entry, Job, Observer};
@@ -212,16 +210,39 @@ fn tcp<W: World>(
     let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
     job.keep(streams);
 
-    let mut params = given("available_bps", available);
+    window(job, world, observer, available)
+}
+
+/// The window rests on what is available, or at least on the capacity: without either there is nothing to compute it from.
+fn window<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let metric = Metric::TcpWindowOctets;
+    let rate = available.or(job.value(Metric::IpCapacity).map(BitRate::from_bps));
+    if rate.is_none() {
+        job.entries.push(Entry {
+            metric,
+            direction: job.options.direction,
+            method: "window",
+            outcome: Outcome::inconclusive(Reason::MissingInput {
+                what: "available bandwidth or capacity".to_owned(),
+            }),
+            cost: crate::Cost::default(),
+        });
+        return Ok(());
+    }
+    let mut params = given("available_bps", rate);
     if let Some(octets) = job.value(Metric::MaximumBurstOctets) {
         params.push(("burst_octets", octets.to_string()));
     }
     if let Some(nanos) = job.value(Metric::RoundTripTime) {
-        let text = format!("{} ns", Duration::from_nanos(nanos).as_nanos());
-        params.push(("rtt", text));
+        params.push(("rtt", format!("{nanos} ns")));
     }
-    let window = job.measure(world, observer, Metric::TcpWindowOctets, "window", &params)?;
-    job.keep(window);
+    let entry = job.measure(world, observer, metric, "window", &params)?;
+    job.keep(entry);
     Ok(())
 }
 

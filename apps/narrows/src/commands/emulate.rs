@@ -1,0 +1,152 @@
+//! `narrows emulate SCENARIO.toml`: the scenario as a real-time path between two private hosts, for stock programs.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lab::{LabError, RealTimePath, Side, StartOptions};
+
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output, truth};
+
+/// Play a scenario against the real clock between two private hosts, for ping, traceroute, iperf3 and other programs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EmulateArgs {
+    /// Scenario file
+    #[arg(required_unless_present_any = ["check", "clean"])]
+    scenario: Option<PathBuf>,
+    /// Only say whether this host can do it
+    #[arg(long)]
+    check: bool,
+    /// Remove namespaces that a crashed run left behind
+    #[arg(long)]
+    clean: bool,
+    /// Seed of everything random; the scenario's own by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Processor for the thread that plays the path
+    #[arg(long)]
+    cpu: Option<usize>,
+    /// Run this on the receiving host while the path is up (split at blanks)
+    #[arg(long, value_name = "COMMAND")]
+    receiver: Option<String>,
+    /// Program to run on the sending host; the path ends with it. Without one the path stays up until interrupted
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
+    if args.clean {
+        let removed = lab::clean_leftovers();
+        output::write(
+            &format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")),
+            None,
+        )?;
+        return Ok(Exit::Valid);
+    }
+    lab::available().map_err(|why| failure(&LabError::Unavailable(why)))?;
+    let Some(file) = &args.scenario else {
+        output::write("this host can play real-time paths\n", None)?;
+        return Ok(Exit::Valid);
+    };
+    let scenario = super::simulate::load(file)?;
+    let stop = interrupt::flag()?;
+    let options = StartOptions {
+        seed: args.seed,
+        cpu: args.cpu,
+        named: args.program.is_empty(),
+    };
+    let path = RealTimePath::start(&scenario, options).map_err(|error| failure(&error))?;
+    announce(&path, &scenario)?;
+    let mut receiver = args
+        .receiver
+        .as_deref()
+        .map(|text| {
+            spawn(
+                &path,
+                Side::Receiver,
+                &text.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>(),
+            )
+        })
+        .transpose()?;
+    let ended_well = if args.program.is_empty() {
+        while !stop.load(Ordering::Relaxed) {
+            interrupt::nap(Duration::from_millis(100));
+        }
+        true
+    } else {
+        wait_for(spawn(&path, Side::Sender, &args.program)?, stop)?
+    };
+    if let Some(child) = &mut receiver {
+        // It has served its purpose; that it may have ended by itself is fine.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let honesty = path.stop().map_err(|error| failure(&error))?;
+    output::complain(&format!("the path: {honesty}"));
+    Ok(if ended_well { Exit::Valid } else { Exit::Failure })
+}
+
+fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Failure> {
+    let size = truth::path_mtu(scenario);
+    let way = scenario.truth(scenario::Way::Forward);
+    let mut text = format!(
+        "# {}: capacity {} (IP layer, {size} octets), base round trip {}\n",
+        scenario.name,
+        way.capacity(size),
+        units::format_duration(way.base_rtt(64, 64)),
+    );
+    if let Some(available) = way.available(size) {
+        text.push_str(&format!("# available {available}\n"));
+    }
+    for side in [Side::Sender, Side::Receiver] {
+        let host = path.host(side);
+        let name = host.name().map_or_else(
+            || format!("nsenter --net={}", host.namespace_path().display()),
+            |name| format!("ip netns exec {name}"),
+        );
+        let label = if side == Side::Sender { "sender" } else { "receiver" };
+        text.push_str(&format!("# {label:<8} {:<15} {name}\n", host.addresses().ipv4));
+    }
+    // The program's own output follows on standard output, so this goes beside it.
+    use std::io::Write;
+    std::io::stderr()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::host(error.to_string()))
+}
+
+fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<std::process::Child, Failure> {
+    let (program, arguments) = words.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
+    path.host(side)
+        .spawn(Command::new(program).args(arguments))
+        .map_err(|error| failure(&error))
+}
+
+/// Waits for the program; an interrupt ends it.
+fn wait_for(mut child: std::process::Child, stop: &AtomicBool) -> Result<bool, Failure> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status.success()),
+            Ok(None) if stop.load(Ordering::Relaxed) => {
+                let _ = child.kill();
+            }
+            Ok(None) => interrupt::nap(Duration::from_millis(20)),
+            Err(error) => return Err(Failure::host(format!("waiting for the program: {error}"))),
+        }
+    }
+}
+
+/// The exit code and the party that go with a lab's error.
+pub(crate) fn failure(error: &LabError) -> Failure {
+    let (exit, who) = match error {
+        LabError::Unavailable(_) => (Exit::Privilege, "host"),
+        LabError::TooManyHops { .. } | LabError::Elastic => (Exit::Usage, "caller"),
+        _ => (Exit::Failure, "host"),
+    };
+    Failure {
+        exit,
+        who,
+        text: error.to_string(),
+    }
+}

@@ -1,0 +1,118 @@
+//! `narrows serve`: the far end.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use net::serve::{Running, ServeError, ServeOptions};
+use units::{BitRate, Octets};
+
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
+
+/// Be the far end: answer `narrows test` and its kin from other hosts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// TCP and UDP port
+    #[arg(long, short, default_value_t = wire::DEFAULT_PORT, env = "NARROWS_PORT")]
+    port: u16,
+    /// Address to listen on; may be repeated; all addresses by default
+    #[arg(long, short = 'B', value_name = "ADDRESS")]
+    bind: Vec<IpAddr>,
+    /// File with a key that clients must prove
+    #[arg(long, env = "NARROWS_PSK_FILE")]
+    psk_file: Option<PathBuf>,
+    /// Allow UDP loads to clients from anywhere without a key
+    #[arg(long)]
+    allow_load: bool,
+    /// Highest rate of a UDP load
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<BitRate>,
+    /// Longest load or transfer, such as "30 s"
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    max_duration: Option<Duration>,
+    /// Octets of one load or transfer, such as "2 GB"
+    #[arg(long, value_name = "OCTETS")]
+    max_octets: Option<Octets>,
+    /// Sessions at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    max_sessions: Option<u16>,
+    /// Sessions that may wait for a slot
+    #[arg(long, value_name = "N")]
+    max_queue: Option<u16>,
+}
+
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
+    let options = options(args)?;
+    let stop = interrupt::flag()?;
+    let server = Running::start(options).map_err(|error| failure(&error))?;
+    for address in server.addresses() {
+        output::complain(&format!("listening on {address}, TCP and UDP"));
+    }
+    while !stop.load(Ordering::Relaxed) {
+        interrupt::nap(Duration::from_millis(50));
+    }
+    server.stop().map_err(|error| failure(&error))?;
+    Ok(Exit::Valid)
+}
+
+fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
+    let mut options = ServeOptions::new(facts(None)?);
+    options.port = args.port;
+    if !args.bind.is_empty() {
+        options.listen.clone_from(&args.bind);
+    }
+    options.psk = args.psk_file.as_deref().map(crate::key::read).transpose()?;
+    options.allow_load = args.allow_load;
+    let limits = &mut options.limits;
+    if let Some(rate) = args.max_rate {
+        limits.session.max_load_rate_bps = rate.bps();
+    }
+    if let Some(time) = args.max_duration {
+        limits.session.max_duration_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    }
+    if let Some(octets) = args.max_octets {
+        limits.session.max_octets = octets.count();
+    }
+    if let Some(sessions) = args.max_sessions {
+        limits.sessions = usize::from(sessions);
+        limits.sessions_per_address = limits.sessions_per_address.min(limits.sessions);
+    }
+    if let Some(queue) = args.max_queue {
+        limits.queue = usize::from(queue);
+    }
+    Ok(options)
+}
+
+/// A server for one demonstration, in the calling thread's network namespace, at a port of the system's choice.
+pub(crate) fn start_private(address: IpAddr) -> Result<Running, Failure> {
+    let mut options = ServeOptions::new(facts(Some(address))?);
+    options.listen = vec![address];
+    options.port = 0;
+    Running::start(options).map_err(|error| failure(&error))
+}
+
+/// This host's capabilities, as every client is told them.
+fn facts(address: Option<IpAddr>) -> Result<wire::HostFacts, Failure> {
+    let interface = address.and_then(net::host::Interface::with_address);
+    let facts = net::host::measure(interface.as_ref())
+        .map_err(|error| Failure::host(format!("cannot measure what this host can do: {error}")))?;
+    Ok(net::serve::host_facts(&facts))
+}
+
+fn failure(error: &ServeError) -> Failure {
+    let (exit, who) = match error {
+        ServeError::NoAddress => (Exit::Usage, "caller"),
+        ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            (Exit::Privilege, "host")
+        }
+        ServeError::Listen { .. } => (Exit::Failure, "caller"),
+        _ => (Exit::Failure, "host"),
+    };
+    Failure {
+        exit,
+        who,
+        text: error.to_string(),
+    }
+}

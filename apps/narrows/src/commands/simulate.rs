@@ -1,0 +1,169 @@
+//! `narrows simulate SCENARIO.toml --method M`: any method over any scenario, many seeds.
+
+mod runs;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use estimate::Method;
+use scenario::{Expectation, Expected, Scenario, Way};
+use units::Metric;
+
+use self::runs::{Batch, simulate};
+use crate::commands::methods::unknown;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Run a method over a scenario in the simulator, many seeds, and compare with the truth.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimulateArgs {
+    /// Scenario file
+    scenario: PathBuf,
+    /// Method to run; see `narrows methods`
+    #[arg(long, short, required_unless_present = "expected")]
+    method: Option<String>,
+    /// Run every method that the scenario expects something of, and compare with what it expects
+    #[arg(long, conflicts_with = "method")]
+    expected: bool,
+    /// How many runs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    runs: u32,
+    /// Seed of the first run; the scenario's own by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Runs at a time; as many as there are processors by default
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Measure the way from receiver to sender
+    #[arg(long, short = 'R')]
+    reverse: bool,
+    /// Parameter of the method, NAME=VALUE; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// Print one JSON object (with --expected: one per line and method)
+    #[arg(long, short = 'J')]
+    json: bool,
+    /// Write the result to this file
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
+    output::check(args.output.as_ref())?;
+    let scenario = load(&args.scenario)?;
+    let way = if args.reverse { Way::Reverse } else { Way::Forward };
+    if args.expected {
+        return expected(args, &scenario, way);
+    }
+    let name = args.method.as_deref().unwrap_or_default();
+    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
+    let params = split(&args.params)?;
+    let document = simulate(&batch(args, &scenario, way, method, None, &params))?;
+    let text = if args.json {
+        document.json() + "\n"
+    } else {
+        show::text(&document)
+    };
+    output::write(&text, args.output.as_deref())?;
+    let any = document.runs.iter().any(|run| run.value_bps.is_some());
+    Ok(if any { Exit::Valid } else { Exit::Inconclusive })
+}
+
+/// Reads a scenario file.
+pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    params
+        .iter()
+        .map(|text| pair(text).ok_or_else(|| Failure::usage(format!("--param {text}: write NAME=VALUE"))))
+        .collect()
+}
+
+fn batch<'a>(
+    args: &SimulateArgs,
+    scenario: &'a Scenario,
+    way: Way,
+    method: &'static dyn Method,
+    metric: Option<Metric>,
+    params: &'a [(String, String)],
+) -> Batch<'a> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Batch {
+        scenario,
+        way,
+        method,
+        metric,
+        params,
+        seed: args.seed.unwrap_or(scenario.seed),
+        runs: args.runs,
+        jobs: args.jobs.map_or(processors, usize::from),
+    }
+}
+
+fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, Failure> {
+    if scenario.expect.is_empty() {
+        let why = format!(
+            "{}: the scenario expects nothing of any method",
+            args.scenario.display()
+        );
+        return Err(Failure::usage(why));
+    }
+    let mut text = String::new();
+    let mut all_hold = true;
+    for expectation in &scenario.expect {
+        let name = expectation.method.as_str();
+        let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
+        let document = simulate(&batch(
+            args,
+            scenario,
+            way,
+            method,
+            expectation.metric,
+            &expectation.params,
+        ))?;
+        let verdict = holds(expectation, &document);
+        all_hold &= verdict;
+        if args.json {
+            let mut value = serde_json::to_value(&document).unwrap_or_default();
+            value["holds"] = verdict.into();
+            text.push_str(&format!("{value}\n"));
+        } else {
+            text.push_str(&show::text(&document));
+            text.push_str(if verdict { "holds: yes\n" } else { "holds: NO\n" });
+        }
+    }
+    output::write(&text, args.output.as_deref())?;
+    Ok(if all_hold { Exit::Valid } else { Exit::Failure })
+}
+
+/// Whether the runs are as the scenario expects; both bounds count.
+fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bool {
+    let summary = &document.summary;
+    let runs = document.runs.len() as f64;
+    let share =
+        |fits: &dyn Fn(&report::RunRow) -> bool| document.runs.iter().filter(|run| fits(run)).count() as f64 / runs;
+    match expectation.expected {
+        Expected::Within {
+            low,
+            high,
+            wrong_confident,
+            inconclusive,
+        } => {
+            let ratio = document.median_ratio();
+            ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
+                && summary.wrong_confident_ratio <= wrong_confident
+                && summary.inconclusive_ratio <= inconclusive
+        }
+        Expected::Bounded { share: least } => {
+            share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least
+        }
+        Expected::Inconclusive { share: least } => share(&|run| run.value_bps.is_none()) >= least,
+    }
+}

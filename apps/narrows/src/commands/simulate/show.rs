@@ -1,0 +1,67 @@
+//! Runs and their summary, for people.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use report::SimulationDocument;
+use units::{BitRate, Octets, Unit, format_duration};
+
+pub(super) fn text(document: &SimulationDocument) -> String {
+    let unit = document.metric.unit();
+    let print = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), |value| quantity(unit, value));
+    let mut out = String::new();
+    let _ = writeln!(out, "{}: {} by {}", document.scenario, document.metric, document.method);
+    let _ = writeln!(
+        out,
+        "{:>12} {:<13} {:>16} {:>16} {:>35} {:>10} {:>9}  caveats",
+        "seed", "verdict", "truth", "value", "interval", "octets", "time"
+    );
+    for run in &document.runs {
+        let interval = match (run.low_bps, run.high_bps) {
+            (Some(low), Some(high)) => format!("{} … {}", quantity(unit, low), quantity(unit, high)),
+            _ => run.reason.as_ref().map_or_else(String::new, |reason| reason.id.clone()),
+        };
+        let verdict = serde_json::to_value(run.verdict).ok();
+        let verdict = verdict.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+        let caveats: Vec<&str> = run.caveats.iter().map(|caveat| caveat.id.as_str()).collect();
+        let _ = writeln!(
+            out,
+            "{:>12} {verdict:<13} {:>16} {:>16} {interval:>35} {:>10} {:>9}  {}",
+            run.seed,
+            print(run.truth_bps),
+            print(run.value_bps),
+            Octets::new(run.octets).to_string(),
+            format_duration(Duration::from_secs_f64(run.seconds)),
+            caveats.join(" "),
+        );
+    }
+    summary(&mut out, document);
+    out
+}
+
+fn summary(out: &mut String, document: &SimulationDocument) {
+    let summary = &document.summary;
+    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.2} %", ratio * 100.0));
+    let _ = writeln!(
+        out,
+        "{} runs: median error {}, 90 % within {}, 95 % within {}; inconclusive {}, wrong and confident {}, coverage {}; median cost {:.0} kB, {:.2} s",
+        summary.runs,
+        percent(summary.median_error_ratio),
+        percent(summary.p90_abs_error_ratio),
+        percent(summary.p95_abs_error_ratio),
+        percent(Some(summary.inconclusive_ratio)),
+        percent(Some(summary.wrong_confident_ratio)),
+        percent(summary.coverage_ratio),
+        summary.median_octets / 1e3,
+        summary.median_seconds,
+    );
+}
+
+fn quantity(unit: Unit, value: u64) -> String {
+    match unit {
+        Unit::BitPerSecond => BitRate::from_bps(value).to_string(),
+        Unit::Octet => Octets::new(value).to_string(),
+        Unit::Nanosecond => format_duration(Duration::from_nanos(value)),
+        Unit::Count => value.to_string(),
+    }
+}

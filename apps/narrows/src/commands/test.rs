@@ -1,0 +1,269 @@
+//! `narrows test HOST`: the main job.
+
+use std::path::PathBuf;
+
+use estimate::job::{JobOptions, JobReport, Profile, main_job};
+use estimate::{Budget, Cost};
+use net::client::SocketWorld;
+use report::{Document, Note, Problem, Target, advise};
+use units::Direction;
+
+use crate::budget::BudgetLimits;
+use crate::config::FileOptions;
+use crate::connect::{ConnectArgs, Peer};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+use crate::{environment, interrupt};
+
+/// Measure the path to a host that runs `narrows serve`: what it can carry, and what holds it back.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    #[command(flatten)]
+    connect: ConnectArgs,
+    /// Capacity and available bandwidth only: seconds, and no load on the path
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// Full-length transfers, and a second method for what matters most
+    #[arg(long)]
+    thorough: bool,
+    /// Measure the way from the far host to this one
+    #[arg(long, short = 'R', conflicts_with = "bidir")]
+    reverse: bool,
+    /// Measure both ways, one after the other
+    #[arg(long)]
+    bidir: bool,
+    /// Octets, time and peak rate that the test may cost, such as "20 MB, 30 s, 50 Mbit/s"
+    #[arg(long, value_parser = crate::budget::parse)]
+    budget: Option<BudgetLimits>,
+    #[command(flatten)]
+    print: PrintArgs,
+    /// Options from this TOML file; flags override it
+    #[arg(long)]
+    config: Option<PathBuf>,
+}
+
+/// How results are printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PrintArgs {
+    /// Print one JSON object
+    #[arg(long, short = 'J', conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+    /// Write the result to this file
+    #[arg(long, short)]
+    pub(crate) output: Option<PathBuf>,
+    /// No progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+impl PrintArgs {
+    pub(crate) fn format(&self) -> Format {
+        match (self.json, self.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv,
+            _ => Format::Text,
+        }
+    }
+
+    /// Writes a document where and as asked.
+    pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
+        let text = match self.format() {
+            Format::Text => document.text(),
+            Format::Json => document.json() + "\n",
+            Format::Csv => document.csv(),
+        };
+        output::write(&text, self.output.as_deref())
+    }
+}
+
+/// What flags and file together ask for.
+struct Plan {
+    profile: Profile,
+    directions: Vec<Direction>,
+    budget: Budget,
+}
+
+impl Plan {
+    fn new(args: &TestArgs, file: &FileOptions) -> Result<Self, Failure> {
+        let flag = |own: bool, from_file: Option<bool>| own || from_file.unwrap_or(false);
+        // A flag on the command line outweighs its opposite in the file.
+        let thorough = args.thorough || (flag(false, file.thorough) && !args.quick);
+        let quick = args.quick || (flag(false, file.quick) && !args.thorough);
+        let profile = match (quick, thorough) {
+            (true, true) => return Err(Failure::usage("the file asks for both quick and thorough")),
+            (true, _) => Profile::Quick,
+            (_, true) => Profile::Thorough,
+            _ => Profile::Standard,
+        };
+        let bidir = args.bidir || (flag(false, file.bidir) && !args.reverse);
+        let reverse = args.reverse || (flag(false, file.reverse) && !args.bidir);
+        let directions = match (bidir, reverse) {
+            (true, _) => vec![Direction::Forward, Direction::Reverse],
+            (_, true) => vec![Direction::Reverse],
+            _ => vec![Direction::Forward],
+        };
+        let limits = match (args.budget, &file.budget) {
+            (Some(limits), _) => limits,
+            (None, Some(text)) => {
+                crate::budget::parse(text).map_err(|why| Failure::usage(format!("budget in the file: {why}")))?
+            }
+            (None, None) => BudgetLimits::default(),
+        };
+        Ok(Self {
+            profile,
+            directions,
+            budget: limits.over(whole_job(profile)),
+        })
+    }
+}
+
+/// Bounds of the whole job where the user sets none: ours, several times what it needs on a path of 1 Gbit/s.
+fn whole_job(profile: Profile) -> Budget {
+    let (octets, seconds) = match profile {
+        Profile::Quick => (200_000_000, 30),
+        Profile::Standard => (4_000_000_000, 120),
+        Profile::Thorough => (40_000_000_000, 600),
+    };
+    Budget {
+        octets,
+        time: std::time::Duration::from_secs(seconds),
+        ..Budget::default()
+    }
+}
+
+pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
+    let file = crate::config::read(args.config.as_deref())?;
+    let plan = Plan::new(args, &file)?;
+    output::check(args.print.output.as_ref())?;
+    let peer = args.connect.peer(&file)?;
+    let stop = interrupt::flag()?;
+    let progress = Progress::new(args.print.quiet);
+    let begun = environment::now();
+    let (jobs, failure) = measure(&plan, &peer, stop, progress);
+    let Some(address) = jobs.address else {
+        return Err(failure.unwrap_or_else(|| Failure::host("nothing was measured")));
+    };
+    let target = Target {
+        name: peer.name.clone(),
+        address: Some(address.ip()),
+        port: Some(address.port()),
+    };
+    let environment = environment::of_path_to(address.ip());
+    let mut document = Document::new(
+        "test",
+        env!("CARGO_PKG_VERSION").to_owned(),
+        target,
+        &jobs.reports,
+        environment,
+    );
+    document.started_at = begun;
+    document.params = parameters(&plan, &peer);
+    document.advice = advise(&document);
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        document.notes.push(Note {
+            id: "interrupted",
+            text: "interrupted: this is what was known by then".to_owned(),
+        });
+    }
+    let fault = failure.map(|failure| Problem {
+        code: failure.exit.code(),
+        who: failure.who,
+        text: failure.text.clone(),
+    });
+    let exit = ended(&document, fault.as_ref());
+    document.error = fault;
+    args.print.write(&document)?;
+    if let Some(problem) = &document.error {
+        output::complain(&problem.text);
+        return Ok(Exit::from_code(problem.code));
+    }
+    Ok(exit)
+}
+
+fn ended(document: &Document, fault: Option<&Problem>) -> Exit {
+    match fault {
+        Some(problem) => Exit::from_code(problem.code),
+        None if document.is_inconclusive() => Exit::Inconclusive,
+        None => Exit::Valid,
+    }
+}
+
+/// What was measured, and with whom.
+struct Jobs {
+    reports: Vec<JobReport<net::Error>>,
+    address: Option<std::net::SocketAddr>,
+}
+
+/// One job per direction; stops at the first that breaks.
+fn measure(
+    plan: &Plan,
+    peer: &Peer,
+    stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+    mut progress: Progress,
+) -> (Jobs, Option<Failure>) {
+    let mut jobs = Jobs {
+        reports: Vec::new(),
+        address: None,
+    };
+    let mut failure = None;
+    let mut spent = Cost::default();
+    for &direction in &plan.directions {
+        progress.say(format!("connecting to {}", peer.name));
+        let connected = peer.connect(direction, stop);
+        let mut world: SocketWorld = match connected {
+            Ok(world) => world,
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        };
+        jobs.address = Some(world.peer());
+        let budget = Budget {
+            octets: plan.budget.octets.saturating_sub(spent.octets),
+            time: plan.budget.time.saturating_sub(spent.time),
+            ..plan.budget
+        };
+        let options = JobOptions {
+            profile: plan.profile,
+            budget,
+            direction,
+        };
+        let mut report = main_job(&mut world, &options, &mut progress);
+        spent = spent.then(report.cost);
+        failure = report.fault.take().map(|fault| crate::connect::failure(&fault));
+        jobs.reports.push(report);
+        if failure.is_some() {
+            break;
+        }
+    }
+    progress.finish();
+    (jobs, failure)
+}
+
+fn parameters(plan: &Plan, peer: &Peer) -> std::collections::BTreeMap<String, String> {
+    let directions: Vec<String> = plan
+        .directions
+        .iter()
+        .map(|direction| format!("{direction:?}").to_lowercase())
+        .collect();
+    let peak = plan
+        .budget
+        .peak
+        .map_or_else(|| "none".to_owned(), |peak| peak.to_string());
+    [
+        ("profile", format!("{:?}", plan.profile).to_lowercase()),
+        ("directions", directions.join(",")),
+        ("budget_octets", plan.budget.octets.to_string()),
+        ("budget_seconds", plan.budget.time.as_secs_f64().to_string()),
+        ("budget_peak", peak),
+        ("port", peer.port.to_string()),
+        ("key", if peer.has_key() { "given" } else { "none" }.to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

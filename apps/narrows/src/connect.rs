@@ -1,0 +1,115 @@
+//! Reaching the far host, and what its faults mean to the user.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use net::client::{ConnectOptions, IpVersion, SocketWorld};
+use units::Direction;
+use wire::Psk;
+
+use crate::config::FileOptions;
+use crate::exit::{Exit, Failure};
+
+/// Whom to measure against.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConnectArgs {
+    /// Host that runs `narrows serve`
+    host: String,
+    /// Its port
+    #[arg(long, short, env = "NARROWS_PORT")]
+    port: Option<u16>,
+    /// Only IPv4
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Only IPv6
+    #[arg(short = '6')]
+    ipv6: bool,
+    /// File with the key that the far host asks for
+    #[arg(long, env = "NARROWS_PSK_FILE")]
+    psk_file: Option<PathBuf>,
+}
+
+/// The far host, ready to be connected to.
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    version: IpVersion,
+    psk: Option<Psk>,
+}
+
+impl ConnectArgs {
+    /// Flags over the file's options; reads the key.
+    pub(crate) fn peer(&self, file: &FileOptions) -> Result<Peer, Failure> {
+        let psk_file = self.psk_file.as_deref().or(file.psk_file.as_deref());
+        let psk = psk_file.map(crate::key::read).transpose()?;
+        Ok(Peer {
+            name: self.host.clone(),
+            port: self.port.or(file.port).unwrap_or(wire::DEFAULT_PORT),
+            version: match (self.ipv4, self.ipv6) {
+                (true, _) => IpVersion::V4,
+                (_, true) => IpVersion::V6,
+                _ => IpVersion::Any,
+            },
+            psk,
+        })
+    }
+}
+
+impl Peer {
+    /// A far host without a key, at its usual port.
+    pub(crate) fn plain(name: String, port: u16) -> Self {
+        Self {
+            name,
+            port,
+            version: IpVersion::Any,
+            psk: None,
+        }
+    }
+
+    pub(crate) fn has_key(&self) -> bool {
+        self.psk.is_some()
+    }
+
+    /// A world over real sockets, from the network namespace of the calling thread.
+    pub(crate) fn connect(&self, direction: Direction, stop: &Arc<AtomicBool>) -> Result<SocketWorld, Failure> {
+        let options = ConnectOptions {
+            port: self.port,
+            version: self.version,
+            direction: match direction {
+                Direction::Reverse => wire::Direction::Reverse,
+                Direction::Forward | Direction::RoundTrip => wire::Direction::Forward,
+            },
+            psk: self.psk.clone(),
+            stop: Arc::clone(stop),
+            ..ConnectOptions::default()
+        };
+        SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
+    }
+}
+
+/// Exit code and party of a fault.
+pub(crate) fn failure(error: &net::Error) -> Failure {
+    use net::error::{CallerError, PathError, PeerError};
+    let (exit, who) = match error {
+        net::Error::Caller(CallerError::NoAddress { .. }) => (Exit::Unreachable, "caller"),
+        net::Error::Caller(CallerError::KeyNeeded { .. }) => (Exit::Refused, "caller"),
+        net::Error::Caller(_) => (Exit::Usage, "caller"),
+        net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            (Exit::Privilege, "host")
+        }
+        net::Error::Host { .. } => (Exit::Failure, "host"),
+        net::Error::Peer(PeerError::NotListening { .. } | PeerError::Closed { .. }) => (Exit::Unreachable, "peer"),
+        net::Error::Peer(PeerError::Refused { .. }) => (Exit::Refused, "peer"),
+        net::Error::Peer(PeerError::Protocol { .. }) => (Exit::Protocol, "peer"),
+        net::Error::Path(PathError::Silent { .. } | PathError::Unreachable { .. } | PathError::UdpBlocked { .. }) => {
+            (Exit::Unreachable, "path")
+        }
+        _ => (Exit::Failure, "host"),
+    };
+    Failure {
+        exit,
+        who,
+        text: error.to_string(),
+    }
+}

@@ -1,0 +1,82 @@
+//! What a scenario says that a metric's value should be.
+
+use std::time::Duration;
+
+use estimate::{Estimate, Evidence};
+use scenario::{Scenario, Truth, Way};
+use units::{BitRate, Framing, Layer, Metric};
+
+/// Loss that `udp` accepts, as the metric's definition has it.
+const UDP_LOSS: f64 = 0.01;
+
+/// The truth of `metric` over the scenario's time `from..to`, at the layer and packet size of `estimate` where there is one;
+/// `None` where the scenario derives none.
+pub(crate) fn of(
+    scenario: &Scenario,
+    way: Way,
+    metric: Metric,
+    estimate: Option<&Estimate>,
+    span: (Duration, Duration),
+) -> Option<u64> {
+    let truth = scenario.truth(way).over(span.0, span.1);
+    let mtu = path_mtu(scenario);
+    let rate = |rate: BitRate| at_layer(rate, estimate.and_then(|estimate| estimate.layer), mtu).map(BitRate::bps);
+    match metric {
+        Metric::IpCapacity => rate(truth.capacity(mtu)),
+        Metric::AvailableIpCapacity => rate(truth.available(mtu)?),
+        Metric::CrossTraffic => rate(truth.cross_traffic(mtu)?),
+        Metric::UdpAchievable => rate(truth.udp_achievable(mtu, UDP_LOSS)?),
+        Metric::MaximumBurstOctets => burst(scenario, way, &truth, mtu, estimate),
+        Metric::RoundTripTime => {
+            let size = estimate
+                .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
+                .unwrap_or(64);
+            u64::try_from(truth.base_rtt(size, size).as_nanos()).ok()
+        }
+        Metric::PathMtu => Some(u64::from(mtu)),
+        _ => None,
+    }
+}
+
+/// Largest packet that crosses both ways: a probe that is echoed needs both.
+pub(crate) fn path_mtu(scenario: &Scenario) -> u16 {
+    let there = scenario.truth(Way::Forward).path_mtu();
+    there.min(scenario.truth(Way::Reverse).path_mtu())
+}
+
+/// Capacity of the narrow link at the IP layer: what errors are measured by.
+pub(crate) fn scale(scenario: &Scenario, way: Way) -> f64 {
+    scenario.truth(way).capacity(path_mtu(scenario)).as_f64()
+}
+
+fn at_layer(rate: BitRate, layer: Option<Layer>, mtu: u16) -> Option<BitRate> {
+    let layer = layer.unwrap_or(Layer::Ip);
+    Framing::BARE.convert(rate, Layer::Ip, layer, u32::from(mtu), false)
+}
+
+/// The recursion knows the idle path only: with cross traffic the limit is random, and has no one truth.
+fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: Option<&Estimate>) -> Option<u64> {
+    if scenario.cross.iter().any(|cross| cross.way == way) {
+        return None;
+    }
+    let size = estimate
+        .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
+        .unwrap_or(mtu);
+    let rate = estimate
+        .and_then(|estimate| estimate.evidence.get("burst_rate_bps")?.as_f64())
+        .and_then(BitRate::from_bps_f64);
+    truth.burst(size, rate).map(|burst| burst.ip_octets)
+}
+
+fn octets(evidence: &Evidence, name: &str) -> Option<u16> {
+    let value = evidence.get(name)?.as_f64()?;
+    (20.0..=65_535.0).contains(&value).then(|| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "range checked on the line above"
+        )]
+        let value = value as u16;
+        value
+    })
+}

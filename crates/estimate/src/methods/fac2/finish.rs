@@ -1,0 +1,229 @@
+//! What was seen, and what to say of it.
+
+use std::time::Duration;
+
+use units::{BitRate, Metric, Sender, Stamp};
+
+use super::fit::{self, Fit};
+use super::reading::Reading;
+use crate::probe::TrainReport;
+use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+
+/// Relative error of the fitted capacity up to which it is reported.
+const GOOD_FIT: f64 = 0.1;
+/// Fewest slope trains behind an estimate of medium confidence.
+const MIN_TRAINS: usize = 5;
+
+/// Why the run ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ending {
+    /// The interval is narrow enough, or there are trains enough.
+    Settled,
+    /// The sender cannot overload the path.
+    HostLimited,
+    /// The allowed number of trains is spent.
+    Exhausted,
+    /// Too many trains had to be thrown away.
+    Flawed(Reason),
+    /// From outside.
+    Stopped(Reason),
+}
+
+/// The readings, and the account of all trains.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) readings: Vec<Reading>,
+    pub(super) packet_octets: u16,
+    /// The sender's highest rate, bit/s, as far as known.
+    pub(super) max_rate: Option<f64>,
+    pub(super) trains: usize,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+    pub(super) reordered: u64,
+    pub(super) local_drops: u64,
+    pub(super) broken: u32,
+    pub(super) clock_steps: u32,
+    pub(super) all_lost: u32,
+    pub(super) few_batches: u32,
+    pub(super) overflows: u32,
+    pub(super) lossy: u32,
+    pub(super) exceeds_burst: bool,
+    /// The sender's highest rate is that of its own interface, which is a link of the path.
+    pub(super) interface_rate: Option<BitRate>,
+    pub(super) rate_cap: Option<BitRate>,
+    capacity: Option<BitRate>,
+    batch: Option<Duration>,
+    slopes_began: Option<Stamp<Sender>>,
+    slopes_ended: Option<Stamp<Sender>>,
+}
+
+impl Seen {
+    pub(super) fn new(capacity: Option<BitRate>) -> Self {
+        Self {
+            capacity,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn count(&mut self, report: &TrainReport) {
+        self.trains += 1;
+        self.sent += report.arrivals.len() as u64;
+        self.lost += report.lost_on_path() as u64;
+        self.reordered += u64::from(report.reordered);
+        self.local_drops += u64::from(report.local_drops);
+    }
+
+    pub(super) fn note_batch(&mut self, batch: Duration) {
+        self.batch = Some(self.batch.map_or(batch, |seen| seen.max(batch)));
+    }
+
+    pub(super) fn refined(&mut self, began: Stamp<Sender>, ended: Stamp<Sender>) {
+        self.slopes_began.get_or_insert(began);
+        self.slopes_ended = Some(ended);
+    }
+
+    /// The outcome.
+    pub(super) fn finish(&self, ending: &Ending, coarse: f64) -> Outcome {
+        let fit = fit::fit(&self.readings, coarse, self.capacity.map(BitRate::as_f64));
+        let estimate = match (ending, fit) {
+            (Ending::HostLimited, _) => self.host_limited(),
+            (_, Some(fit)) => self.estimated(&fit, ending),
+            (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
+            (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
+        };
+        match estimate {
+            Some(estimate) => self.account(estimate, ending).into(),
+            None => self.inconclusive(Reason::NotConverged),
+        }
+    }
+
+    fn inconclusive(&self, reason: Reason) -> Outcome {
+        Outcome::Inconclusive {
+            reason,
+            caveats: self.caveats(),
+            evidence: [("trains", self.trains), ("readings", self.readings.len())]
+                .into_iter()
+                .fold(crate::Evidence::default(), |mut evidence, (name, value)| {
+                    evidence.insert(name, value);
+                    evidence
+                }),
+        }
+    }
+
+    fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
+        let rate = |bps: f64| BitRate::from_bps_f64(bps);
+        let mut estimate = Estimate::ip_rate(
+            Metric::AvailableIpCapacity,
+            rate(fit.available)?,
+            rate(fit.low)?,
+            rate(fit.high)?,
+        )
+        .with("per_train_bps", fit.per_train.clone())
+        .with("tight_capacity_bps", fit.capacity)
+        .with("tight_capacity_relative_error", fit.capacity_error)
+        .with("capacity_from_knee", fit.local);
+        if *ending != Ending::Settled {
+            estimate = estimate.caveat(Caveat::NotConverged);
+            estimate.confidence = Confidence::Low;
+        }
+        if fit.per_train.len() < MIN_TRAINS {
+            let samples = u32::try_from(fit.per_train.len()).unwrap_or(u32::MAX);
+            estimate = estimate.caveat(Caveat::FewSamples { samples });
+            estimate.confidence = Confidence::Low;
+        }
+        if let Some(capacity) = self.capacity {
+            estimate = estimate.caveat(Caveat::CapacityAssumed { capacity });
+        }
+        estimate.also = self.by_products(fit);
+        Some(estimate)
+    }
+
+    /// Capacity and cross traffic of the tight link, where the fit gives them.
+    fn by_products(&self, fit: &Fit) -> Vec<Estimate> {
+        let margin = (2.0 * fit.capacity_error).max(0.02);
+        let (low, high) = (fit.capacity * (1.0 - margin).max(0.0), fit.capacity * (1.0 + margin));
+        let rate = |metric, value: f64, low: f64, high: f64| {
+            Some(Estimate::ip_rate(
+                metric,
+                BitRate::from_bps_f64(value.max(0.0))?,
+                BitRate::from_bps_f64(low.max(0.0))?,
+                BitRate::from_bps_f64(high.max(0.0))?,
+            ))
+        };
+        if self.capacity.is_some() || fit.capacity_error > GOOD_FIT {
+            return Vec::new();
+        }
+        let cross = rate(
+            Metric::CrossTraffic,
+            fit.capacity - fit.available,
+            low - fit.high,
+            high - fit.low,
+        );
+        // The tight link's capacity is the path's only where the far trains and the near ones agree on it.
+        let capacity = rate(Metric::IpCapacity, fit.capacity, low, high).filter(|_| !fit.local);
+        [capacity, cross].into_iter().flatten().collect()
+    }
+
+    /// The sender's highest rate came through unharmed.
+    fn host_limited(&self) -> Option<Estimate> {
+        let max = self.max_rate?;
+        let there = self.readings.iter().filter(|reading| reading.rate_sent >= 0.97 * max);
+        let through: Vec<f64> = there.map(|reading| reading.rate_out.min(reading.rate_in)).collect();
+        let value = BitRate::from_bps_f64(stat::median(&through)?)?;
+        if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
+            // No more can be available than the path's first link carries.
+            let low = value.scaled(0.98)?;
+            return Some(Estimate::ip_rate(Metric::AvailableIpCapacity, value, low, interface));
+        }
+        let capped = self.rate_cap.is_some_and(|cap| max >= 0.97 * cap.as_f64());
+        let limit = if capped { Limit::Budget } else { Limit::Sender };
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value).at_least(limit);
+        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
+    }
+
+    /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
+    fn undecided(&self) -> Option<Estimate> {
+        let quiet = self.readings.iter().filter(|reading| reading.is_quiet());
+        let value = BitRate::from_bps_f64(quiet.map(|reading| reading.rate_out).reduce(f64::max)?)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
+        if let (Some(began), Some(ended)) = (self.slopes_began, self.slopes_ended) {
+            estimate.interval = Some(ended.since(began));
+        }
+        for caveat in self.caveats() {
+            estimate = estimate.caveat(caveat);
+        }
+        if matches!(ending, Ending::Stopped(_)) {
+            estimate = estimate.caveat(Caveat::StoppedEarly);
+        }
+        let rates = |of: fn(&Reading) -> f64| self.readings.iter().map(of).collect::<Vec<f64>>();
+        let cars: Vec<f64> = self.readings.iter().filter_map(|reading| reading.car_variation).collect();
+        estimate
+            .with("rate_in_bps", rates(|reading| reading.rate_in))
+            .with("rate_out_bps", rates(|reading| reading.rate_out))
+            .with("delay_growth", rates(|reading| reading.growth))
+            .with("train_time_ns", rates(|reading| reading.send_time * 1e9))
+            .with("car_rate_variation", cars)
+            .with("trains", self.trains)
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        let share = |count: u64| count as f64 / self.sent.max(1) as f64;
+        let shaped = self.readings.iter().filter(|reading| reading.head_excess > 1.0).count();
+        let seen = [
+            self.batch.map(|period| Caveat::ReceiveBatching { period }),
+            (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
+            (self.clock_steps > 0).then_some(Caveat::ClockStep),
+            self.readings.iter().any(|reading| reading.stalled).then_some(Caveat::HostStall),
+            self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
+            (2 * shaped > self.readings.len()).then_some(Caveat::Shaped),
+        ];
+        seen.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,300 @@
+//! What one stream says: its loss, and whether its delays rise.
+
+use stat::{Thresholds, Trend};
+use units::{Receiver, Stamp};
+
+use super::shape::Shape;
+use crate::probe::{Arrival, TrainReport};
+
+/// Fewest samples of a piece, unless the whole stream is there.
+const LEAST_SAMPLES: usize = 36;
+/// Short gaps that make a burst of interrupt coalescence.
+const BURST_GAPS: usize = 3;
+/// A share of the sending period below which a gap is short, whatever the tool's microseconds say.
+const SHORT_SHARE: f64 = 0.3;
+
+/// Gaps that the receiver cannot have seen on the wire, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Receiving {
+    /// Time that the receiver needs for one packet.
+    pub(super) receive_cost_ns: f64,
+}
+
+impl Receiving {
+    /// A packet followed this closely was read from a queue of the host.
+    fn back_to_back_ns(self, gap_ns: f64) -> f64 {
+        let tool = if 1.5 * self.receive_cost_ns < 7000.0 { 7000.0 } else { 2.5 * self.receive_cost_ns };
+        tool.min(SHORT_SHARE * gap_ns)
+    }
+
+    /// A gap this short belongs to a burst of interrupt coalescence.
+    fn coalesced_ns(self, gap_ns: f64) -> f64 {
+        (3.0 * self.receive_cost_ns).max(7000.0).min(SHORT_SHARE * gap_ns)
+    }
+
+    /// The stamps of a back-to-back train come in bursts: more than 60 % of its gaps are short.
+    pub(super) fn coalesces(self, stamps: &[Stamp<Receiver>]) -> bool {
+        let (Some(first), Some(last)) = (stamps.first(), stamps.last()) else {
+            return false;
+        };
+        let steps = stamps.len() - 1;
+        let mean = (*last - *first).as_f64() / steps.max(1) as f64;
+        let short = self.coalesced_ns(mean);
+        let count = stamps.windows(2).filter(|pair| (pair[1] - pair[0]).as_f64() <= short).count();
+        mean > 0.0 && count as f64 > 0.6 * steps as f64
+    }
+}
+
+/// How a stream is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reader {
+    pub(super) receiving: Receiving,
+    /// The receiver coalesces interrupts: one delay per burst.
+    pub(super) coalescing: bool,
+    pub(super) thresholds: Thresholds,
+}
+
+/// One stream, read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StreamReading {
+    /// Share of packets lost or overtaken, 0..1; drops by the receiving host do not count.
+    pub(super) loss: f64,
+    /// One grade per piece that was long enough.
+    pub(super) grades: Vec<Trend>,
+    /// Bursts, under interrupt coalescence.
+    pub(super) bursts: Option<usize>,
+    /// The sender did not run for a while.
+    pub(super) sender_switches: usize,
+    /// The receiver did not.
+    pub(super) receiver_switches: usize,
+    /// Mean sending gap without the longest 15 %, nanoseconds.
+    pub(super) mean_gap_ns: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    departed_ns: f64,
+    arrived_ns: f64,
+}
+
+impl Sample {
+    fn delay(self) -> f64 {
+        self.arrived_ns - self.departed_ns
+    }
+}
+
+impl Reader {
+    pub(super) fn read(&self, report: &TrainReport, shape: Shape) -> StreamReading {
+        let (samples, overtaken) = in_order(report);
+        let missing = report.lost_on_path() + overtaken;
+        let mut reading = StreamReading {
+            loss: missing as f64 / report.arrivals.len().max(1) as f64,
+            grades: Vec::new(),
+            bursts: None,
+            sender_switches: 0,
+            receiver_switches: 0,
+            mean_gap_ns: mean_gap(&report.arrivals),
+        };
+        let gap_ns = shape.gap_ns as f64;
+        if self.coalescing {
+            let delays = self.burst_delays(&samples, gap_ns);
+            reading.bursts = Some(delays.len());
+            if delays.len() > 5 {
+                let trend = stat::trend_of_medians(&delays, &self.thresholds);
+                reading.grades.extend(trend.map(|trend| trend.grade));
+            }
+            return reading;
+        }
+        for piece in pieces(&samples, gap_ns) {
+            reading.sender_switches += 1;
+            let (delays, switches) = self.undisturbed(piece, gap_ns);
+            reading.receiver_switches += switches;
+            let whole = delays.len() + 1 >= report.arrivals.len();
+            if delays.len() > LEAST_SAMPLES || whole {
+                let trend = stat::stream_trend(&delays, &self.thresholds);
+                reading.grades.extend(trend.map(|trend| trend.grade));
+            }
+        }
+        reading.sender_switches = reading.sender_switches.saturating_sub(1);
+        reading
+    }
+
+    /// Delays of the packets that the next does not follow back to back, and how many runs were left out.
+    fn undisturbed(&self, piece: &[Sample], gap_ns: f64) -> (Vec<f64>, usize) {
+        let short = self.receiving.back_to_back_ns(gap_ns);
+        let (mut delays, mut runs, mut in_run) = (Vec::with_capacity(piece.len()), 0, false);
+        for (index, sample) in piece.iter().enumerate() {
+            let next = piece.get(index + 1);
+            if next.is_some_and(|next| next.arrived_ns - sample.arrived_ns <= short) {
+                runs += usize::from(!in_run);
+                in_run = true;
+            } else {
+                delays.push(sample.delay());
+                in_run = false;
+            }
+        }
+        (delays, runs)
+    }
+
+    /// The delay of the packet that ends each burst: it waited least for the interrupt.
+    fn burst_delays(&self, samples: &[Sample], gap_ns: f64) -> Vec<f64> {
+        let short = self.receiving.coalesced_ns(gap_ns);
+        let (mut delays, mut run) = (Vec::new(), 0);
+        for pair in samples.windows(2) {
+            if pair[1].arrived_ns - pair[0].arrived_ns <= short {
+                run += 1;
+            } else {
+                if run >= BURST_GAPS {
+                    delays.push(pair[0].delay());
+                }
+                run = 0;
+            }
+        }
+        delays
+    }
+}
+
+/// Samples in the order of sending, less those that had been overtaken: the tool counts these as lost.
+fn in_order(report: &TrainReport) -> (Vec<Sample>, usize) {
+    let mut samples: Vec<Sample> = Vec::with_capacity(report.arrivals.len());
+    let mut overtaken = 0;
+    let Some((origin, zero)) = report.received().next().map(|(row, stamp)| (row.departed, stamp)) else {
+        return (samples, 0);
+    };
+    // Without reordering, stamps that run backwards are the clock's.
+    let may_overtake = report.reordered > 0;
+    let mut latest = f64::NEG_INFINITY;
+    for (row, stamp) in report.received() {
+        let sample = Sample {
+            departed_ns: (row.departed - origin).as_f64(),
+            arrived_ns: (stamp - zero).as_f64(),
+        };
+        if may_overtake && sample.arrived_ns < latest {
+            overtaken += 1;
+            continue;
+        }
+        latest = sample.arrived_ns;
+        samples.push(sample);
+    }
+    (samples, overtaken)
+}
+
+/// The stream, cut where the sender did not run.
+fn pieces(samples: &[Sample], gap_ns: f64) -> impl Iterator<Item = &[Sample]> {
+    let limit = (2.0 * gap_ns).max(gap_ns + 1e6);
+    samples.chunk_by(move |a, b| b.departed_ns - a.departed_ns <= limit)
+}
+
+fn mean_gap(rows: &[Arrival]) -> Option<f64> {
+    let gaps: Vec<f64> = rows
+        .windows(2)
+        .map(|pair| (pair[1].departed - pair[0].departed).as_f64())
+        .collect();
+    let longest = gaps.len() * 15 / 100;
+    stat::Sorted::new(gaps).ok()?.mean_without(0, longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StampSource;
+    use crate::probe::{Fate, PacingCheck, TrainId};
+
+    const SHAPE: Shape = Shape {
+        ip_octets: 1000,
+        gap_ns: 80_000,
+    };
+
+    fn reader(coalescing: bool) -> Reader {
+        Reader {
+            receiving: Receiving { receive_cost_ns: 0.0 },
+            coalescing,
+            thresholds: Thresholds::PATHLOAD,
+        }
+    }
+
+    /// A stream of 100 packets whose delays are `delay(k)` nanoseconds; `None` is lost.
+    fn stream(delay: impl Fn(i64) -> Option<i64>) -> TrainReport {
+        let row = |k: i64| Arrival {
+            seq: u32::try_from(k).unwrap(),
+            departed: Stamp::from_nanos(k * 80_000),
+            ip_octets: 1000,
+            fate: delay(k).map_or(Fate::Lost, |delay| Fate::Received(Stamp::from_nanos(k * 80_000 + delay))),
+        };
+        TrainReport {
+            id: TrainId(0),
+            arrivals: (0..100).map(row).collect(),
+            reordered: 0,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::Simulated,
+            arrived_by: StampSource::Simulated,
+            pacing: PacingCheck::Kept,
+        }
+    }
+
+    #[test]
+    fn steady_rise_and_level() {
+        let read = |report| reader(false).read(&report, SHAPE);
+        // Any clock offset, of either sign.
+        for offset in [-3_000_000_000, 0, 7_000_000] {
+            assert_eq!(read(stream(|k| Some(offset + 500 * k))).grades, [Trend::Increasing]);
+            assert_eq!(read(stream(|_| Some(offset))).grades, [Trend::NoTrend]);
+        }
+    }
+
+    #[test]
+    fn losses_count_and_do_not_hide_the_trend() {
+        let read = |report| reader(false).read(&report, SHAPE);
+        let first = read(stream(|k| (k > 0).then_some(500 * k)));
+        assert_eq!((first.loss, first.grades), (0.01, vec![Trend::Increasing]));
+        let middle = read(stream(|k| (k % 10 != 5).then_some(500 * k)));
+        assert_eq!((middle.loss, middle.grades), (0.1, vec![Trend::Increasing]));
+        let none = read(stream(|_| None));
+        assert_eq!((none.loss, none.grades), (1.0, Vec::new()));
+        let one = read(stream(|k| (k == 3).then_some(0)));
+        assert_eq!(one.grades, Vec::new());
+    }
+
+    #[test]
+    fn a_sender_that_slept_cuts_the_stream_in_two() {
+        let mut report = stream(|k| Some(500 * k));
+        for row in &mut report.arrivals[50..] {
+            row.departed = row.departed + std::time::Duration::from_millis(5);
+            // Delays start afresh behind the pause.
+            row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 500 * (i64::from(row.seq) - 50)));
+        }
+        let reading = reader(false).read(&report, SHAPE);
+        assert_eq!(reading.grades, [Trend::Increasing; 2]);
+        assert_eq!(reading.sender_switches, 1);
+        // The longest 15 % of the gaps, the pause among them, do not count.
+        assert_eq!(reading.mean_gap_ns, Some(80_000.0));
+    }
+
+    #[test]
+    fn a_receiver_that_slept_leaves_its_last_packet() {
+        // Packets 40 to 49 are read together when the receiver wakes.
+        let report = stream(|k| Some(if (40..50).contains(&k) { (49 - k) * 80_000 } else { 0 }));
+        let reading = reader(false).read(&report, SHAPE);
+        assert_eq!((reading.receiver_switches, reading.grades), (1, vec![Trend::NoTrend]));
+    }
+
+    #[test]
+    fn under_coalescence_one_delay_per_burst_counts() {
+        // Ten packets per interrupt, the delay of the last of each rising.
+        let report = stream(|k| Some((9 - k % 10) * 80_000 + 5000 * (k / 10)));
+        let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
+        assert!(reader(false).receiving.coalesces(&stamps));
+        let reading = reader(true).read(&report, SHAPE);
+        // The last burst does not end within the stream.
+        assert_eq!((reading.bursts, reading.grades), (Some(9), vec![Trend::Increasing]));
+        let level = stream(|k| Some((9 - k % 10) * 80_000));
+        assert_eq!(reader(true).read(&level, SHAPE).grades, [Trend::NoTrend]);
+    }
+
+    #[test]
+    fn a_clock_set_back_within_a_stream_is_not_a_trend_nor_a_panic() {
+        let report = stream(|k| Some(if k < 50 { 500 * k } else { 500 * k - 1_000_000_000 }));
+        assert_ne!(reader(false).read(&report, SHAPE).grades, [Trend::Increasing]);
+    }
+}

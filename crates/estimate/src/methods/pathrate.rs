@@ -1,0 +1,342 @@
+//! pathrate: estimates IP capacity from packet pairs and trains.
+//!
+//! # Model
+//!
+//! ```text
+//!  sender ──▶ [hop 1] ──▶ [narrow hop, C] ──▶ [hop 3] ──▶ receiver
+//!  ▮▮           ▮▮           ▮   ▮              ▮   ▮         ▮   ▮
+//!  back to back              └─Δ─┘ set here, kept by faster hops
+//! ```
+//!
+//! Two packets that meet at the narrow link leave it one packet time apart. Other traffic moves them: what slips between them
+//! on the way to the narrow link lengthens the gap, what delays the first behind it shortens the gap. So the rates of many
+//! pairs have several modes, and the capacity is one of them, often not the strongest. Long trains cannot be squeezed between
+//! other packets; their mean, the *asymptotic dispersion rate*, bounds the capacity from below (it is not the available
+//! bandwidth). pathrate varies the packet size, which smears all modes but the capacity's, and chooses the best mode that is
+//! not below the bound.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO hops of constant rate, no reordering.
+//! - A2 The sender is faster than the narrow link.
+//! - A3 Arrival stamps resolve the train's dispersion.
+//! - A4 Some pairs cross the path undisturbed.
+//! - A5 Other traffic comes in packets of the probes' order of size; very small ones at a steady rate act like a slower link
+//!   unless the sender is much faster than the narrow link.
+//!
+//! # Formula
+//!
+//! For a train of N counted packets of L IP octets that arrive over Δ (first to last; one packet sent before them is not
+//! counted) the wire rate is `8 W(L) (N - 1) / Δ`, with `W(L)` the octets that the narrow link's framing makes of L
+//! (`Sample::wire_rate`). Modes, bounds and means are taken of wire rates, which do not depend on L; the answer is converted
+//! once, to IP octets of full-size packets (`Session::ip_rate`).
+//!
+//! - Bin width ω: an eighth of the range of the preliminary rates (`modes::preliminary`).
+//! - Mode: the fullest window of width ω, with the bell around it; S samples in the window, B in the bell, n in all. Merit:
+//!   `(S/B)(S/n)` (density), or `B·kurtosis·S/n` as in the tool since 2.3.2.
+//! - Candidates: modes whose upper edge lies above the dispersion rate; the answer is the one of largest merit
+//!   (`modes::decide`).
+//! - Receive batching: the rate from batch to batch is `8 W(L) (b - a) / (t_b - t_a)` for batches that begin with packets a
+//!   and b (`batches`; the tool takes `b - a - 1`, which reads low by one packet per batch).
+//! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host.
+//!
+//! The default, *adaptive*, runs the same phases shortened: after a first train come up to three looks (3 short trains, 2 long
+//! ones, 2 of small packets) that end the run when all agree; then rounds of 16 pairs and 2 trains, until the winning mode
+//! leads by a factor of two, three rounds in a row, with the dispersion rate below it. Where stamps are too coarse for pairs
+//! the "pairs" are bulks long enough to bring the timing error to 4 %, as in `[PBProbe08]`.
+//!
+//! Low variation alone ends no adaptive run, because traffic of constant rate x slows all trains alike, from C to
+//! `r C / (r + x)`. A *check*, a train paced at the rate found, tells the two apart: `r C / (r + x) + x > C` whenever
+//! `r + x > C`, so that the check is slowed unless the rate found is the capacity (`Session::narrow_is_loaded`). What checks
+//! say bounds the candidates: with an idle narrow link only modes near the trains' rate remain, or that rate itself; with a
+//! loaded one nothing above twice the dispersion rate, since `r C / (r + x) >= C / 2` while `r >= C >= x`. Pairs faster than
+//! the winner on a loaded link make it [`Caveat::Multimodal`].
+//!
+//! # Parameters
+//!
+//! | name | unit | adaptive | faithful | source |
+//! |---|---|---|---|---|
+//! | `preset` | | adaptive | | ours |
+//! | `merit` | | density | kurtosis | pathrate before and since 2.3.2 |
+//! | `framing` | | ethernet | bare | IEEE 802.3; the tool compares IP octets |
+//! | `spacing` | s | 0 | 0.5 | the tool; at least 1.25 RTT in faithful |
+//! | `quick_cv` | 1 | | 0.05 | the tool |
+//! | `batch_minus_one` | | false | true | the tool; false is the unbiased form |
+//! | `utilisation` | 1 | 0.15 | | ours: doubled for the looks |
+//! | `max_octets` | octets | 1.9 MB | | ours |
+//! | `sizes` | 1 | | 40 | the tool |
+//! | `pairs_per_size` | 1 | | 25 | the tool |
+//! | `trains` | 1 | | 500 | the tool |
+//!
+//! # Cost
+//!
+//! Adaptive, idle path: some 50 packets, 70 to 95 kB, below 0.2 s from 10 Mbit/s on (longer where the round trip is). Loaded
+//! path: 0.5 to 1.2 MB, 3 to 10 s at 10 Mbit/s. The peak is one train at the sender's rate (20 to 30 kB; 300 kB where stamps
+//! are coarse or batched), the mean below 15 % of the narrow link. Faithful: 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one, for which
+//! the budget must be raised.
+//!
+//! # Fails when
+//!
+//! - A1: striped links look like receive batching, [`Caveat::ReceiveBatching`]; reordered trains are no samples and show as
+//!   [`Caveat::Reordering`]. A token bucket shows as [`Caveat::Shaped`] if its depth is below a train; a deeper one does not,
+//!   and the answer is then the link's rate, not the bucket's.
+//! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
+//!   sender's interface, which is a link of the path).
+//! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
+//!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`]. A rate above one packet per
+//!   three receive costs may be that of the host taking packets out of a batch: [`Caveat::TimerLimited`].
+//! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, [`Caveat::Multimodal`]; no stable winner,
+//!   [`Caveat::NotConverged`].
+//! - A5: the samples may agree on a rate that is too low; the check keeps the confidence below high where that traffic exceeds
+//!   some tenth of the link, and `narrow_link_loaded` in the evidence is the warning.
+//!
+//! # References
+//!
+//! - `[Dovrolis01]` C. Dovrolis, P. Ramanathan, D. Moore: What do packet dispersion techniques measure? Infocom 2001.
+//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
+//!   IEEE/ACM Transactions on Networking 12(6), 2004.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
+//! - `[PBProbe08]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
+//!   speed networks, Computer Communications 31(17), 2008.
+//! - `[pathrate]` pathrate 2.4.1, source and README.
+
+mod adaptive;
+mod answer;
+mod batches;
+mod evidence;
+mod faithful;
+mod modes;
+mod params;
+mod quick;
+mod sample;
+mod session;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{BitRate, Layer, Metric, Sender, Stamp};
+
+pub use params::{Params, Preset};
+
+use self::adaptive::Adaptive;
+use self::faithful::Faithful;
+use self::sample::Phase;
+use self::session::{Session, Taken};
+use crate::PathFacts;
+use crate::contract::{Estimator, Event, Refusal, Step};
+#[cfg(doc)]
+use crate::outcome::Caveat;
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Probe, Train, TrainReport};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Pathrate;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "pathrate",
+    summary: "capacity from the modes of packet-pair rates, bounded by trains",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::PacketDispersion,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 70_000,
+        max_octets: 3_000_000,
+        typical_time: Duration::from_millis(200),
+        max_time: Duration::from_secs(20),
+        fills_path: false,
+    },
+    parameters: params::PARAMETERS,
+    source: include_str!("pathrate.rs"),
+};
+
+impl Method for Pathrate {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Run::new(Params::try_from(raw)?)))
+    }
+}
+
+/// What the reports of a run say, in the order in which they came.
+pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
+    let mut session = Session::new(facts.clone(), params.clone());
+    for report in reports {
+        session.take(report, params.preset == Preset::Faithful);
+    }
+    answer::conclude(&session, None)
+}
+
+/// A train that a phase asks for. One packet more is sent, in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Request {
+    phase: Phase,
+    packets: usize,
+    ip_octets: u16,
+    /// IP-layer rate to pace at; `None` sends back to back.
+    rate: Option<BitRate>,
+}
+
+/// What became of the last request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Last {
+    request: Request,
+    taken: Taken,
+}
+
+#[derive(Debug, Clone)]
+enum Planner {
+    Adaptive(Adaptive),
+    Faithful(Faithful),
+}
+
+impl Planner {
+    fn new(preset: Preset) -> Self {
+        match preset {
+            Preset::Adaptive => Self::Adaptive(Adaptive::new()),
+            Preset::Faithful => Self::Faithful(Faithful::new()),
+        }
+    }
+
+    fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+        match self {
+            Self::Adaptive(planner) => planner.next(session, last),
+            Self::Faithful(planner) => planner.next(session, last),
+        }
+    }
+
+    fn spacing(&self, session: &Session, request: Request) -> Duration {
+        match self {
+            Self::Adaptive(_) => Adaptive::spacing(session, request),
+            Self::Faithful(planner) => planner.spacing(session),
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    params: Params,
+    session: Option<Session>,
+    planner: Planner,
+    /// The train asked for, on its way or waiting for its time.
+    current: Option<Request>,
+    serial: u32,
+    not_before: Option<Stamp<Sender>>,
+}
+
+impl Run {
+    /// A run with these parameters.
+    pub fn new(params: Params) -> Self {
+        Self {
+            planner: Planner::new(params.preset),
+            params,
+            session: None,
+            current: None,
+            serial: 0,
+            not_before: None,
+        }
+    }
+
+    fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.session = Some(Session::new(facts, self.params.clone()));
+        self.proceed(now, None)
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        let (Some(session), Some(request)) = (&mut self.session, self.current.take()) else {
+            return unexpected();
+        };
+        if report.id != request.phase.train_id(self.serial) {
+            return unexpected();
+        }
+        let taken = session.take(report, self.params.preset == Preset::Faithful);
+        self.proceed(now, Some(Last { request, taken }))
+    }
+
+    fn proceed(&mut self, now: Stamp<Sender>, last: Option<Last>) -> Step {
+        let Some(session) = &self.session else {
+            return unexpected();
+        };
+        self.current = self.planner.next(session, last);
+        if self.current.is_none() {
+            return Step::Done(answer::conclude(session, None));
+        }
+        match self.not_before.filter(|until| *until > now) {
+            Some(until) => Step::Wait { until },
+            None => self.send(now),
+        }
+    }
+
+    fn send(&mut self, now: Stamp<Sender>) -> Step {
+        let (Some(session), Some(request)) = (&self.session, self.current) else {
+            return unexpected();
+        };
+        self.serial += 1;
+        let id = request.phase.train_id(self.serial);
+        self.not_before = Some(now + self.planner.spacing(session, request));
+        let rate = request.rate.unwrap_or(BitRate::ZERO);
+        let train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        Step::Send(Probe::Train(train))
+    }
+
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        let Some(session) = &mut self.session else {
+            return unexpected();
+        };
+        let reason = match refusal {
+            // A smaller full size is another session: sizes and lengths are planned anew.
+            Refusal::TooLarge { max_ip_octets } if max_ip_octets < session.facts.path_mtu && max_ip_octets > 0 => {
+                let mut facts = session.facts.clone();
+                facts.path_mtu = max_ip_octets;
+                self.planner = Planner::new(self.params.preset);
+                return self.begin(now, facts);
+            }
+            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
+                what: "trains of packets towards a receiver that stamps them".to_owned(),
+            },
+            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
+        };
+        Step::Done(answer::conclude(session, Some(&reason)))
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match (event, &self.session) {
+            (Event::Started(facts), _) => self.begin(now, facts),
+            (Event::Train(report), _) => self.take(now, &report),
+            (Event::TimerFired, Some(_)) => self.send(now),
+            (Event::Refused(refusal), Some(_)) => self.refused(now, refusal),
+            (Event::Stop(reason), Some(session)) => Step::Done(answer::conclude(session, Some(&reason))),
+            (Event::Stop(reason), None) => Step::Done(Outcome::inconclusive(reason)),
+            _ => unexpected(),
+        }
+    }
+}
+
+fn unexpected() -> Step {
+    Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent))
+}

@@ -1,0 +1,369 @@
+//! The same phases, as short as the samples allow (ours).
+//!
+//! A first train tells the rough rate. *Looks* of a few short trains, long trains and small packets follow, until they agree or
+//! three have not; then *rounds* of pairs and trains, until the winning mode has settled. A receiver that batches ends either
+//! in favour of the batch branch.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use units::BitRate;
+
+use super::sample::{Phase, Sample};
+use super::session::{Session, Taken};
+use super::{Last, Request, batches, modes, quick};
+
+/// Where the run stands.
+#[derive(Debug, Clone)]
+pub(super) struct Adaptive {
+    stage: Stage,
+    queue: VecDeque<Request>,
+    /// Times that the train now asked for has failed.
+    failures: u32,
+    /// No longer trains than this.
+    longest: usize,
+    /// Pairs asked for so far, which picks their sizes.
+    pairs: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    First,
+    Look(u32),
+    Round(u32),
+    /// With the length last asked for.
+    Batches(usize),
+    Over,
+}
+
+impl Adaptive {
+    pub(super) fn new() -> Self {
+        Self {
+            stage: Stage::First,
+            queue: VecDeque::new(),
+            failures: 0,
+            longest: usize::MAX,
+            pairs: 0,
+        }
+    }
+
+    /// Time from the begin of this train to the begin of the next: the narrow link stays free for others, and has drained.
+    pub(super) fn spacing(session: &Session, request: Request) -> Duration {
+        let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
+        let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
+        let share = if matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Check) {
+            session.params.utilisation
+        } else {
+            // The look is over in a moment; it may take more of the path than what goes on for seconds.
+            (2.0 * session.params.utilisation).min(1.0)
+        };
+        let window = if session.facts.rate_cap.is_some() {
+            PEAK_WINDOW
+        } else {
+            Duration::ZERO
+        };
+        busy.min(MOST_SPACING)
+            .div_f64(share)
+            .min(MOST_SPACING)
+            .max(session.params.spacing)
+            .max(window)
+    }
+
+    pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+        match last {
+            Some(Last {
+                request,
+                taken: Taken::Flawed(_),
+            }) => self.again(request),
+            Some(_) => self.failures = 0,
+            None => {}
+        }
+        if hopeless(session) {
+            return None;
+        }
+        // Every pass but the last fills the queue or moves on to a later stage.
+        while self.queue.is_empty() && self.stage != Stage::Over {
+            self.advance(session);
+        }
+        self.queue.pop_front()
+    }
+
+    /// Twice the same, then shorter and shorter: a path may not let a long burst through.
+    fn again(&mut self, request: Request) {
+        self.failures += 1;
+        let packets = match self.failures {
+            0..=2 => request.packets,
+            3..=8 => {
+                self.longest = (request.packets / 2).max(2);
+                self.longest
+            }
+            _ => {
+                self.failures = 0;
+                return;
+            }
+        };
+        self.queue.push_front(Request { packets, ..request });
+        for waiting in &mut self.queue {
+            waiting.packets = waiting.packets.min(self.longest);
+        }
+    }
+
+    fn advance(&mut self, session: &Session) {
+        match self.stage {
+            Stage::First => self.after_first(session),
+            Stage::Look(done) => self.after_look(session, done),
+            Stage::Round(done) => self.after_round(session, done),
+            Stage::Batches(asked) => self.after_batches(session, asked),
+            Stage::Over => {}
+        }
+    }
+
+    fn after_first(&mut self, session: &Session) {
+        let sent = session.of(Phase::Lengths).chain(&session.too_fast).last();
+        match sent {
+            None if session.tally.trains > 0 => self.stage = Stage::Over,
+            None => self.ask(session, Phase::Lengths, 3, session.full_size()),
+            // Shorter than what two stamps may be wrong by, or all in one batch: nothing can be planned from it.
+            Some(sample) if session.timing_error(sample.span_ns()) > 0.5 && self.can_double(session, sample) => {
+                self.ask(session, Phase::Lengths, sample.packets() * 4, session.full_size());
+            }
+            Some(_) => self.look(session, 0),
+        }
+    }
+
+    fn can_double(&self, session: &Session, sample: &Sample) -> bool {
+        sample.packets() * 2 <= self.cap(session)
+    }
+
+    fn look(&mut self, session: &Session, done: u32) {
+        self.stage = Stage::Look(done + 1);
+        let full = session.full_size();
+        let small = small_size(session);
+        let (short, long) = (self.short(session, full), self.long(session));
+        for kind in [
+            Kind::Short,
+            Kind::Long,
+            Kind::Small,
+            Kind::Short,
+            Kind::Small,
+            Kind::Long,
+            Kind::Short,
+        ] {
+            match kind {
+                Kind::Short => self.ask(session, Phase::Preliminary, short, full),
+                Kind::Long => self.ask(session, Phase::Preliminary, long, full),
+                Kind::Small if small == full => {}
+                Kind::Small => self.ask(session, Phase::Preliminary, self.short(session, small), small),
+            }
+        }
+    }
+
+    fn after_look(&mut self, session: &Session, done: u32) {
+        let samples = session.of(Phase::Preliminary).count();
+        let open = session.of(Phase::Preliminary).filter(|sample| sample.open()).count();
+        if batches::seen(session) {
+            self.stage = Stage::Batches(0);
+        } else if session.too_fast.len() > samples || samples == 0 {
+            self.stage = Stage::Over;
+        } else if let Some(agreement) = quick::agreement(session) {
+            // Agreement alone may be that of a dispersion rate; a train paced just below it tells.
+            let unchecked = session.of(Phase::Check).next().is_none();
+            if !(unchecked && self.check(session, agreement.rate)) {
+                self.stage = Stage::Over;
+            }
+        } else if session.of(Phase::Check).next().is_some() {
+            self.round(session, 0);
+        } else if done < LOOKS {
+            self.look(session, done);
+        } else if open * 2 > samples {
+            // The sender is the narrowest of all; more of the same will not tell what lies behind it.
+            self.stage = Stage::Over;
+        } else {
+            self.round(session, 0);
+        }
+    }
+
+    fn round(&mut self, session: &Session, done: u32) {
+        self.stage = Stage::Round(done + 1);
+        let train = (2 * self.long(session)).min(self.cap(session));
+        for index in 0..PAIRS_PER_ROUND {
+            let size = self.pair_size(session);
+            self.ask(session, Phase::Pairs, self.short(session, size), size);
+            if index % (PAIRS_PER_ROUND / TRAINS_PER_ROUND) == 3 {
+                self.ask(session, Phase::Trains, train, session.full_size());
+            }
+        }
+        let trains = session.rates(Phase::Trains);
+        let found = if trains.is_empty() {
+            session.rates(Phase::Preliminary)
+        } else {
+            trains
+        };
+        if let Some(rate) = stat::median(&found) {
+            self.check(session, rate);
+        }
+    }
+
+    /// Asks for a check of this wire rate, if the sender can pace it.
+    fn check(&mut self, session: &Session, wire_bps: f64) -> bool {
+        let full = session.full_size();
+        let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
+        let most = session.facts.max_paced_rate(full);
+        let Some(rate) = rate.filter(|rate| most.is_none_or(|most| *rate <= most)) else {
+            return false;
+        };
+        let packets = self.long(session).max(CHECK_PACKETS).min(self.cap(session));
+        self.queue.push_back(Request {
+            phase: Phase::Check,
+            packets,
+            ip_octets: full,
+            rate: Some(rate),
+        });
+        true
+    }
+
+    /// Every other pair is of full size, where the answer is stated; the rest spread evenly over the sizes of Phase I (the
+    /// golden section visits them in an order that is even at every point of time).
+    fn pair_size(&mut self, session: &Session) -> u16 {
+        self.pairs += 1;
+        let (full, small) = (session.full_size(), small_size(session));
+        if self.pairs.is_multiple_of(2) {
+            return full;
+        }
+        let place = f64::from(self.pairs / 2) * 0.618_033_988_75;
+        let offset = f64::from(full - small) * place.fract();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between zero and a u16"
+        )]
+        let offset = offset as u16;
+        small + offset
+    }
+
+    fn after_round(&mut self, session: &Session, done: u32) {
+        let spent = session.tally.octets >= session.params.max_octets
+            || done >= ROUNDS
+            || session.tally.failed >= FAILED_TRAINS;
+        if batches::seen(session) {
+            self.stage = Stage::Batches(0);
+        } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
+            self.stage = Stage::Over;
+        } else {
+            self.round(session, done);
+        }
+    }
+
+    /// Trains that hold some twenty batches; doubled until they do.
+    fn after_batches(&mut self, session: &Session, asked: usize) {
+        let cap = self.cap(session);
+        let next = match session.of(Phase::Batches).last() {
+            None if asked > 0 => {
+                self.stage = Stage::Over;
+                return;
+            }
+            None => BATCH_TRAIN.min(cap),
+            Some(sample) if batches::count(sample) >= BATCHES_PER_TRAIN || asked >= cap => {
+                for _ in 1..BATCH_TRAINS {
+                    self.ask(session, Phase::Batches, asked, session.full_size());
+                }
+                self.stage = Stage::Over;
+                return;
+            }
+            Some(_) => (2 * asked).min(cap),
+        };
+        self.stage = Stage::Batches(next);
+        self.ask(session, Phase::Batches, next, session.full_size());
+    }
+
+    fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
+        let packets = packets.min(self.cap(session)).max(2);
+        self.queue.push_back(Request {
+            phase,
+            packets,
+            ip_octets,
+            rate: None,
+        });
+    }
+
+    /// Most packets that a train may have.
+    fn cap(&self, session: &Session) -> usize {
+        let window = session
+            .facts
+            .rate_cap
+            .map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+        let packets = TRAIN_OCTETS.min(window) / u64::from(session.full_size().max(1));
+        usize::try_from(packets.saturating_sub(1))
+            .unwrap_or(usize::MAX)
+            .min(self.longest)
+            .max(2)
+    }
+
+    /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
+    /// a bulk as in `[PBProbe08]` where they are not.
+    fn short(&self, session: &Session, ip_octets: u16) -> usize {
+        let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
+        let gaps = (session.timing_error(gap) / BLUR).ceil().clamp(1.0, 1e6);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped on the line above"
+        )]
+        let gaps = gaps as usize;
+        (1 + gaps).min(self.cap(session))
+    }
+
+    fn long(&self, session: &Session) -> usize {
+        let short = self.short(session, session.full_size());
+        (3 * (short - 1) + 1).max(8).min(self.cap(session))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Short,
+    Long,
+    Small,
+}
+
+/// Small packets of the look and of Phase I.
+fn small_size(session: &Session) -> u16 {
+    SMALLEST_IP_OCTETS.min(session.full_size())
+}
+
+/// Time of one packet at the rate seen so far, ns.
+fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
+    let seen = session.bursts().chain(&session.too_fast);
+    let rates: Vec<f64> = seen.filter_map(|sample| sample.wire_rate(session.framing())).collect();
+    let octets = session.framing().wire_octets(u32::from(ip_octets));
+    stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
+}
+
+/// The path answers nothing, or loses more than it carries.
+fn hopeless(session: &Session) -> bool {
+    let tally = &session.tally;
+    let silent = tally.answered_trains == 0 && tally.trains >= SILENT_TRAINS;
+    silent || (tally.sent >= JUDGED_PACKETS && (tally.lost + tally.dropped) * 2 > tally.sent)
+}
+
+// Ours, all of them; the module documentation of the method has the table.
+const LOOKS: u32 = 3;
+const ROUNDS: u32 = 8;
+pub(super) const PAIRS_PER_ROUND: usize = 16;
+const TRAINS_PER_ROUND: usize = 2;
+const CHECK_PACKETS: usize = 12;
+const BLUR: f64 = 0.04;
+/// The smallest size of [pathrate]'s Phase I.
+const SMALLEST_IP_OCTETS: u16 = 600;
+const BATCH_TRAIN: usize = 64;
+const BATCH_TRAINS: usize = 4;
+const BATCHES_PER_TRAIN: usize = 15;
+const TRAIN_OCTETS: u64 = 300_000;
+const SILENT_TRAINS: u32 = 5;
+/// Each lost packet costs the patience of the far end: a lossy path is not worth more of them.
+const FAILED_TRAINS: u32 = 30;
+const JUDGED_PACKETS: u64 = 60;
+/// However slow the path: a run shall end.
+const MOST_SPACING: Duration = Duration::from_secs(10);
+/// The window of the budget's peak rate.
+const PEAK_WINDOW: Duration = Duration::from_millis(100);

@@ -1,0 +1,329 @@
+//! From the session to the outcome.
+
+use units::{BitRate, Metric};
+
+use super::adaptive::PAIRS_PER_ROUND;
+use super::batches::{self, BatchRates};
+use super::evidence::{common_caveats, evidence, finish};
+use super::modes::{self, Decision};
+use super::params::Preset;
+use super::quick;
+use super::sample::{Phase, Sample};
+use super::session::Session;
+use crate::StampSource;
+use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+
+/// Concludes from what there is. `stopped`: the run was cut short for this reason.
+pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+    let outcome = match answer(session) {
+        Ok(estimate) => Outcome::from(finish(session, estimate)),
+        Err(reason) => Outcome::Inconclusive {
+            reason: stopped.cloned().unwrap_or(reason),
+            caveats: common_caveats(session),
+            evidence: evidence(session),
+        },
+    };
+    match (outcome, stopped) {
+        (Outcome::Estimated(estimate), Some(_)) => {
+            let mut estimate = estimate.caveat(Caveat::StoppedEarly);
+            estimate.confidence = Confidence::Low;
+            estimate.into()
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+fn answer(session: &Session) -> Result<Estimate, Reason> {
+    if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
+        return from_batches(session);
+    }
+    if session.too_fast.len() > session.samples.len() {
+        return receiver_bound(session);
+    }
+    if session.samples.is_empty() {
+        return Err(nothing_came(session));
+    }
+    if let Some(rate) = sender_rate(session) {
+        return Ok(plain(session, rate, rate, rate)?
+            .at_least(Limit::Sender)
+            .caveat(Caveat::SenderLimited));
+    }
+    let paired = session.of(Phase::Pairs).next().is_some();
+    match quick::agreement(session) {
+        Some(agreement) if !paired => {
+            let mut estimate = plain(session, agreement.rate, agreement.low, agreement.high)?;
+            estimate.confidence = quick_confidence(session);
+            Ok(mark_mimicked(session, estimate.with("branch", "quick"), agreement.rate))
+        }
+        _ => from_modes(session),
+    }
+}
+
+/// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
+/// nothing else was on the link.
+fn quick_confidence(session: &Session) -> Confidence {
+    if session.narrow_is_loaded(1) == Some(false) {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    }
+}
+
+fn mark_mimicked(session: &Session, estimate: Estimate, wire_bps: f64) -> Estimate {
+    if mimicked(session, wire_bps) {
+        uncertain(estimate.caveat(Caveat::TimerLimited))
+    } else {
+        estimate
+    }
+}
+
+fn from_modes(session: &Session) -> Result<Estimate, Reason> {
+    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
+    let Some(winner) = decision.winner else {
+        return from_trains(session, &decision);
+    };
+    if decision.width > WIDEST * winner.centre() {
+        return Err(too_wide(session));
+    }
+    let (rate, low, high) = sharpen(session, winner.central.low(), winner.central.high());
+    let mut estimate = plain(session, rate, low, high)?.with("branch", "modes");
+    if let Some(other) = rival(session, &decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
+        estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
+    }
+    if session.params.preset == Preset::Adaptive && !modes::settled(session, PAIRS_PER_ROUND) {
+        if mimicked(session, rate) {
+            return Err(Reason::StampsTooCoarse);
+        }
+        estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+    }
+    Ok(mark_mimicked(session, estimate, rate))
+}
+
+/// What else the pairs may mean: a runner-up close behind, or pairs faster than the winner. Where the narrow link is loaded
+/// and no hop behind it squeezes pairs together, none are faster than its capacity; so either the winner is below it or there
+/// is such a hop, and the samples do not tell which.
+fn rival(session: &Session, decision: &Decision) -> Option<f64> {
+    if decision.lead(session.params.merit) < modes::LEAD || decision.merits_differ {
+        return decision.runner_up.map(|mode| mode.centre());
+    }
+    let (share, rate) = decision.faster?;
+    let own = session.params.preset == Preset::Adaptive && decision.loaded != Some(false);
+    (own && share > FASTER_SHARE).then_some(rate)
+}
+
+/// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
+/// assumed framing drops out.
+fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
+    let within = |sample: &&Sample| {
+        sample
+            .wire_rate(session.framing())
+            .is_some_and(|rate| rate >= low && rate <= high)
+    };
+    let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
+    let full: Vec<&Sample> = inside
+        .iter()
+        .filter(|s| s.ip_octets == session.full_size())
+        .copied()
+        .collect();
+    let own = session.params.preset == Preset::Adaptive && full.len() >= 5;
+    let rates: Vec<f64> = if own { &full } else { &inside }
+        .iter()
+        .filter_map(|s| s.wire_rate(session.framing()))
+        .collect();
+    let centre = low.midpoint(high);
+    let rate = if own {
+        stat::median(&rates).unwrap_or(centre)
+    } else {
+        centre
+    };
+    // Stamps may shift a whole mode by no more than one of them is wrong; the mode's own width shows the rest.
+    let shortest = inside
+        .iter()
+        .map(|sample| sample.span_ns())
+        .fold(f64::INFINITY, f64::min);
+    let blur = if own {
+        session.timing_error(shortest).min(1.0) / (rates.len() as f64).sqrt()
+    } else {
+        0.0
+    };
+    // 0.1 % for clock rate and rounding.
+    let least = if session.params.preset == Preset::Adaptive {
+        0.001 * rate
+    } else {
+        0.0
+    };
+    (
+        rate,
+        (low * (1.0 - blur)).min(rate - least),
+        (high * (1.0 + blur)).max(rate + least),
+    )
+}
+
+/// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
+/// carry nothing else.
+fn from_trains(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let rate = decision
+        .adr
+        .map(|adr| adr.rate)
+        .or_else(|| modes::preliminary(session).map(|p| p.mean));
+    let rate = rate.ok_or(Reason::NoAgreement)?;
+    let half = match (decision.loaded, decision.adr) {
+        (Some(false), Some(adr)) => adr.error.max(0.005 * rate),
+        _ => decision.width / 2.0,
+    };
+    if half > WIDEST / 2.0 * rate {
+        return Err(too_wide(session));
+    }
+    if mimicked(session, rate) {
+        return Err(Reason::StampsTooCoarse);
+    }
+    let estimate = plain(session, rate, rate - half, rate + half)?.with("branch", "dispersion rate");
+    if modes::trains_suffice(decision) {
+        return Ok(estimate);
+    }
+    Ok(if decision.loaded == Some(false) {
+        uncertain(estimate.caveat(Caveat::NotConverged))
+    } else {
+        estimate.at_least(Limit::Path)
+    })
+}
+
+fn uncertain(mut estimate: Estimate) -> Estimate {
+    estimate.confidence = Confidence::Low;
+    estimate
+}
+
+/// Whether a host that takes packets out of a batch one by one would look like this rate: below three of its receive costs
+/// per packet, the floor of [pathrate], stamps taken on the host's processor do not tell the two apart.
+fn mimicked(session: &Session, wire_bps: f64) -> bool {
+    let octets = session.framing().wire_octets(u32::from(session.full_size()));
+    let on_host = session
+        .bursts()
+        .any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
+    on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
+}
+
+fn from_batches(session: &Session) -> Result<Estimate, Reason> {
+    let rates = batches::rates(session).ok_or(Reason::ReceiveBatching)?;
+    let period = std::time::Duration::from_secs_f64((rates.period_ns * 1e-9).max(0.0));
+    let mark = |estimate: Estimate| {
+        let mut estimate = estimate
+            .caveat(Caveat::ReceiveBatching { period })
+            .with("branch", "batches");
+        estimate.confidence = Confidence::Low;
+        estimate
+    };
+    if let Some(rate) = sender_rate(session) {
+        return Ok(mark(
+            plain(session, rate, rate, rate)?
+                .at_least(Limit::Sender)
+                .caveat(Caveat::SenderLimited),
+        ));
+    }
+    if session.params.preset == Preset::Faithful {
+        return tool_batch_answer(session, &rates).map(mark);
+    }
+    // The interrupt may come at any point of its period, at either end.
+    let error = (rates.period_ns / rates.span_ns).min(1.0);
+    let median = rates.trains.median();
+    let (low, high) = (rates.trains.min() * (1.0 - error), rates.trains.max() * (1.0 + error));
+    let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
+    let top = rates.batches.quantile(0.9).unwrap_or(median);
+    // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per
+    // batch is not "clearly".
+    let packet = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / median;
+    let loaded = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
+    let estimate = plain(session, median, low, high)?;
+    Ok(mark(if steady && !loaded {
+        estimate
+    } else {
+        estimate.at_least(Limit::Receiver)
+    }))
+}
+
+/// [pathrate]: the order statistics around the 90th percentile of the pooled burst rates.
+fn tool_batch_answer(session: &Session, rates: &BatchRates) -> Result<Estimate, Reason> {
+    let values = rates.batches.values();
+    let at = (values.len() * 9 / 10).min(values.len() - 1);
+    let (low, high) = (values[at.saturating_sub(1)], values[at]);
+    plain(session, low.midpoint(high), low, high)
+}
+
+/// The program reads more slowly than packets come: what it sees is its own rate.
+fn receiver_bound(session: &Session) -> Result<Estimate, Reason> {
+    let rates: Vec<f64> = session
+        .too_fast
+        .iter()
+        .filter_map(|sample| sample.wire_rate(session.framing()))
+        .collect();
+    let rate = stat::median(&rates).ok_or(Reason::StampsTooCoarse)?;
+    Ok(plain(session, rate, rate, rate)?
+        .at_least(Limit::Receiver)
+        .caveat(Caveat::ReceiverLimited))
+}
+
+/// The rate that the trains left with, if that is what they arrived with and the sender's own interface is not what set it.
+fn sender_rate(session: &Session) -> Option<f64> {
+    let share = sent_share(session)?;
+    let rates: Vec<f64> = session
+        .bursts()
+        .filter_map(|sample| sample.wire_rate(session.framing()))
+        .collect();
+    let rate = stat::median(&rates)?;
+    let interface = session
+        .facts
+        .sender
+        .interface_rate
+        .filter(|_| !session.facts.sender.virtual_interface);
+    // The interface is a link of the path; as its narrowest link it is the answer and no excuse.
+    let is_interface = interface.is_some_and(|wire| (rate / wire.as_f64() - 1.0).abs() < 0.03);
+    (share > HOST_LIMIT && !is_interface).then_some(rate)
+}
+
+/// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
+pub(super) fn sent_share(session: &Session) -> Option<f64> {
+    let came: Vec<&Sample> = session.bursts().filter(|sample| sample.span_ns() > 0.0).collect();
+    let shares: Vec<f64> = came.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();
+    let sent: f64 = came.iter().map(|sample| sample.sent_ns).sum();
+    let arrived: f64 = came.iter().map(|sample| sample.span_ns()).sum();
+    Some(stat::median(&shares)?.max(sent / arrived))
+}
+
+fn nothing_came(session: &Session) -> Reason {
+    let tally = &session.tally;
+    if tally.answered_trains == 0 {
+        return Reason::NoAnswer;
+    }
+    Reason::TooMuchLoss {
+        lost: tally.lost + tally.dropped,
+        sent: tally.sent,
+    }
+}
+
+fn too_wide(session: &Session) -> Reason {
+    let blurred = modes::preliminary(session).is_some_and(|p| p.cv < WIDEST / 2.0);
+    if blurred {
+        Reason::StampsTooCoarse
+    } else {
+        Reason::NoAgreement
+    }
+}
+
+/// An IP-layer estimate from wire rates.
+fn plain(session: &Session, rate: f64, low: f64, high: f64) -> Result<Estimate, Reason> {
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire.max(0.0))).ok_or(Reason::NoAgreement);
+    Ok(Estimate::ip_rate(Metric::IpCapacity, ip(rate)?, ip(low)?, ip(high)?))
+}
+
+fn bit_rate(bps: f64) -> Option<BitRate> {
+    BitRate::from_bps_f64(bps)
+}
+
+/// Ours: one pair in twenty may be an accident.
+const FASTER_SHARE: f64 = 0.05;
+/// Ours: beyond a quarter of the value a bin is no capacity.
+const WIDEST: f64 = 0.25;
+/// [pathrate] practice: a host within 5 % of the answer may be the answer.
+const HOST_LIMIT: f64 = 0.95;
+/// Ours: trains of the batch branch that agree this well were not slowed by other traffic.
+const STEADY: f64 = 0.05;

@@ -1,0 +1,107 @@
+//! What any answer carries besides its number: caveats of the whole run, and the intermediate results.
+
+use stat::Merit;
+
+use super::sample::Phase;
+use super::session::Session;
+use super::{answer, batches, modes, shape};
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence};
+
+/// Caveats and evidence that any answer carries.
+pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
+    let mut caveats = common_caveats(session);
+    if shape::sustained(session).is_some() {
+        caveats.push(Caveat::Shaped);
+        estimate.confidence = Confidence::Low;
+    }
+    if session.samples.len() < FEW {
+        caveats.push(Caveat::FewSamples {
+            samples: u32::try_from(session.samples.len()).unwrap_or(u32::MAX),
+        });
+        estimate.confidence = Confidence::Low;
+    }
+    if session.tally.loss_ratio() > HIGH_LOSS || session.tally.reordered > 0 {
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+    }
+    for caveat in caveats {
+        estimate = estimate.caveat(caveat);
+    }
+    let branch = estimate.evidence.get("branch").cloned();
+    estimate.evidence = evidence(session);
+    if let Some(branch) = branch {
+        estimate.evidence.insert("branch", branch);
+    }
+    estimate
+}
+
+pub(super) fn common_caveats(session: &Session) -> Vec<Caveat> {
+    let tally = &session.tally;
+    let mut caveats = Vec::new();
+    if tally.lost > 0 {
+        caveats.push(Caveat::Loss {
+            ratio: tally.loss_ratio(),
+        });
+    }
+    if tally.dropped > 0 {
+        caveats.push(Caveat::LocalDrops { packets: tally.dropped });
+    }
+    if tally.reordered > 0 {
+        caveats.push(Caveat::Reordering {
+            ratio: tally.reordered as f64 / tally.sent as f64,
+        });
+    }
+    if tally.paused > 0 {
+        caveats.push(Caveat::PacingBroken { trains: tally.paused });
+    }
+    caveats
+}
+
+/// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size packets.
+pub(super) fn evidence(session: &Session) -> Evidence {
+    let mut evidence = Evidence::default();
+    let ip = |wire: f64| session.ip_rate(wire).round();
+    evidence.insert("trains", session.tally.trains);
+    evidence.insert("samples", session.samples.len());
+    evidence.insert("packet_octets", u32::from(session.full_size()));
+    if let Some(preliminary) = modes::preliminary(session) {
+        evidence.insert("preliminary_mean_bps", ip(preliminary.mean));
+        evidence.insert("preliminary_cv", preliminary.cv);
+        evidence.insert("bin_width_bps", ip(preliminary.width));
+    }
+    if let Some(loaded) = session.narrow_is_loaded(1) {
+        evidence.insert("narrow_link_loaded", loaded);
+    }
+    if let Some(share) = answer::sent_share(session) {
+        evidence.insert("sent_over_received_time", share);
+    }
+    if let Some(rate) = shape::sustained(session) {
+        evidence.insert("sustained_bps", ip(rate));
+    }
+    if let Some(rates) = batches::rates(session) {
+        evidence.insert(
+            "batch_train_bps",
+            rates.trains.values().iter().map(|r| ip(*r)).collect::<Vec<_>>(),
+        );
+        evidence.insert("batch_p90_bps", ip(rates.batches.quantile(0.9).unwrap_or(0.0)));
+    }
+    if session.of(Phase::Pairs).next().is_some()
+        && let Some(decision) = modes::decide(session, usize::MAX)
+    {
+        let series = |of: &dyn Fn(&stat::LocalMode) -> f64| decision.modes.iter().map(of).collect::<Vec<f64>>();
+        evidence.insert("modes_bps", series(&|mode| ip(mode.centre())));
+        evidence.insert("mode_counts", series(&|mode| mode.count as f64));
+        evidence.insert("mode_merits_density", series(&|mode| mode.merit(Merit::Density)));
+        evidence.insert("mode_merits_kurtosis", series(&|mode| mode.merit(Merit::Kurtosis)));
+        evidence.insert("pairs", session.of(Phase::Pairs).count());
+        if let Some(adr) = decision.adr {
+            evidence.insert("dispersion_rate_bps", ip(adr.rate));
+            evidence.insert("dispersion_trains", adr.trains);
+        }
+    }
+    evidence
+}
+
+/// Ours.
+const FEW: usize = 5;
+/// Ours: above this, loss is a finding about the path that a reader must weigh.
+const HIGH_LOSS: f64 = 0.01;

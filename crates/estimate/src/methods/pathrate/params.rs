@@ -1,0 +1,220 @@
+//! What can be set, and the two presets.
+
+use std::time::Duration;
+
+use stat::Merit;
+use units::{Framing, Octets};
+
+use crate::registry::{ParamError, RawParams};
+
+/// Which machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// The same phases, as short as the samples allow (ours).
+    Adaptive,
+    /// The lengths, counts and spacings of pathrate 2.4.1.
+    Faithful,
+}
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Which machine runs; it also sets the defaults of the others.
+    pub preset: Preset,
+    /// Figure of merit of a mode.
+    pub merit: Merit,
+    /// How the narrow link frames packets: samples of different sizes are compared as rates on that wire.
+    pub framing: Framing,
+    /// Least time from the begin of one train to the begin of the next.
+    pub spacing: Duration,
+    /// Quick termination: largest coefficient of variation of the preliminary rates.
+    pub quick_cv: f64,
+    /// Take one packet less per batch in the receive-batching branch, as the tool does.
+    pub batch_minus_one: bool,
+    /// Largest share of the narrow link that probes take on average (adaptive).
+    pub utilisation: f64,
+    /// No further round begins once this many octets were sent (adaptive).
+    pub max_octets: u64,
+    /// Packet sizes of Phase I (faithful).
+    pub sizes: u32,
+    /// Pairs of each size (faithful).
+    pub pairs_per_size: u32,
+    /// Trains of Phase II (faithful).
+    pub trains: u32,
+}
+
+impl Params {
+    fn of(preset: Preset) -> Self {
+        let faithful = preset == Preset::Faithful;
+        Self {
+            preset,
+            merit: if faithful { Merit::Kurtosis } else { Merit::Density },
+            framing: if faithful { Framing::BARE } else { Framing::ETHERNET },
+            spacing: if faithful {
+                Duration::from_millis(500)
+            } else {
+                Duration::ZERO
+            },
+            quick_cv: 0.05,
+            batch_minus_one: faithful,
+            utilisation: 0.15,
+            max_octets: 1_900_000,
+            sizes: 40,
+            pairs_per_size: 25,
+            trains: 500,
+        }
+    }
+
+    /// pathrate 2.4.1.
+    pub fn faithful() -> Self {
+        Self::of(Preset::Faithful)
+    }
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self::of(Preset::Adaptive)
+    }
+}
+
+/// Names and descriptions, for the registry.
+pub(super) const PARAMETERS: &[(&str, &str)] = &[
+    (
+        "preset",
+        "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min, allow it with --budget); adaptive",
+    ),
+    (
+        "merit",
+        "figure of merit of a mode, density or kurtosis; density, faithful: kurtosis",
+    ),
+    (
+        "framing",
+        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet, faithful: bare",
+    ),
+    ("spacing", "least time between begins of trains, s; 0, faithful: 500 ms"),
+    (
+        "quick_cv",
+        "coefficient of variation that ends a faithful run early, 0..1; 0.05",
+    ),
+    (
+        "batch_minus_one",
+        "count one packet less per receive batch, true or false; false, faithful: true",
+    ),
+    (
+        "utilisation",
+        "largest mean share of the narrow link, 0.001..1, adaptive only; 0.15",
+    ),
+    (
+        "max_octets",
+        "no new round after this many IP octets, adaptive only; 1.9 MB",
+    ),
+    ("sizes", "packet sizes of Phase I, 1..1000, faithful only; 40"),
+    ("pairs_per_size", "pairs of each size, 1..1000, faithful only; 25"),
+    ("trains", "trains of Phase II, 1..10000, faithful only; 500"),
+];
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let word: String = raw.get("preset", "adaptive".to_owned())?;
+        let base = match word.as_str() {
+            "adaptive" => Self::default(),
+            "faithful" => Self::faithful(),
+            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
+        };
+        let params = Self {
+            merit: read_merit(raw, base.merit)?,
+            framing: read_framing(raw, base.framing)?,
+            spacing: raw.get_duration("spacing", base.spacing)?,
+            quick_cv: raw.get("quick_cv", base.quick_cv)?,
+            batch_minus_one: raw.get("batch_minus_one", base.batch_minus_one)?,
+            utilisation: raw.get("utilisation", base.utilisation)?,
+            max_octets: raw.get("max_octets", Octets::new(base.max_octets))?.count(),
+            sizes: raw.get("sizes", base.sizes)?,
+            pairs_per_size: raw.get("pairs_per_size", base.pairs_per_size)?,
+            trains: raw.get("trains", base.trains)?,
+            preset: base.preset,
+        };
+        params.check()?;
+        Ok(params)
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        let range = |good: bool, name: &'static str, value: String, why: &str| {
+            let error = || ParamError::OutOfRange {
+                name,
+                value,
+                why: why.to_owned(),
+            };
+            if good { Ok(()) } else { Err(error()) }
+        };
+        let ten_seconds = Duration::from_secs(10);
+        range(
+            self.spacing <= ten_seconds,
+            "spacing",
+            format!("{:?}", self.spacing),
+            "at most 10 s",
+        )?;
+        range(
+            (0.0..=1.0).contains(&self.quick_cv),
+            "quick_cv",
+            self.quick_cv.to_string(),
+            "0 to 1",
+        )?;
+        let share = (0.001..=1.0).contains(&self.utilisation);
+        range(share, "utilisation", self.utilisation.to_string(), "0.001 to 1")?;
+        range(
+            (1..=1000).contains(&self.sizes),
+            "sizes",
+            self.sizes.to_string(),
+            "1 to 1000",
+        )?;
+        let pairs = (1..=1000).contains(&self.pairs_per_size);
+        range(pairs, "pairs_per_size", self.pairs_per_size.to_string(), "1 to 1000")?;
+        range(
+            (1..=10_000).contains(&self.trains),
+            "trains",
+            self.trains.to_string(),
+            "1 to 10000",
+        )
+    }
+}
+
+fn read_merit(raw: &RawParams, default: Merit) -> Result<Merit, ParamError> {
+    let word: String = raw.get("merit", String::new())?;
+    match word.as_str() {
+        "" => Ok(default),
+        "density" => Ok(Merit::Density),
+        "kurtosis" => Ok(Merit::Kurtosis),
+        _ => Err(unreadable("merit", &word, "write density or kurtosis")),
+    }
+}
+
+fn read_framing(raw: &RawParams, default: Framing) -> Result<Framing, ParamError> {
+    let word: String = raw.get("framing", String::new())?;
+    match word.as_str() {
+        "" => Ok(default),
+        "ethernet" => Ok(Framing::ETHERNET),
+        "vlan" => Ok(Framing::ethernet(1)),
+        "bare" => Ok(Framing::BARE),
+        other => match other.parse::<u16>() {
+            Ok(octets) if octets <= 1000 => Ok(Framing::fixed(octets)),
+            _ => Err(unreadable(
+                "framing",
+                other,
+                "write ethernet, vlan, bare, or 0 to 1000 octets per packet",
+            )),
+        },
+    }
+}
+
+fn unreadable(name: &str, value: &str, why: &str) -> ParamError {
+    ParamError::Unreadable {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        why: why.to_owned(),
+    }
+}

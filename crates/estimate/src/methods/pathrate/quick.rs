@@ -1,0 +1,141 @@
+//! Quick termination: when the preliminary samples leave no room for another answer.
+
+use super::modes::{Preliminary, preliminary};
+use super::params::Preset;
+use super::sample::{Phase, Sample};
+use super::session::Session;
+
+/// One rate on which the preliminary samples agree; wire rates, bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Agreement {
+    pub(super) rate: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// The agreement, if there is one.
+pub(super) fn agreement(session: &Session) -> Option<Agreement> {
+    match session.params.preset {
+        Preset::Faithful => tool_agreement(session, &preliminary(session)?),
+        Preset::Adaptive => own_agreement(session),
+    }
+}
+
+/// [pathrate]: low variation alone. Cross traffic of constant rate may pass for that, which is why ours asks for more.
+fn tool_agreement(session: &Session, preliminary: &Preliminary) -> Option<Agreement> {
+    (preliminary.cv < session.params.quick_cv).then(|| Agreement {
+        rate: preliminary.mean,
+        low: preliminary.mean - preliminary.width / 2.0,
+        high: preliminary.mean + preliminary.width / 2.0,
+    })
+}
+
+/// Ours. Cross traffic on the narrow link slows long trains more reliably than short ones, and packets of one size more than
+/// those of another; so short trains, long trains and small packets must all agree, none may be faster, and a minority may be
+/// slower. Steady traffic of small packets passes even that; a paced train ([`Session::narrow_is_loaded`]) must come unslowed.
+fn own_agreement(session: &Session) -> Option<Agreement> {
+    if session.narrow_is_loaded(1) == Some(true) {
+        return None;
+    }
+    let samples: Vec<&Sample> = session
+        .of(Phase::Preliminary)
+        .filter(|sample| sample.span_ns() > 0.0)
+        .collect();
+    let is_full = |sample: &&&Sample| sample.ip_octets == session.full_size();
+    let full: Vec<&Sample> = samples.iter().filter(is_full).copied().collect();
+    let centre = stat::median(
+        &full
+            .iter()
+            .filter_map(|s| s.wire_rate(session.framing()))
+            .collect::<Vec<_>>(),
+    )?;
+    let fewest = full.iter().map(|sample| sample.packets()).min()?;
+    let most = full.iter().map(|sample| sample.packets()).max()?;
+    let (mut shorts, mut longs, mut smalls) = (Vote::default(), Vote::default(), Vote::default());
+    let mut members = Vec::new();
+    for sample in &samples {
+        let fit = fit(session, sample, centre)?;
+        if sample.ip_octets != session.full_size() {
+            smalls.cast(fit);
+            continue;
+        }
+        if 2 * sample.packets() > fewest + most {
+            longs.cast(fit);
+        } else {
+            shorts.cast(fit);
+        }
+        if fit == Fit::Agrees {
+            members.push(*sample);
+        }
+    }
+    // With no room for small packets below the full size there are none; the other two must do then.
+    let small_ok = smalls.all == 0 || smalls.carried(2, 0.7);
+    let ok = shorts.carried(3, 0.7) && longs.carried(2, 0.5) && small_ok;
+    let faster = shorts.faster + longs.faster + smalls.faster;
+    (ok && faster * 10 <= samples.len()).then(|| mean_of(session, &members))?
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Agrees,
+    Slower,
+    Faster,
+}
+
+#[derive(Default)]
+struct Vote {
+    all: usize,
+    agree: usize,
+    faster: usize,
+}
+
+impl Vote {
+    fn cast(&mut self, fit: Fit) {
+        self.all += 1;
+        self.agree += usize::from(fit == Fit::Agrees);
+        self.faster += usize::from(fit == Fit::Faster);
+    }
+
+    fn carried(&self, least: usize, share: f64) -> bool {
+        self.agree >= least && self.agree as f64 >= share * self.all as f64
+    }
+}
+
+fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
+    let deviation = sample.wire_rate(session.framing())? / centre - 1.0;
+    // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by up to 4 %.
+    let framing = if sample.ip_octets == session.full_size() {
+        0.0
+    } else {
+        0.05
+    };
+    let tolerance = framing + (2.0 * session.timing_error(sample.span_ns())).max(0.01);
+    Some(match deviation {
+        d if d > tolerance => Fit::Faster,
+        d if d < -tolerance => Fit::Slower,
+        _ => Fit::Agrees,
+    })
+}
+
+/// All members' bits over all their dispersions: each weighs as its timing deserves.
+fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
+    let span: f64 = members.iter().map(|sample| sample.span_ns()).sum();
+    let rate = |sample: &Sample| sample.wire_rate(session.framing());
+    let mean = members
+        .iter()
+        .map(|s| rate(s).map(|r| r * s.span_ns()))
+        .sum::<Option<f64>>()?
+        / span;
+    let squares = members
+        .iter()
+        .map(|s| rate(s).map(|r| (r / mean - 1.0).powi(2) * s.span_ns()));
+    let spread = (squares.sum::<Option<f64>>()? / span).sqrt();
+    let root = (members.len() as f64).sqrt();
+    // Twice the standard error of the spread seen, or of what the stamps may do unseen; 0.1 % for clock rate and rounding.
+    let half = (2.0 * spread / root).max(session.timing_error(span) * root).max(0.001);
+    Some(Agreement {
+        rate: mean,
+        low: mean * (1.0 - half),
+        high: mean * (1.0 + half),
+    })
+}

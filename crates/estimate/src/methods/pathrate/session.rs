@@ -1,0 +1,146 @@
+//! What a run has seen so far.
+
+use units::Framing;
+
+use super::params::Params;
+use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+use crate::probe::TrainReport;
+use crate::{PathFacts, StampSource};
+
+/// Facts, parameters and samples of one run. Everything that is concluded is a function of this.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) facts: PathFacts,
+    pub(super) params: Params,
+    pub(super) samples: Vec<Sample>,
+    /// Samples that the receiver's own spacing may have shaped.
+    pub(super) too_fast: Vec<Sample>,
+    pub(super) tally: Tally,
+}
+
+/// What became of one report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is the last of `samples`.
+    Sample,
+    /// It came through faster than the receiver can tell apart.
+    TooFast,
+    /// It is no sample.
+    Flawed(Flaw),
+}
+
+impl Session {
+    pub(super) fn new(facts: PathFacts, params: Params) -> Self {
+        Self {
+            facts,
+            params,
+            samples: Vec::new(),
+            too_fast: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes a report in. `whole`: a train counts only without any loss.
+    pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Taken {
+        self.tally.add(report);
+        match Sample::read(report, whole) {
+            Ok(sample) if self.is_too_fast(&sample) => {
+                self.too_fast.push(sample);
+                Taken::TooFast
+            }
+            Ok(sample) => {
+                self.samples.push(sample);
+                Taken::Sample
+            }
+            Err(flaw) => {
+                self.tally.failed += 1;
+                self.tally.paused += u32::from(flaw == Flaw::Paused);
+                Taken::Flawed(flaw)
+            }
+        }
+    }
+
+    /// Whether the receiver's own cost per packet may have set the dispersion: below three times that cost per gap, as in
+    /// [pathrate]. Stamps taken before the program runs do not suffer from it (departs from [pathrate], which had no others).
+    fn is_too_fast(&self, sample: &Sample) -> bool {
+        let floor = if sample.stamped_by == StampSource::User {
+            3.0 * self.receive_cost_ns()
+        } else {
+            0.0
+        };
+        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check);
+        !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
+    }
+
+    pub(super) fn receive_cost_ns(&self) -> f64 {
+        nanos(self.facts.receiver.receive_cost)
+    }
+
+    /// Error of one arrival stamp, ns: what the host measured, or what its clock can resolve.
+    pub(super) fn stamp_error_ns(&self) -> f64 {
+        let facts = &self.facts.receiver;
+        nanos(facts.stamp_error).max(nanos(facts.clock_resolution) / 2.0)
+    }
+
+    /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
+    pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
+        if span_ns > 0.0 {
+            std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    pub(super) fn of(&self, phase: Phase) -> impl Iterator<Item = &Sample> + '_ {
+        self.samples.iter().filter(move |sample| sample.phase == phase)
+    }
+
+    /// Samples of back-to-back trains: those whose rate is not the sender's plan.
+    pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
+        self.samples.iter().filter(|sample| sample.phase != Phase::Check)
+    }
+
+    /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
+    /// at least `least` of them came through and the median was not slowed.
+    ///
+    /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
+    /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
+    pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
+        let slowed: Vec<f64> = self
+            .of(Phase::Check)
+            .map(|sample| 1.0 - sample.sent_ns / sample.span_ns())
+            .collect();
+        let spans: Vec<f64> = self.of(Phase::Check).map(Sample::span_ns).collect();
+        if slowed.len() < least {
+            return None;
+        }
+        let tolerance = (2.0 * self.timing_error(stat::median(&spans)?)).max(CHECK_TOLERANCE);
+        stat::median(&slowed).map(|slowed| slowed > tolerance)
+    }
+
+    /// Wire rates of a phase, bit/s, in order of their trains.
+    pub(super) fn rates(&self, phase: Phase) -> Vec<f64> {
+        self.of(phase)
+            .filter_map(|sample| sample.wire_rate(self.framing()))
+            .collect()
+    }
+
+    pub(super) fn framing(&self) -> Framing {
+        self.params.framing
+    }
+
+    /// Size of the packets that answers are stated for.
+    pub(super) fn full_size(&self) -> u16 {
+        self.facts.path_mtu
+    }
+
+    /// The IP-layer rate of full-size packets on a wire of this rate, both in bit/s.
+    pub(super) fn ip_rate(&self, wire_bps: f64) -> f64 {
+        let ip = u32::from(self.full_size());
+        wire_bps * f64::from(ip) / f64::from(self.framing().wire_octets(ip))
+    }
+}
+
+/// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
+/// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
+const CHECK_TOLERANCE: f64 = 0.01;

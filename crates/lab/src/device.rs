@@ -1,0 +1,103 @@
+//! The TUN device of a host: its kernel's end is the host's only interface, ours is where the path begins and ends.
+
+use std::fs;
+use std::io;
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use crate::error::LabError;
+use crate::host::LabHost;
+use crate::namespace::set_queue_packets;
+use crate::plan::AddressPlan;
+
+/// Name of the interface inside each host.
+pub const INTERFACE: &str = "path0";
+
+/// Packets that the kernel keeps for us, so that it never drops what a train puts in at once while we are away. At 1500 octets this is
+/// 20 MB, more than the path's own queues usually hold.
+const QUEUE_PACKETS: u32 = 16_384;
+
+/// A TUN device, seen from the path.
+pub(crate) struct Device {
+    tun: SyncDevice,
+}
+
+impl Device {
+    /// Makes the device inside the host and sets it up.
+    pub(crate) fn create(host: &LabHost) -> Result<Self, LabError> {
+        let doing = || format!("making the TUN device of the {}", host.side().name());
+        let addresses = host.addresses();
+        let made = host.run(|| -> io::Result<SyncDevice> {
+            let builder = DeviceBuilder::new()
+                .name(INTERFACE)
+                .mtu(host.mtu())
+                .packet_information(false)
+                .offload(false)
+                .ipv4(addresses.ipv4, AddressPlan::PREFIX_V4, None);
+            let builder = match addresses.ipv6 {
+                Some(ipv6) => builder.ipv6(ipv6, AddressPlan::PREFIX_V6),
+                None => builder,
+            };
+            let tun = builder.build_sync()?;
+            set_queue_packets(INTERFACE, QUEUE_PACKETS)?;
+            tun.set_nonblocking(true)?;
+            Ok(tun)
+        })?;
+        let tun = made.map_err(|source| LabError::kernel(doing(), source))?;
+        Ok(Self { tun })
+    }
+
+    /// Takes one packet that the host sent; `None` if there is none now.
+    pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.tun.recv(into) {
+            Ok(octets) => Ok(Some(octets)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands one packet to the host's kernel.
+    pub(crate) fn deliver(&self, packet: &[u8]) -> io::Result<()> {
+        self.tun.send(packet).map(|_| ())
+    }
+}
+
+/// Packets that the host's kernel dropped on their way to us, because its queue was full.
+pub(crate) fn dropped_by_kernel(host: &LabHost) -> Result<u64, LabError> {
+    let doing = || format!("reading the interface counters of the {}", host.side().name());
+    let table = host
+        .run(|| fs::read_to_string("/proc/thread-self/net/dev"))?
+        .map_err(|source| LabError::kernel(doing(), source))?;
+    transmit_drops(&table, INTERFACE)
+        .ok_or_else(|| LabError::kernel(doing(), io::Error::other("the interface is not in the table")))
+}
+
+/// The column `transmit drop` of `/proc/net/dev` (`proc_pid_net(5)`): the 12th number.
+fn transmit_drops(table: &str, interface: &str) -> Option<u64> {
+    table.lines().find_map(|line| {
+        let (name, numbers) = line.split_once(':')?;
+        if name.trim() != interface {
+            return None;
+        }
+        numbers.split_whitespace().nth(11)?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0
+ path0:      48       1    0    5    0     0          0         0    96048      70    2    7    0     0       0          0
+";
+
+    #[test]
+    fn the_drop_column_of_the_right_line() {
+        assert_eq!(transmit_drops(TABLE, "path0"), Some(7));
+        assert_eq!(transmit_drops(TABLE, "lo"), Some(0));
+        assert_eq!(transmit_drops(TABLE, "path"), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! The real-time path: two hosts, their devices, and the thread between them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use nix::sched::sched_yield;
+use scenario::{Host, Scenario, Source, Way};
+use sim::Path;
+
+use crate::device::{Device, dropped_by_kernel};
+use crate::error::LabError;
+use crate::honesty::Honesty;
+use crate::host::LabHost;
+use crate::namespace::{LabId, Namespace, clean_leftovers};
+use crate::placement::Placement;
+use crate::plan::{AddressPlan, Side};
+use crate::player::Player;
+use crate::tally::Tally;
+
+/// How a path is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StartOptions {
+    /// Seed of everything random; `None`: the scenario's own.
+    pub seed: Option<u64>,
+    /// Processor that the playing thread keeps to, and that programs started through [`LabHost`] keep off; `None`, or one that this
+    /// process may not use: the last one it may. With a single processor nothing is kept anywhere, and nothing will be exact.
+    pub cpu: Option<usize>,
+    /// Whether the hosts get names under `/run/netns`, for `ip netns exec` and for people. Needs root of the machine; anonymous
+    /// namespaces leave nothing behind however the process ends, named ones until the next start.
+    pub named: bool,
+}
+
+/// A scenario being played against the real clock, between two hosts with kernels of their own. Dropping it ends the path and
+/// removes everything.
+///
+/// Played are hops, queues, hidden devices, buckets, losses, jitter, reordering, schedules, open-loop cross traffic, routers and the
+/// rates of the hosts' interfaces. Path time begins at the scenario's `warm_up`, so that queues are in their steady state and
+/// schedules count from the scenario's begin. What the scenario says about its hosts' clocks, costs, stalls and coalescing is *not*
+/// played ([`not_played`] lists it): these hosts are real. Routers do not fragment: an IPv4 packet that is too big is answered as if it said "don't fragment".
+#[derive(Debug)]
+pub struct RealTimePath {
+    hosts: [LabHost; 2],
+    plan: AddressPlan,
+    control: Arc<Control>,
+    reports: Mutex<Reports>,
+    thread: Option<JoinHandle<Player>>,
+}
+
+/// Where reports come from, and where the current one begins.
+#[derive(Debug)]
+struct Reports {
+    tallies: Receiver<Tally>,
+    begin: Instant,
+    kernel_drops_before: [u64; 2],
+}
+
+/// What of this scenario a lab does not play, in words for the user: its hosts are real, and so are their clocks, costs and buffers.
+pub fn not_played(scenario: &Scenario) -> Vec<String> {
+    let mut left_out = Vec::new();
+    for (side, host) in [(Side::Sender, &scenario.sender), (Side::Receiver, &scenario.receiver)] {
+        let ideal = Host::default();
+        let parts = [
+            ("clock", host.clock == ideal.clock),
+            ("cost of sending", host.send_cost == ideal.send_cost),
+            ("cost of receiving", host.receive_cost == ideal.receive_cost),
+            ("pacing jitter", host.pacing_jitter == ideal.pacing_jitter),
+            ("stalls", host.stalls == ideal.stalls),
+            ("coalescing", host.coalescing == ideal.coalescing),
+            (
+                "TCP receive buffer",
+                host.tcp_receive_octets == ideal.tcp_receive_octets,
+            ),
+        ];
+        let named = parts
+            .iter()
+            .filter(|(_, same)| !same)
+            .map(|(part, _)| format!("{} of the {}", part, side.name()));
+        left_out.extend(named);
+    }
+    left_out
+}
+
+/// What the playing thread is told.
+#[derive(Debug, Default)]
+struct Control {
+    stop: AtomicBool,
+    report: AtomicBool,
+    /// With the report: begin a new tally.
+    afresh: AtomicBool,
+}
+
+impl RealTimePath {
+    /// Builds the hosts, their devices and the path, plays the warm-up and starts the clock.
+    pub fn start(scenario: &Scenario, options: StartOptions) -> Result<Self, LabError> {
+        if scenario
+            .cross
+            .iter()
+            .any(|cross| matches!(cross.source, Source::Elastic(_)))
+        {
+            return Err(LabError::Elastic);
+        }
+        let plan = AddressPlan::of(scenario)?;
+        crate::privilege::available()?;
+        for name in clean_leftovers() {
+            tracing::info!(name, "removed a namespace that a dead process left");
+        }
+        let placement = Placement::choose(options.cpu);
+        let lab = LabId::next();
+        let host = |side: Side| -> Result<LabHost, LabError> {
+            let mtu = scenario.hops(side.way()).first().map_or(1500, |hop| hop.mtu);
+            let namespace = Namespace::create(lab, side, options.named)?;
+            Ok(LabHost::new(side, plan.host(side), mtu, namespace, placement.as_ref()))
+        };
+        let hosts = [host(Side::Sender)?, host(Side::Receiver)?];
+        let devices = [Device::create(&hosts[0])?, Device::create(&hosts[1])?];
+        let control = Arc::new(Control::default());
+        let (tell, tallies) = mpsc::sync_channel(1);
+        let (ready, is_ready) = mpsc::sync_channel(0);
+        let thread = {
+            let (scenario, plan, control) = (scenario.clone(), plan.clone(), Arc::clone(&control));
+            thread::Builder::new()
+                .name("narrows-path".to_owned())
+                .spawn(move || {
+                    if let Some(placement) = placement {
+                        placement.keep_path_here();
+                    }
+                    let player = prepare(&scenario, plan, devices, options.seed);
+                    // The receiver waits below.
+                    let _ = ready.send(());
+                    play(player, &control, &tell, placement.is_some())
+                })
+                .map_err(|source| LabError::kernel("starting the thread that plays the path", source))?
+        };
+        is_ready.recv().map_err(|_| LabError::PlayerDied)?;
+        let reports = Reports {
+            tallies,
+            begin: now(),
+            kernel_drops_before: [0, 0],
+        };
+        Ok(Self {
+            hosts,
+            plan,
+            control,
+            reports: Mutex::new(reports),
+            thread: Some(thread),
+        })
+    }
+
+    /// One of the two hosts.
+    pub fn host(&self, side: Side) -> &LabHost {
+        &self.hosts[side.index()]
+    }
+
+    /// Who has which address.
+    pub fn addresses(&self) -> &AddressPlan {
+        &self.plan
+    }
+
+    /// How the run went so far: since the start, or since the last [`RealTimePath::take_honesty`].
+    pub fn honesty(&self) -> Result<Honesty, LabError> {
+        self.report(false)
+    }
+
+    /// The same, and begins a new report: for several measurements over one path, each with its own.
+    pub fn take_honesty(&self) -> Result<Honesty, LabError> {
+        self.report(true)
+    }
+
+    /// Ends the path and says how the run went, since where [`RealTimePath::honesty`] counts from.
+    pub fn stop(mut self) -> Result<Honesty, LabError> {
+        // The counters of the devices go with the devices, and those with the player.
+        let player = self.end().ok_or(LabError::PlayerDied)?;
+        let kernel_drops = self.kernel_drops()?;
+        let reports = self.reports.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Ok(reports.judge(player.tally(), kernel_drops))
+    }
+
+    fn report(&self, afresh: bool) -> Result<Honesty, LabError> {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        self.control.afresh.store(afresh, Ordering::Release);
+        self.control.report.store(true, Ordering::Release);
+        let tally = reports.tallies.recv().map_err(|_| LabError::PlayerDied)?;
+        let kernel_drops = self.kernel_drops()?;
+        let honesty = reports.judge(&tally, kernel_drops);
+        if afresh {
+            reports.begin = now();
+            reports.kernel_drops_before = kernel_drops;
+        }
+        Ok(honesty)
+    }
+
+    fn kernel_drops(&self) -> Result<[u64; 2], LabError> {
+        Ok([dropped_by_kernel(&self.hosts[0])?, dropped_by_kernel(&self.hosts[1])?])
+    }
+
+    /// Stops the thread; `None` if it had died, or was stopped before.
+    fn end(&mut self) -> Option<Player> {
+        self.control.stop.store(true, Ordering::Release);
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Reports {
+    fn judge(&self, tally: &Tally, kernel_drops: [u64; 2]) -> Honesty {
+        let [sender, receiver] = self.kernel_drops_before;
+        let since = [kernel_drops[0] - sender, kernel_drops[1] - receiver];
+        tally.honesty(self.begin.elapsed(), since)
+    }
+}
+
+impl Drop for RealTimePath {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The path behind its warm-up, ready to play.
+fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> Player {
+    let mut path = Path::new(scenario, seed.unwrap_or(scenario.seed));
+    let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
+    // Nothing but cross traffic is on the path, and cross traffic has no outputs.
+    path.advance(warm_up, &mut Vec::new());
+    let both = [Way::Forward, Way::Reverse];
+    let limits = both.map(|way| {
+        scenario
+            .hops(way)
+            .iter()
+            .map(|hop| hop.router.icmp_max_octets)
+            .collect()
+    });
+    let hops = both.iter().flat_map(|&way| scenario.hops(way));
+    let mtu = hops.map(|hop| hop.mtu).max().unwrap_or(1500);
+    Player::new(path, plan, devices, mtu, limits)
+}
+
+fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> Player {
+    while !control.stop.load(Ordering::Acquire) {
+        let busy = player.turn();
+        if !busy && !alone {
+            // Hosts and path share one processor: let the hosts run.
+            let _ = sched_yield();
+        }
+        if control.report.swap(false, Ordering::AcqRel) {
+            // Full or closed: nobody waits for this one.
+            let _ = reports.try_send(player.tally().clone());
+            if control.afresh.load(Ordering::Acquire) {
+                player.begin_tally();
+            }
+        }
+    }
+    player
+}
+
+#[expect(clippy::disallowed_methods, reason = "the lab is a world: it may read the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use scenario::Hop;
+    use units::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_played_is_said() {
+        let scenario = Scenario::new("lies").hop(Hop::rate(BitRate::from_mbps(1)));
+        assert_eq!(not_played(&scenario), Vec::<String>::new());
+        let mut slow = Host {
+            send_cost: Duration::from_micros(2),
+            // Played by the path.
+            interface_rate: Some(BitRate::from_gbps(1)),
+            ..Host::default()
+        };
+        slow.clock.skew_ppm = 5.0;
+        assert_eq!(
+            not_played(&scenario.sender(slow)),
+            ["clock of the sender", "cost of sending of the sender"]
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! What the player counts while it plays.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scenario::Way;
+use sim::DropCause;
+
+use crate::histogram::Histogram;
+use crate::honesty::{Dropped, Honesty};
+
+/// A release is counted as late, and a silence of the player as a stall, from here on.
+const MARKED_NS: u64 = 100_000;
+
+/// Running counts; its size is fixed but for one entry per kind of drop.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    late: Histogram,
+    gaps: Histogram,
+    late_marked: u64,
+    stalls: u64,
+    stalled_ns: u64,
+    drops: BTreeMap<(Way, usize, DropCause), u64>,
+    pub(crate) accepted: u64,
+    pub(crate) refusals: u64,
+    pub(crate) strays: u64,
+    pub(crate) router_answers: u64,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self {
+            late: Histogram::new(),
+            gaps: Histogram::new(),
+            late_marked: 0,
+            stalls: 0,
+            stalled_ns: 0,
+            drops: BTreeMap::new(),
+            accepted: 0,
+            refusals: 0,
+            strays: 0,
+            router_answers: 0,
+        }
+    }
+
+    /// A packet was released so long after its time.
+    pub(crate) fn released(&mut self, late_ns: u64) {
+        self.late.add(late_ns);
+        self.late_marked += u64::from(late_ns > MARKED_NS);
+    }
+
+    /// So long passed between two looks at the hosts.
+    pub(crate) fn looked(&mut self, gap_ns: u64) {
+        self.gaps.add(gap_ns);
+    }
+
+    /// So long passed between two readings of the clock.
+    pub(crate) fn read_clock(&mut self, gap_ns: u64) {
+        if gap_ns > MARKED_NS {
+            self.stalls += 1;
+            self.stalled_ns += gap_ns;
+        }
+    }
+
+    pub(crate) fn dropped(&mut self, way: Way, hop: usize, cause: DropCause) {
+        *self.drops.entry((way, hop, cause)).or_default() += 1;
+    }
+
+    pub(crate) fn honesty(&self, ran: Duration, kernel_drops: [u64; 2]) -> Honesty {
+        Honesty {
+            ran,
+            accepted: self.accepted,
+            releases: self.late.total(),
+            late_p50_ns: self.late.quantile(500),
+            late_p99_ns: self.late.quantile(990),
+            late_worst_ns: self.late.worst(),
+            late_over_100us: self.late_marked,
+            look_gap_p99_ns: self.gaps.quantile(990),
+            look_gap_worst_ns: self.gaps.worst(),
+            stalls: self.stalls,
+            stalled_ns: self.stalled_ns,
+            kernel_drops,
+            refusals: self.refusals,
+            strays: self.strays,
+            router_answers: self.router_answers,
+            dropped: self
+                .drops
+                .iter()
+                .map(|(&(way, hop, cause), &packets)| Dropped {
+                    way,
+                    hop,
+                    cause,
+                    packets,
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_end_in_the_report() {
+        let mut tally = Tally::new();
+        for late in [1, 2, 3, 100_000, 100_001] {
+            tally.released(late);
+        }
+        tally.read_clock(100_000);
+        tally.read_clock(250_000);
+        tally.looked(7);
+        tally.dropped(Way::Forward, 1, DropCause::Queue);
+        tally.dropped(Way::Forward, 1, DropCause::Queue);
+        let honesty = tally.honesty(Duration::from_secs(1), [2, 3]);
+        assert_eq!((honesty.releases, honesty.late_over_100us), (5, 1));
+        assert_eq!((honesty.late_p50_ns, honesty.late_worst_ns), (3, 100_001));
+        assert_eq!((honesty.stalls, honesty.stalled_ns), (1, 250_000));
+        assert_eq!((honesty.look_gap_worst_ns, honesty.kernel_drops), (7, [2, 3]));
+        assert_eq!(honesty.packets_dropped(), 2);
+        assert_eq!(honesty.dropped.len(), 1);
+    }
+}

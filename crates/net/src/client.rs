@@ -1,0 +1,285 @@
+//! The client's side of a measurement: [`SocketWorld`], the estimators' world over real sockets.
+//!
+//! One control connection, one UDP flow for trains and echoes, more flows for loads, data connections for transfers. Every wait
+//! has an end: a far host that falls silent while traffic runs is given up after two seconds, one that does not answer a request
+//! after the request's own patience.
+
+mod control;
+mod convert;
+mod gather;
+mod handshake;
+mod load;
+mod options;
+mod slots;
+mod train;
+mod transfer;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use estimate::probe::{Probe, Train, TrainId};
+use estimate::{Event, HostFacts, PathFacts, Refusal, World};
+use units::{Sender, Stamp};
+use wire::{Direction, LightMeter, SessionLimits, SlotKind};
+
+pub use options::{ConnectOptions, IpVersion};
+
+use crate::clock::{self, nanos};
+use crate::error::{Error, PeerError};
+use crate::errors::ErrorQueue;
+use crate::host::{self, Environment, Interface};
+use crate::socket::ProbeSocket;
+
+/// A path between this host and one that runs the server, measured in one direction.
+pub struct SocketWorld {
+    control: control::Control,
+    keys: handshake::SessionKeys,
+    limits: SessionLimits,
+    meter: LightMeter,
+    flows: Vec<Arc<ProbeSocket>>,
+    queue: ErrorQueue,
+    options: ConnectOptions,
+    near: HostFacts,
+    far: HostFacts,
+    interface: Option<Interface>,
+    path_mtu: u16,
+    rtt: Duration,
+    next_id: u32,
+    load: Option<load::Running>,
+    transfer: Option<transfer::Running>,
+}
+
+/// Time beyond a round trip after which what has not come is lost: ours, for queues and schedulers on the way. A bloated queue
+/// that still delivers is never cut short, because it counts from the last arrival.
+const GRACE: Duration = Duration::from_millis(100);
+
+impl SocketWorld {
+    /// Opens a session with `target` (a name or an address), proves this host's address, measures this host and a few round
+    /// trips. Takes about half a second.
+    pub fn connect(target: &str, options: ConnectOptions) -> Result<Self, Error> {
+        let opened = handshake::open(target, &options)?;
+        let keys = handshake::SessionKeys {
+            peer: opened.peer,
+            session: opened.session,
+            token: opened.token,
+        };
+        let stop = Arc::clone(&options.stop);
+        let mut control = control::Control::new(opened.stream, opened.reader, opened.conversation, stop)?;
+        if slots::acquire(&mut control, SlotKind::Light, options.queue_patience)?.is_err() {
+            let reason = "not even light measurements are allowed".to_owned();
+            return Err(PeerError::Refused {
+                peer: keys.peer,
+                reason,
+            }
+            .into());
+        }
+        let flow = handshake::open_flow(&keys, 0, options.timeout)?;
+        let interface = Interface::towards(opened.peer);
+        let near = host::measure(interface.as_ref()).map_err(Error::host("measure itself"))?;
+        let interface_mtu = interface
+            .as_ref()
+            .and_then(|interface| interface.mtu)
+            .unwrap_or(u32::MAX);
+        let mut world = Self {
+            control,
+            keys,
+            meter: LightMeter::new(&opened.limits, now()),
+            limits: opened.limits,
+            path_mtu: flow
+                .path_mtu()
+                .unwrap_or(1500)
+                .min(u16::try_from(interface_mtu).unwrap_or(u16::MAX)),
+            flows: vec![flow],
+            queue: ErrorQueue::new(),
+            options,
+            near,
+            far: convert::host(&opened.host),
+            interface,
+            rtt: Duration::from_secs(1),
+            next_id: 1,
+            load: None,
+            transfer: None,
+        };
+        world.measure_rtt()?;
+        Ok(world)
+    }
+
+    /// What is known of the setup of this host.
+    pub fn environment(&self) -> Environment {
+        Environment::read(self.interface.clone())
+    }
+
+    /// What this host can do, and what the far host says that it can do.
+    pub fn hosts(&self) -> (&HostFacts, &HostFacts) {
+        (&self.near, &self.far)
+    }
+
+    /// What the far host allows this session.
+    pub fn limits(&self) -> &SessionLimits {
+        &self.limits
+    }
+
+    /// The far host's address.
+    pub fn peer(&self) -> std::net::SocketAddr {
+        self.control.peer()
+    }
+
+    /// The smallest of a few round trips. A path that loses them all keeps the first guess of a second.
+    fn measure_rtt(&mut self) -> Result<(), Error> {
+        const ECHOES: usize = 5;
+        let ip_octets = if self.ipv6() { 128 } else { 108 };
+        let train = Train::uniform(TrainId(0), ECHOES, ip_octets, Duration::from_millis(5)).echoed();
+        if let Event::Train(report) = self.echo_train(&train)?
+            && let Some(rtt) = report.round_trips().map(|(_, time)| time).min()
+        {
+            self.rtt = rtt;
+        }
+        Ok(())
+    }
+
+    fn ipv6(&self) -> bool {
+        self.keys.peer.is_ipv6()
+    }
+
+    fn reverse(&self) -> bool {
+        self.options.direction == Direction::Reverse
+    }
+
+    /// A name for the next train, load or transfer of this session.
+    fn take_id(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        id
+    }
+
+    /// How long to wait for packets after the last sign of them.
+    fn quiet(&self) -> Duration {
+        self.rtt + GRACE
+    }
+
+    /// How long to wait for an answer on the control connection.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(2) + 2 * self.rtt
+    }
+
+    /// Flows `0..count`, opened as far as they are not.
+    fn flows(&mut self, count: u16) -> Result<Vec<Arc<ProbeSocket>>, Error> {
+        let have = u16::try_from(self.flows.len()).unwrap_or(u16::MAX);
+        for number in have..count {
+            let flow = handshake::open_flow(&self.keys, number, self.options.timeout)?;
+            self.flows.push(flow);
+        }
+        Ok(self.flows.iter().take(count.into()).map(Arc::clone).collect())
+    }
+
+    /// Leave to send trains of so many octets: within the light limits at once, else with the load slot.
+    fn admit(&mut self, ip_octets: u64) -> Result<Result<(), Refusal>, Error> {
+        if self.control.conversation().holds(SlotKind::Load) || self.meter.admit(ip_octets, now()) {
+            return Ok(Ok(()));
+        }
+        self.load_slot()
+    }
+
+    fn load_slot(&mut self) -> Result<Result<(), Refusal>, Error> {
+        if self.control.conversation().holds(SlotKind::Load) {
+            return Ok(Ok(()));
+        }
+        slots::acquire(&mut self.control, SlotKind::Load, self.options.queue_patience)
+    }
+
+    /// Ends what runs on from earlier segments.
+    fn end_running(&mut self) -> Result<(), Error> {
+        self.end_load()?;
+        self.end_transfer()
+    }
+}
+
+fn now() -> Duration {
+    Duration::from_nanos(u64::try_from(clock::now_ns()).unwrap_or(0))
+}
+
+impl World for SocketWorld {
+    type Fault = Error;
+
+    fn now(&self) -> Stamp<Sender> {
+        clock::now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        let (sender, receiver) = if self.reverse() {
+            (&self.far, &self.near)
+        } else {
+            (&self.near, &self.far)
+        };
+        PathFacts {
+            path_mtu: self.path_mtu,
+            ipv6: self.ipv6(),
+            rtt: self.rtt,
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+            rate_cap: None,
+        }
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Error> {
+        match probe {
+            Probe::Train(train) => {
+                self.end_running()?;
+                self.train(&train)
+            }
+            Probe::Load(load) => {
+                self.end_transfer()?;
+                self.load_segment(load)
+            }
+            Probe::Transfer(transfer) => {
+                self.end_load()?;
+                self.transfer_segment(&transfer)
+            }
+            Probe::Capture(_) => Ok(Event::Refused(Refusal::NotOffered)),
+        }
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Error> {
+        const LOOK_NS: i64 = 20_000_000;
+        self.end_running()?;
+        while !self.stop_requested() {
+            let now = clock::now_ns();
+            if now >= until.nanos() {
+                break;
+            }
+            let next = until.nanos().min(now + LOOK_NS);
+            // Nothing is expected; but a far host that left is heard of here.
+            if until.nanos() - now > LOOK_NS {
+                self.control.hear(next)?;
+            } else {
+                clock::sleep_until_ns(next);
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SocketWorld {
+    fn drop(&mut self) {
+        // Whatever is wrong with the session then, this was its last use.
+        let _ = self.end_running();
+    }
+}
+
+impl std::fmt::Debug for SocketWorld {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SocketWorld")
+            .field("peer", &self.control.peer())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sleeps a little, as one who waits for other threads does.
+fn nap(deadline_ns: i64) {
+    clock::sleep_until_ns(deadline_ns.min(clock::now_ns() + nanos(Duration::from_millis(1))));
+}

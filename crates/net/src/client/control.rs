@@ -1,0 +1,334 @@
+//! The control connection: what is said and heard, and the thread that listens while the program does something else.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use estimate::Refusal;
+use wire::{
+    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, RefusalCode, Rows, ServerMessage,
+    Side, Verdict,
+};
+
+use crate::clock::{self, nanos};
+use crate::error::{Error, PathError, PeerError};
+
+/// While a train, load or transfer is under way, silence of the far host for this long means that it is gone. Ours: it speaks at
+/// least every 250 ms, and a second is left for a slow path and a lost segment.
+const SILENT_AFTER: Duration = Duration::from_millis(2_000);
+/// The listening thread looks around this often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What came.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Message(ServerMessage),
+    Rows(Rows),
+}
+
+/// How the connection ended.
+#[derive(Debug, Clone)]
+enum End {
+    Closed,
+    Silent,
+    Broken(String),
+}
+
+/// Shared with the listening thread.
+#[derive(Debug)]
+struct Link {
+    writer: Mutex<TcpStream>,
+    heard_ns: AtomicI64,
+    said_ns: AtomicI64,
+    busy: AtomicBool,
+    leave: AtomicBool,
+    /// Whatever is being sent should stop: the user asked, or the far host is gone.
+    halt: AtomicBool,
+    /// The user's flag.
+    stop: Arc<AtomicBool>,
+}
+
+/// One end of the control connection, after the handshake.
+#[derive(Debug)]
+pub(super) struct Control {
+    peer: SocketAddr,
+    link: Arc<Link>,
+    heard: mpsc::Receiver<Result<Heard, End>>,
+    conversation: Conversation,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Control {
+    /// Takes over a connection whose handshake is done.
+    pub(super) fn new(
+        stream: TcpStream,
+        reader: FrameReader,
+        conversation: Conversation,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        let peer = stream.peer_addr().map_err(Error::host("name its peer"))?;
+        let writer = stream.try_clone().map_err(Error::host("share a connection"))?;
+        stream
+            .set_read_timeout(Some(LOOK))
+            .map_err(Error::host("set a timeout"))?;
+        let now = clock::now_ns();
+        let link = Arc::new(Link {
+            writer: Mutex::new(writer),
+            heard_ns: AtomicI64::new(now),
+            said_ns: AtomicI64::new(now),
+            busy: AtomicBool::new(false),
+            leave: AtomicBool::new(false),
+            halt: AtomicBool::new(false),
+            stop,
+        });
+        let (sender, heard) = mpsc::channel();
+        let thread_link = Arc::clone(&link);
+        let listener = std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || thread_link.listen(stream, reader, &sender))
+            .map_err(Error::host("start a thread"))?;
+        Ok(Self {
+            peer,
+            link,
+            heard,
+            conversation,
+            listener: Some(listener),
+        })
+    }
+
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Set when whatever is being sent should stop.
+    pub(super) fn halt(&self) -> &AtomicBool {
+        &self.link.halt
+    }
+
+    /// The user asked for an end.
+    pub(super) fn stop_requested(&self) -> bool {
+        self.link.stop.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Says something.
+    pub(super) fn say(&mut self, message: &ClientMessage) -> Result<(), Error> {
+        self.conversation
+            .client(message)
+            .map_err(|violation| self.broken(violation.to_string()))?;
+        self.write(&message.frame())
+    }
+
+    /// Says a table.
+    pub(super) fn say_rows(&mut self, rows: &Rows) -> Result<(), Error> {
+        let frame = rows
+            .frame()
+            .ok_or_else(|| self.broken("a table too long to send".to_owned()))?;
+        self.conversation
+            .rows(Side::Client, rows)
+            .map_err(|violation| self.broken(violation.to_string()))?;
+        self.write(&frame)
+    }
+
+    fn write(&self, frame: &[u8]) -> Result<(), Error> {
+        let busy = self.conversation.is_busy();
+        if busy && !self.link.busy.load(Ordering::Relaxed) {
+            // Silence counts from when there is something to speak of.
+            self.link.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+        }
+        self.link.busy.store(busy, Ordering::Relaxed);
+        self.link.write(frame).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => PeerError::Closed { peer: self.peer }.into(),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => PathError::Silent {
+                peer: self.peer,
+                doing: "sending on the control connection",
+                waited: SILENT_AFTER,
+            }
+            .into(),
+            _ => PathError::Unreachable {
+                peer: self.peer,
+                source: error,
+            }
+            .into(),
+        })
+    }
+
+    /// The next message or table that matters; `None` if `deadline_ns` passes first.
+    pub(super) fn hear(&mut self, deadline_ns: i64) -> Result<Option<Heard>, Error> {
+        loop {
+            let left = u64::try_from(deadline_ns.saturating_sub(clock::now_ns())).unwrap_or(0);
+            let heard = match self.heard.recv_timeout(Duration::from_nanos(left)) {
+                Ok(Ok(heard)) => heard,
+                Ok(Err(end)) => return Err(self.ended(end)),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(PeerError::Closed { peer: self.peer }.into()),
+            };
+            let verdict = match &heard {
+                Heard::Message(message) => self.conversation.server(message),
+                Heard::Rows(rows) => self.conversation.rows(Side::Server, rows),
+            };
+            let verdict = verdict.map_err(|violation| self.broken(violation.to_string()))?;
+            self.link.busy.store(self.conversation.is_busy(), Ordering::Relaxed);
+            match heard {
+                Heard::Message(ServerMessage::Refused { code, text, .. }) if code.is_final() => {
+                    return Err(refused(self.peer, code, text));
+                }
+                Heard::Message(ServerMessage::Alive) => {}
+                heard if verdict == Verdict::Act => return Ok(Some(heard)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for an answer that `pick` knows; what it does not know is passed to nobody. The inner error: the far host will not.
+    pub(super) fn await_answer<T>(
+        &mut self,
+        doing: &'static str,
+        patience: Duration,
+        mut pick: impl FnMut(Heard) -> Option<T>,
+    ) -> Result<Result<T, Refusal>, Error> {
+        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        loop {
+            match self.hear(deadline)? {
+                None => {
+                    return Err(PathError::Silent {
+                        peer: self.peer,
+                        doing,
+                        waited: patience,
+                    }
+                    .into());
+                }
+                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                    return self.refusal(code, text).map(Err);
+                }
+                Some(heard) => {
+                    if let Some(found) = pick(heard) {
+                        return Ok(Ok(found));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a refusal that leaves the session open means to a method.
+    pub(super) fn refusal(&self, code: RefusalCode, text: String) -> Result<Refusal, Error> {
+        match code {
+            RefusalCode::Limit | RefusalCode::Busy => {
+                tracing::info!(peer = %self.peer, text, "refused");
+                Ok(Refusal::ForbiddenByPeer)
+            }
+            other => Err(refused(self.peer, other, text)),
+        }
+    }
+
+    fn broken(&self, what: String) -> Error {
+        PeerError::Protocol { peer: self.peer, what }.into()
+    }
+
+    fn ended(&self, end: End) -> Error {
+        match end {
+            End::Closed => PeerError::Closed { peer: self.peer }.into(),
+            End::Broken(what) => self.broken(what),
+            End::Silent => PathError::Silent {
+                peer: self.peer,
+                doing: "it fell silent during a measurement",
+                waited: SILENT_AFTER,
+            }
+            .into(),
+        }
+    }
+}
+
+pub(super) fn refused(peer: SocketAddr, code: RefusalCode, text: String) -> Error {
+    match code {
+        RefusalCode::Key => crate::error::CallerError::KeyNeeded { peer }.into(),
+        _ => PeerError::Refused { peer, reason: text }.into(),
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if self.conversation.is_open() {
+            // A far host that is gone need not be told.
+            let _ = self.say(&ClientMessage::Bye);
+        }
+        self.link.leave.store(true, Ordering::Relaxed);
+        if let Some(listener) = self.listener.take() {
+            // A listener that panicked has ended too.
+            let _ = listener.join();
+        }
+    }
+}
+
+impl Link {
+    fn write(&self, frame: &[u8]) -> io::Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.said_ns.store(clock::now_ns(), Ordering::Relaxed);
+        writer.write_all(frame)
+    }
+
+    fn listen(&self, mut stream: TcpStream, mut reader: FrameReader, sender: &Sender<Result<Heard, End>>) {
+        let mut octets = vec![0; 64 << 10];
+        let end = loop {
+            if self.leave.load(Ordering::Relaxed) {
+                return;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                self.halt.store(true, Ordering::Relaxed);
+            }
+            match stream.read(&mut octets) {
+                Ok(0) => break End::Closed,
+                Ok(length) => {
+                    self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+                    reader.push(&octets[..length]);
+                    if let Err(what) = pass_on(&mut reader, sender) {
+                        break End::Broken(what);
+                    }
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                    ) => {}
+                Err(_) => break End::Closed,
+            }
+            let now = clock::now_ns();
+            let limit = if self.busy.load(Ordering::Relaxed) {
+                SILENT_AFTER
+            } else {
+                IDLE_LIMIT
+            };
+            if now - self.heard_ns.load(Ordering::Relaxed) > nanos(limit) {
+                break End::Silent;
+            }
+            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY - LOOK)
+                && self.write(&ClientMessage::Alive.frame()).is_err()
+            {
+                break End::Closed;
+            }
+        };
+        self.halt.store(true, Ordering::Relaxed);
+        // Nobody listens any more if the program is about to leave.
+        let _ = sender.send(Err(end));
+    }
+}
+
+/// Sends on whatever frames are whole.
+fn pass_on(reader: &mut FrameReader, sender: &Sender<Result<Heard, End>>) -> Result<(), String> {
+    while let Some(frame) = reader.next_frame().map_err(|error| error.to_string())? {
+        let heard = match frame.kind {
+            FrameKind::Json => Heard::Message(ServerMessage::parse(&frame.body).map_err(|error| error.to_string())?),
+            FrameKind::Rows => Heard::Rows(Rows::parse(&frame.body).map_err(|error| error.to_string())?),
+        };
+        // As above.
+        let _ = sender.send(Ok(heard));
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Gathers the packets of one train while something else sends.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use wire::{Datagram, ProbeKind, Tag};
+
+use crate::care::Care;
+use crate::clock;
+use crate::error::Error;
+use crate::receive::{Receiver, Seen};
+use crate::socket::ProbeSocket;
+
+/// The first arrival of one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrived {
+    pub(super) seen: Seen,
+    /// Of an echo: when the far host had received the request.
+    pub(super) turned_ns: Option<i64>,
+}
+
+/// What came of a train.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Gathered {
+    /// By position in the train.
+    pub(super) packets: Vec<Option<Arrived>>,
+    pub(super) reordered: u32,
+    pub(super) duplicates: u32,
+    pub(super) local_drops: u32,
+    highest: Option<usize>,
+}
+
+impl Gathered {
+    fn take(&mut self, seq: u32, arrived: Arrived) -> bool {
+        let seq = seq as usize;
+        match self.packets.get_mut(seq) {
+            None => return false,
+            Some(Some(_)) => {
+                self.duplicates = self.duplicates.saturating_add(1);
+                return false;
+            }
+            Some(place) => *place = Some(arrived),
+        }
+        if self.highest.is_some_and(|highest| seq < highest) {
+            self.reordered += 1;
+        } else {
+            self.highest = Some(seq);
+        }
+        true
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    count: AtomicU32,
+    last_ns: AtomicI64,
+    gathered: Mutex<Gathered>,
+}
+
+/// A thread that receives the packets of one train.
+#[derive(Debug)]
+pub(super) struct Gatherer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Which packets to gather.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) tag: Tag,
+    pub(super) id: u32,
+    /// Echoes, or packets that the far host sent of itself.
+    pub(super) echoes: bool,
+    pub(super) packets: usize,
+}
+
+/// Room for any header; the padding is not read.
+const SLOT_OCTETS: usize = 64;
+
+impl Gatherer {
+    pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            count: AtomicU32::new(0),
+            last_ns: AtomicI64::new(i64::MIN),
+            gathered: Mutex::new(Gathered {
+                packets: vec![None; wanted.packets],
+                ..Gathered::default()
+            }),
+        });
+        let receiver = Receiver::new(socket, SLOT_OCTETS);
+        let (thread_shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
+        let thread = std::thread::Builder::new()
+            .name("gather".to_owned())
+            .spawn(move || thread_shared.run(&socket, receiver, wanted))
+            .map_err(Error::host("start a thread"))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Different packets that came, and when the last did (monotonic nanoseconds).
+    pub(super) fn progress(&self) -> (usize, i64) {
+        (
+            self.shared.count.load(Ordering::Relaxed) as usize,
+            self.shared.last_ns.load(Ordering::Relaxed),
+        )
+    }
+
+    pub(super) fn finish(mut self) -> Gathered {
+        self.end();
+        std::mem::take(&mut *self.shared.gathered.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked gathers no more either.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Gatherer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn run(&self, socket: &ProbeSocket, mut receiver: Receiver, wanted: Wanted) {
+        const LOOK_NS: i64 = 5_000_000;
+        let _careful = Care::default().take();
+        while !self.stop.load(Ordering::Relaxed) {
+            // An error of the socket itself shows as silence; the control connection tells more of it.
+            if receiver.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0) == 0 {
+                continue;
+            }
+            let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+            for datagram in receiver.iter() {
+                let Ok(Datagram::Probe(probe)) = Datagram::parse(datagram.payload) else {
+                    continue;
+                };
+                let turned_ns = match probe.kind {
+                    ProbeKind::Train if !wanted.echoes => None,
+                    ProbeKind::EchoReply { turned_ns } if wanted.echoes => Some(turned_ns),
+                    _ => continue,
+                };
+                if probe.tag != wanted.tag || probe.id != wanted.id {
+                    continue;
+                }
+                let arrived = Arrived {
+                    seen: datagram.seen,
+                    turned_ns,
+                };
+                self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
+                if gathered.take(probe.seq, arrived) {
+                    self.count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner).local_drops = receiver.take_drops(socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_arrivals_are_kept_and_the_rest_counted() {
+        let mut gathered = Gathered {
+            packets: vec![None; 4],
+            ..Gathered::default()
+        };
+        let at = |user_ns| Arrived {
+            seen: Seen {
+                user_ns,
+                kernel_ns: None,
+                hardware_ns: None,
+            },
+            turned_ns: None,
+        };
+        let taken: Vec<bool> = [(0, 1), (2, 2), (1, 3), (2, 4), (4, 5)]
+            .map(|(seq, ns)| gathered.take(seq, at(ns)))
+            .to_vec();
+        assert_eq!(taken, [true, true, true, false, false]);
+        assert_eq!((gathered.reordered, gathered.duplicates), (1, 1));
+        assert_eq!(gathered.packets, [Some(at(1)), Some(at(3)), Some(at(2)), None]);
+    }
+}

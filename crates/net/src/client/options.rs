@@ -1,0 +1,52 @@
+//! How to connect.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wire::{Direction, Psk};
+
+/// Which IP versions may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IpVersion {
+    /// Whichever the name's first answering address has.
+    #[default]
+    Any,
+    /// Only IPv4.
+    V4,
+    /// Only IPv6.
+    V6,
+}
+
+/// How to connect, and what to measure.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// Port of the far host, TCP and UDP. Default [`wire::DEFAULT_PORT`].
+    pub port: u16,
+    /// Which IP versions may be used.
+    pub version: IpVersion,
+    /// Whose packets are measured: forward, this host's; reverse, the far host's.
+    pub direction: Direction,
+    /// The key that both sides hold, if the far host asks for one.
+    pub psk: Option<Psk>,
+    /// Longest wait for the connection and for the session. Default 3 s.
+    pub timeout: Duration,
+    /// Longest wait for a slot that other sessions hold. Default 30 s.
+    pub queue_patience: Duration,
+    /// Set it to end a measurement early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            port: wire::DEFAULT_PORT,
+            version: IpVersion::default(),
+            direction: Direction::Forward,
+            psk: None,
+            timeout: Duration::from_secs(3),
+            queue_patience: Duration::from_secs(30),
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}

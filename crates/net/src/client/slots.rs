@@ -1,0 +1,69 @@
+//! Leave to use the far host.
+
+use std::time::Duration;
+
+use estimate::Refusal;
+use wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind};
+
+use super::control::{Control, Heard};
+use crate::clock::{self, nanos};
+use crate::error::{Error, PathError, PeerError};
+
+/// Asks for a slot, and waits in its queue for as long as `patience` lasts. The inner error: the far host will not.
+pub(super) fn acquire(control: &mut Control, kind: SlotKind, patience: Duration) -> Result<Result<(), Refusal>, Error> {
+    /// An answer of some kind comes at once.
+    const FIRST: Duration = Duration::from_secs(3);
+    control.say(&ClientMessage::Slot { kind })?;
+    let began = clock::now_ns();
+    let mut deadline = began.saturating_add(nanos(FIRST));
+    let mut queued = None;
+    loop {
+        match control.hear(deadline.min(clock::now_ns() + 100_000_000))? {
+            Some(Heard::Message(ServerMessage::Granted { kind: granted })) if granted == kind => return Ok(Ok(())),
+            Some(Heard::Message(ServerMessage::Queued { place, .. })) => {
+                queued = Some(place);
+                deadline = began.saturating_add(nanos(patience));
+            }
+            Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                return match code {
+                    RefusalCode::Limit => Ok(Err(Refusal::ForbiddenByPeer)),
+                    _ => Err(PeerError::Refused {
+                        peer: control.peer(),
+                        reason: text,
+                    }
+                    .into()),
+                };
+            }
+            Some(_) => {}
+            None if clock::now_ns() < deadline && !control.stop_requested() => {}
+            None => return give_up(control, kind, queued, patience),
+        }
+    }
+}
+
+fn give_up(
+    control: &mut Control,
+    kind: SlotKind,
+    queued: Option<u32>,
+    patience: Duration,
+) -> Result<Result<(), Refusal>, Error> {
+    let peer = control.peer();
+    let Some(place) = queued else {
+        return Err(PathError::Silent {
+            peer,
+            doing: "asking for a slot",
+            waited: patience,
+        }
+        .into());
+    };
+    control.say(&ClientMessage::Release { kind })?;
+    // Refused or released: the queue is left either way.
+    let _ = control.await_answer("leaving the queue", Duration::from_secs(3), |heard| {
+        matches!(heard, Heard::Message(ServerMessage::Released { kind: released }) if released == kind).then_some(())
+    })?;
+    Err(PeerError::Refused {
+        peer,
+        reason: format!("other measurements come first; place {place} in the queue after {patience:?}"),
+    }
+    .into())
+}

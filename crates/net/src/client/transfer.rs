@@ -1,0 +1,440 @@
+//! Transfers: segments that continue one another over connections that stay open.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use estimate::probe::{Congestion, StreamReport, TcpSample, Then, Transfer, TransferReport};
+use estimate::{Event, Refusal};
+use units::{BitRate, Stamp};
+use wire::{
+    ClientMessage, DataHello, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent,
+};
+
+use super::SocketWorld;
+use super::control::Heard;
+use super::convert::{share, tcp_sample, wire_nanos};
+use crate::clock::{self, nanos};
+use crate::error::{Error, PathError, PeerError};
+use crate::load::busiest_share;
+use crate::transfer::{BulkReceiver, BulkSender, Progress, TransferOptions, connect};
+
+/// A transfer under way.
+pub(super) struct Running {
+    id: u32,
+    options: TransferOptions,
+    opened: u16,
+    traffic: Traffic,
+    /// When the far host will break it off.
+    over_ns: i64,
+}
+
+enum Traffic {
+    Forward { bulk: BulkSender, read: FarRead },
+    Reverse(BulkReceiver),
+}
+
+/// What the far host has read of a forward transfer.
+#[derive(Debug, Clone, Copy, Default)]
+struct FarRead {
+    octets: u64,
+    span_ns: Option<(i64, i64)>,
+    /// The highest CPU share since it was last asked for.
+    cpu: Option<f32>,
+}
+
+impl FarRead {
+    fn take(&mut self, received: &TransferReceived) {
+        self.octets = received.octets;
+        self.span_ns = received.span_ns;
+        let cpu = received.receiver_cpu_permille.map(share);
+        self.cpu = match (self.cpu, cpu) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// Longest wait, after a transfer's end, for what is still in buffers.
+const DRAIN: Duration = Duration::from_secs(10);
+
+fn options(transfer: &Transfer) -> TransferOptions {
+    TransferOptions {
+        congestion: transfer
+            .congestion
+            .as_ref()
+            .map(|congestion| congestion.name().to_owned()),
+        window_octets: transfer.window_octets,
+        pacing: transfer.pacing,
+    }
+}
+
+/// Octets since `before`, and the time from the first of them to the last.
+fn read_since(before: (u64, Option<(i64, i64)>), after: (u64, Option<(i64, i64)>)) -> (u64, Duration) {
+    let (first, last) = after.1.unwrap_or((0, 0));
+    let first = before.1.map_or(first, |(_, last_before)| last_before);
+    (
+        after.0.saturating_sub(before.0),
+        Duration::from_nanos(u64::try_from(last.saturating_sub(first)).unwrap_or(0)),
+    )
+}
+
+impl SocketWorld {
+    pub(super) fn transfer_segment(&mut self, transfer: &Transfer) -> Result<Event, Error> {
+        if let Err(refusal) = self.transfer_fits(transfer) {
+            self.end_transfer()?;
+            return Ok(Event::Refused(refusal));
+        }
+        let continues = self.transfer.as_ref().is_some_and(|running| {
+            let fits = clock::now_ns().saturating_add(nanos(transfer.duration)) < running.over_ns;
+            running.options == options(transfer) && transfer.streams >= running.opened && fits
+        });
+        if !continues {
+            self.end_transfer()?;
+        }
+        let mut running = match self.transfer.take() {
+            Some(running) => running,
+            None => match self.begin_transfer(transfer)? {
+                Ok(running) => running,
+                Err(refusal) => return Ok(Event::Refused(refusal)),
+            },
+        };
+        self.open_connections(&mut running, transfer.streams)?;
+        let report = match self.options.direction {
+            Direction::Forward => self.forward_transfer(running, transfer)?,
+            Direction::Reverse => self.reverse_transfer(running, transfer)?,
+        };
+        Ok(report.map_or_else(Event::Refused, Event::Transfer))
+    }
+
+    fn transfer_fits(&self, transfer: &Transfer) -> Result<(), Refusal> {
+        /// What the protocol can say.
+        const MOST_WINDOW: u32 = 512 << 20;
+        let plain = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_' || octet == b'-';
+        let named = transfer.congestion.as_ref().map_or("reno", Congestion::name);
+        if !(1..=15).contains(&named.len()) || !named.bytes().all(plain) || transfer.pacing == Some(BitRate::ZERO) {
+            return Err(Refusal::NotOffered);
+        }
+        let wide = transfer.window_octets.is_some_and(|octets| octets > MOST_WINDOW);
+        let many = transfer.streams == 0 || transfer.streams > self.limits.max_streams;
+        if wide || many || !self.limits.transfers || transfer.duration >= self.limits.max_duration() {
+            return Err(Refusal::ForbiddenByPeer);
+        }
+        Ok(())
+    }
+
+    fn begin_transfer(&mut self, transfer: &Transfer) -> Result<Result<Running, Refusal>, Error> {
+        if let Err(refusal) = self.load_slot()? {
+            return Ok(Err(refusal));
+        }
+        let id = self.take_id();
+        let options = options(transfer);
+        self.control.say(&ClientMessage::TransferBegin(TransferPlan {
+            id,
+            direction: self.options.direction,
+            max_streams: self.limits.max_streams.clamp(1, 1024),
+            max_duration_ns: self.limits.max_duration_ns,
+            congestion: options.congestion.clone(),
+            window_octets: options.window_octets,
+            pacing_bps: options.pacing.map(BitRate::bps),
+        }))?;
+        let ready = self
+            .control
+            .await_answer("beginning a transfer", self.patience(), |heard| {
+                matches!(heard, Heard::Message(ServerMessage::TransferReady { id: ready }) if ready == id).then_some(())
+            })?;
+        Ok(ready.map(|()| Running {
+            id,
+            options,
+            opened: 0,
+            traffic: match self.options.direction {
+                Direction::Forward => Traffic::Forward {
+                    bulk: BulkSender::new(),
+                    read: FarRead::default(),
+                },
+                Direction::Reverse => Traffic::Reverse(BulkReceiver::new()),
+            },
+            over_ns: clock::now_ns().saturating_add(nanos(self.limits.max_duration())),
+        }))
+    }
+
+    fn open_connections(&self, running: &mut Running, streams: u16) -> Result<(), Error> {
+        let mut opened: Vec<TcpStream> = Vec::new();
+        for number in running.opened..streams {
+            let peer = self.keys.peer;
+            let silent = |_| PathError::Silent {
+                peer,
+                doing: "opening a data connection",
+                waited: self.options.timeout,
+            };
+            let mut stream = connect(peer, &running.options, self.options.timeout).map_err(silent)?;
+            let hello = DataHello {
+                token: self.keys.token,
+                transfer: running.id,
+                stream: number,
+            };
+            stream
+                .write_all(&hello.encode())
+                .map_err(|_| PeerError::Closed { peer })?;
+            opened.push(stream);
+        }
+        // All are open before the first sends: none has a head start.
+        for stream in opened {
+            match &mut running.traffic {
+                Traffic::Forward { bulk, .. } => bulk.add(stream).map_err(Error::host("send on a connection"))?,
+                Traffic::Reverse(bulk) => bulk.add(stream).map_err(Error::host("read a connection"))?,
+            }
+        }
+        running.opened = running.opened.max(streams);
+        Ok(())
+    }
+
+    fn forward_transfer(
+        &mut self,
+        mut running: Running,
+        transfer: &Transfer,
+    ) -> Result<Result<TransferReport, Refusal>, Error> {
+        let Traffic::Forward { bulk, read } = &mut running.traffic else {
+            return Ok(Err(Refusal::NotOffered));
+        };
+        let (began, cpu) = (clock::now_ns(), bulk.cpu());
+        let before = (read.octets, read.span_ns);
+        read.cpu = None;
+        let ends = began.saturating_add(nanos(transfer.duration));
+        let every = nanos(transfer.sample_every.max(Duration::from_millis(1)));
+        let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); bulk.len()];
+        let mut next = began;
+        loop {
+            let now = clock::now_ns();
+            let last = now >= ends || self.control.stop_requested();
+            if now >= next || last {
+                sample(bulk, &mut samples)?;
+                next = next.saturating_add(every).max(now);
+            }
+            if bulk.broken() {
+                return Err(self.connection_broke());
+            }
+            if last {
+                break;
+            }
+            match self.control.hear(next.min(ends).min(now + 50_000_000))? {
+                Some(Heard::Message(ServerMessage::TransferReceived(received))) => read.take(&received),
+                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                    return self.control.refusal(code, text).map(Err);
+                }
+                _ => {}
+            }
+        }
+        let (ended, cpu_after, settings) = (clock::now_ns(), bulk.cpu(), bulk.settings());
+        let finish = transfer.then == Then::Finish || self.control.stop_requested();
+        if finish {
+            self.finish_forward_transfer(running.id, bulk, read)?;
+        }
+        let elapsed = Duration::from_nanos(u64::try_from(ended - began).unwrap_or(0));
+        let streams = settings
+            .into_iter()
+            .zip(samples)
+            .map(|((name, granted), samples)| StreamReport {
+                congestion: Congestion::from_name(&name),
+                granted_send_buffer_octets: granted,
+                samples,
+            });
+        let report = TransferReport {
+            began: Stamp::from_nanos(began),
+            ended: Stamp::from_nanos(ended),
+            streams: streams.collect(),
+            far_end: finish.then(|| read_since(before, (read.octets, read.span_ns))),
+            sender_cpu: busiest_share(&cpu, &cpu_after, elapsed),
+            receiver_cpu: read.cpu,
+        };
+        if !finish {
+            self.transfer = Some(running);
+        }
+        Ok(Ok(report))
+    }
+
+    /// Closes the connections behind their last octet, and waits until the far host has read it.
+    fn finish_forward_transfer(&mut self, id: u32, bulk: &mut BulkSender, read: &mut FarRead) -> Result<(), Error> {
+        bulk.finish_writing();
+        self.control.say(&ClientMessage::TransferEnd { id })?;
+        self.await_transfer_done(id, |received| read.take(received))
+    }
+
+    fn await_transfer_done(&mut self, id: u32, mut read: impl FnMut(&TransferReceived)) -> Result<(), Error> {
+        let patience = DRAIN + self.patience();
+        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        loop {
+            match self.control.hear(deadline)? {
+                Some(Heard::Message(ServerMessage::TransferDone { id: done })) if done == id => return Ok(()),
+                // Broken off: over as well.
+                Some(Heard::Message(ServerMessage::Refused { .. })) => return Ok(()),
+                Some(Heard::Message(ServerMessage::TransferReceived(received))) => read(&received),
+                Some(_) => {}
+                None => {
+                    return Err(PathError::Silent {
+                        peer: self.control.peer(),
+                        doing: "waiting for the end of a transfer",
+                        waited: patience,
+                    }
+                    .into());
+                }
+            }
+        }
+    }
+
+    fn reverse_transfer(
+        &mut self,
+        mut running: Running,
+        transfer: &Transfer,
+    ) -> Result<Result<TransferReport, Refusal>, Error> {
+        let Traffic::Reverse(bulk) = &mut running.traffic else {
+            return Ok(Err(Refusal::NotOffered));
+        };
+        let (began, before) = (clock::now_ns(), bulk.progress());
+        let every = transfer
+            .sample_every
+            .clamp(Duration::from_millis(1), Duration::from_secs(60));
+        self.control.say(&ClientMessage::TransferSegment(TransferSegment {
+            id: running.id,
+            streams: transfer.streams,
+            duration_ns: wire_nanos(transfer.duration),
+            sample_every_ns: wire_nanos(every),
+            continues: transfer.then == Then::Continue,
+        }))?;
+        let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); transfer.streams.into()];
+        let (sent, ending) = match self.await_segment(running.id, transfer.duration, &mut samples)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let finish = transfer.then == Then::Finish || ending;
+        let at_end = bulk.progress();
+        let elapsed = Duration::from_nanos(u64::try_from(clock::now_ns() - began).unwrap_or(0));
+        let after = if finish {
+            self.finish_reverse_transfer(running.id, bulk, ending)?
+        } else {
+            at_end.clone()
+        };
+        let streams = sent.streams.iter().zip(samples).map(|(stream, samples)| StreamReport {
+            congestion: Congestion::from_name(&stream.congestion),
+            granted_send_buffer_octets: stream.granted_send_buffer_octets,
+            samples,
+        });
+        let report = TransferReport {
+            began: Stamp::from_nanos(sent.began_ns),
+            ended: Stamp::from_nanos(sent.ended_ns),
+            streams: streams.collect(),
+            far_end: finish.then(|| read_since((before.octets, before.span_ns), (after.octets, after.span_ns))),
+            sender_cpu: sent.sender_cpu_permille.map(share),
+            receiver_cpu: busiest_share(&before.cpu, &at_end.cpu, elapsed),
+        };
+        if !finish {
+            self.transfer = Some(running);
+        }
+        Ok(Ok(report))
+    }
+
+    /// Waits for the end of a reverse segment and gathers its samples; whether it was cut short.
+    fn await_segment(
+        &mut self,
+        id: u32,
+        duration: Duration,
+        samples: &mut [Vec<TcpSample>],
+    ) -> Result<Result<(TransferSent, bool), Refusal>, Error> {
+        let patience = duration + self.patience() + self.options.timeout;
+        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let mut ending = false;
+        while clock::now_ns() < deadline {
+            if self.control.stop_requested() && !ending {
+                ending = true;
+                self.control.say(&ClientMessage::TransferEnd { id })?;
+            }
+            match self.control.hear(deadline.min(clock::now_ns() + 50_000_000))? {
+                Some(Heard::Message(ServerMessage::TransferSamples {
+                    id: of,
+                    stream,
+                    samples: new,
+                })) if of == id => {
+                    if let Some(kept) = samples.get_mut(usize::from(stream)) {
+                        kept.extend(new.iter().map(tcp_sample));
+                    }
+                }
+                Some(Heard::Message(ServerMessage::TransferSent(sent))) if sent.id == id => {
+                    return Ok(Ok((sent, ending)));
+                }
+                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                    return self.control.refusal(code, text).map(Err);
+                }
+                _ => {}
+            }
+        }
+        Err(PathError::Silent {
+            peer: self.control.peer(),
+            doing: "waiting for the end of a transfer's segment",
+            waited: patience,
+        }
+        .into())
+    }
+
+    /// Reads to the end of every connection.
+    fn finish_reverse_transfer(&mut self, id: u32, bulk: &BulkReceiver, ending: bool) -> Result<Progress, Error> {
+        if !ending {
+            let deadline = clock::now_ns().saturating_add(nanos(DRAIN));
+            bulk.wait(deadline, self.control.halt());
+            self.control.say(&ClientMessage::TransferEnd { id })?;
+        }
+        self.await_transfer_done(id, |_| {})?;
+        Ok(bulk.wait(
+            clock::now_ns().saturating_add(nanos(self.quiet())),
+            &AtomicBool::new(false),
+        ))
+    }
+
+    fn connection_broke(&self) -> Error {
+        PeerError::Protocol {
+            peer: self.control.peer(),
+            what: "it closed a data connection before its time".to_owned(),
+        }
+        .into()
+    }
+
+    /// Ends a transfer that runs on.
+    pub(super) fn end_transfer(&mut self) -> Result<(), Error> {
+        let Some(mut running) = self.transfer.take() else {
+            return Ok(());
+        };
+        match &mut running.traffic {
+            Traffic::Forward { bulk, read } => self.finish_forward_transfer(running.id, bulk, read),
+            Traffic::Reverse(_) => {
+                self.control.say(&ClientMessage::TransferEnd { id: running.id })?;
+                self.await_transfer_done(running.id, |_| {})
+            }
+        }
+    }
+}
+
+fn sample(bulk: &BulkSender, samples: &mut [Vec<TcpSample>]) -> Result<(), Error> {
+    let now = bulk.samples().map_err(Error::host("read TCP_INFO"))?;
+    for (kept, sample) in samples.iter_mut().zip(now) {
+        kept.push(sample);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_counts_from_the_segments_begin() {
+        assert_eq!(read_since((0, None), (0, None)), (0, Duration::ZERO));
+        assert_eq!(
+            read_since((0, None), (500, Some((10, 40)))),
+            (500, Duration::from_nanos(30))
+        );
+        assert_eq!(
+            read_since((200, Some((10, 25))), (500, Some((10, 40)))),
+            (300, Duration::from_nanos(15))
+        );
+    }
+}

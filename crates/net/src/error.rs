@@ -1,0 +1,119 @@
+//! What can go wrong, by who can mend it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A fault of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller asked for something that makes no sense.
+    #[error("{0}")]
+    Caller(#[from] CallerError),
+    /// This host refused a system call.
+    #[error("this host cannot {doing}: {source}")]
+    Host {
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The far host answered, but not as agreed, or with a refusal.
+    #[error("{0}")]
+    Peer(#[from] PeerError),
+    /// The path gave no answer, or stopped giving any.
+    #[error("{0}")]
+    Path(#[from] PathError),
+}
+
+/// Faults that the caller can mend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallerError {
+    /// The name means no address of the wanted IP version.
+    #[error("no {version} address for {target:?}")]
+    NoAddress {
+        /// What was asked for.
+        target: String,
+        /// `IPv4`, `IPv6` or `IP`.
+        version: &'static str,
+    },
+    /// The far host wants a key, or another one.
+    #[error("{peer} wants a shared key; give it, or another one")]
+    KeyNeeded {
+        /// The far host.
+        peer: SocketAddr,
+    },
+}
+
+/// Faults that the far host's owner can mend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// Nothing listens there.
+    #[error("nothing listens on {peer}: is `narrows serve` running there?")]
+    NotListening {
+        /// The far host.
+        peer: SocketAddr,
+    },
+    /// It refused, and said why.
+    #[error("{peer} refuses: {reason}")]
+    Refused {
+        /// The far host.
+        peer: SocketAddr,
+        /// In its own words.
+        reason: String,
+    },
+    /// It broke the protocol.
+    #[error("{peer} broke the protocol: {what}")]
+    Protocol {
+        /// The far host.
+        peer: SocketAddr,
+        /// What was wrong.
+        what: String,
+    },
+    /// It ended the session.
+    #[error("{peer} closed the session")]
+    Closed {
+        /// The far host.
+        peer: SocketAddr,
+    },
+}
+
+/// Faults of what lies between.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// No answer in time.
+    #[error("no answer from {peer} within {waited:?} ({doing})")]
+    Silent {
+        /// The far host.
+        peer: SocketAddr,
+        /// What was being done.
+        doing: &'static str,
+        /// How long it was waited.
+        waited: Duration,
+    },
+    /// The network says that it cannot get there.
+    #[error("no way to {peer}: {source}")]
+    Unreachable {
+        /// The far host.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// TCP passes and UDP does not.
+    #[error("UDP does not pass to {peer}, though TCP does: a firewall?")]
+    UdpBlocked {
+        /// The far host.
+        peer: SocketAddr,
+    },
+}
+
+impl Error {
+    /// Wraps what the kernel said.
+    pub fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Host { doing, source }
+    }
+}

@@ -1,0 +1,190 @@
+//! The error queue of a socket: ICMP answers to what it sent, and the kernel's departure stamps.
+//!
+//! Both come by the same door, so one reader collects both, and each user takes its own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use estimate::probe::HopReplyKind;
+
+use crate::clock::{self, Crossing};
+use crate::socket::ProbeSocket;
+use crate::sys::control::ExtendedError;
+use crate::sys::receive::{BATCH, Message, Slots};
+
+/// When the kernel or the card let a packet go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Number of the packet since the stamps were turned on.
+    pub id: u32,
+    /// The kernel's stamp in the driver, monotonic nanoseconds.
+    pub kernel_ns: Option<i64>,
+    /// The card's stamp, on the card's own scale.
+    pub hardware_ns: Option<i64>,
+}
+
+/// An ICMP answer to a packet of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Who answered.
+    pub from: IpAddr,
+    /// Where the packet was bound for.
+    pub bound_for: Option<SocketAddr>,
+    /// What the answer says.
+    pub kind: HopReplyKind,
+    /// When it was back, monotonic nanoseconds.
+    pub returned_ns: i64,
+    /// Length of the answer's IP packet: its headers and the quote as the kernel hands it on (IP options, if any, not counted).
+    pub ip_octets: u16,
+    /// The part of our UDP payload that it quotes; may be empty (RFC 792 asks for the UDP header alone).
+    pub quoted: Vec<u8>,
+}
+
+/// Reads one socket's error queue.
+pub struct ErrorQueue {
+    slots: Slots,
+    crossing: Crossing,
+    departures: Vec<Departure>,
+    answers: Vec<Answer>,
+}
+
+/// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3), 1280 with IPv6 (RFC 4443 §2.4).
+const SLOT_OCTETS: usize = 1280;
+
+impl ErrorQueue {
+    /// An empty collection.
+    pub fn new() -> Self {
+        Self {
+            slots: Slots::new(BATCH, SLOT_OCTETS),
+            crossing: Crossing::sample(),
+            departures: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Collects what waits, without blocking; how many entries.
+    pub fn drain(&mut self, socket: &ProbeSocket) -> usize {
+        let mut total = 0;
+        loop {
+            // Any error here says that nothing waits: the queue's own errors are its entries.
+            let count = self.slots.receive(socket.as_fd(), true).unwrap_or(0);
+            total += count;
+            let user_ns = clock::now_ns();
+            for (message, quoted) in self.slots.iter() {
+                let Some(error) = message.ancillary.error else { continue };
+                if error.origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
+                    self.departures.push(Departure {
+                        id: error.data,
+                        kernel_ns: message
+                            .ancillary
+                            .kernel_ns
+                            .map(|stamp| self.crossing.monotonic_ns(stamp)),
+                        hardware_ns: message.ancillary.hardware_ns,
+                    });
+                } else if let Some(answer) = answer(message, &error, quoted, user_ns, &self.crossing) {
+                    self.answers.push(answer);
+                }
+            }
+            if count < BATCH {
+                return total;
+            }
+        }
+    }
+
+    /// The departures collected so far; card and kernel may stamp one packet in two entries.
+    pub fn take_departures(&mut self) -> Vec<Departure> {
+        std::mem::take(&mut self.departures)
+    }
+
+    /// The answers collected so far.
+    pub fn take_answers(&mut self) -> Vec<Answer> {
+        std::mem::take(&mut self.answers)
+    }
+}
+
+impl Default for ErrorQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn answer(
+    message: &Message,
+    error: &ExtendedError,
+    quoted: &[u8],
+    user_ns: i64,
+    crossing: &Crossing,
+) -> Option<Answer> {
+    let (kind, headers) = match error.origin {
+        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20 + 8),
+        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40 + 8),
+        _ => return None,
+    };
+    Some(Answer {
+        from: error.offender?,
+        bound_for: message.from,
+        kind,
+        returned_ns: message
+            .ancillary
+            .kernel_ns
+            .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
+        ip_octets: u16::try_from(message.octets + headers).unwrap_or(u16::MAX),
+        quoted: quoted.to_vec(),
+    })
+}
+
+/// RFC 792, RFC 1191.
+fn icmp_kind(error: &ExtendedError) -> Option<HopReplyKind> {
+    match (error.kind, error.code) {
+        (11, _) => Some(HopReplyKind::TimeExceeded),
+        (3, 3) => Some(HopReplyKind::PortUnreachable),
+        (3, 4) => Some(HopReplyKind::PacketTooBig { mtu: mtu(error.info) }),
+        (3, code) => Some(HopReplyKind::Unreachable { code }),
+        _ => None,
+    }
+}
+
+/// RFC 4443.
+fn icmp6_kind(error: &ExtendedError) -> Option<HopReplyKind> {
+    match (error.kind, error.code) {
+        (3, _) => Some(HopReplyKind::TimeExceeded),
+        (1, 4) => Some(HopReplyKind::PortUnreachable),
+        (2, _) => Some(HopReplyKind::PacketTooBig { mtu: mtu(error.info) }),
+        (1, code) => Some(HopReplyKind::Unreachable { code }),
+        _ => None,
+    }
+}
+
+fn mtu(info: u32) -> Option<u16> {
+    u16::try_from(info).ok().filter(|&mtu| mtu > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::SocketOptions;
+
+    #[test]
+    fn a_closed_port_answers_and_quotes_the_payload() {
+        for local in [[127, 0, 0, 1].into(), IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1])] {
+            let options = SocketOptions::default();
+            let gone = ProbeSocket::bind(SocketAddr::new(local, 0), &options)
+                .unwrap()
+                .local()
+                .unwrap();
+            let near = ProbeSocket::connected(gone, &options).unwrap();
+            let before = clock::now_ns();
+            near.send(&[42; 100]).unwrap();
+            let mut queue = ErrorQueue::new();
+            while queue.drain(&near) == 0 && clock::now_ns() < before + 500_000_000 {}
+            let answers = queue.take_answers();
+            assert_eq!(answers.len(), 1);
+            assert_eq!(answers[0].kind, HopReplyKind::PortUnreachable);
+            assert_eq!((answers[0].from, answers[0].bound_for), (local, Some(gone)));
+            assert_eq!(answers[0].quoted, [42; 100]);
+            let headers = if local.is_ipv6() { 96 } else { 56 };
+            assert_eq!(answers[0].ip_octets, 100 + headers);
+            assert!(answers[0].returned_ns >= before - 2_000 && answers[0].returned_ns <= clock::now_ns());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The interface towards a peer.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use nix::ifaddrs::getifaddrs;
+use units::BitRate;
+
+/// What the system says of one network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub index: u32,
+    /// Largest IP packet, in octets.
+    pub mtu: Option<u32>,
+    /// Negotiated rate at the wire; `None` if unknown, or if there is no wire.
+    pub rate: Option<BitRate>,
+    /// Its kernel driver.
+    pub driver: Option<String>,
+    /// It has no wire of its own: a tunnel, a bridge, the loopback, or a virtual machine's card.
+    pub is_virtual: bool,
+}
+
+/// Drivers whose card exists only in a hypervisor.
+const PARAVIRTUAL: [&str; 8] = [
+    "virtio_net",
+    "vmxnet3",
+    "ena",
+    "hv_netvsc",
+    "xen-netfront",
+    "vif",
+    "gve",
+    "veth",
+];
+
+impl Interface {
+    /// The interface from which packets to `peer` leave: the one that has the address which the routing table gives them.
+    /// Sends nothing.
+    pub fn towards(peer: SocketAddr) -> Option<Self> {
+        let any: IpAddr = if peer.is_ipv6() {
+            [0u16; 8].into()
+        } else {
+            [0u8; 4].into()
+        };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(peer).ok()?;
+        Self::with_address(socket.local_addr().ok()?.ip())
+    }
+
+    /// The interface that has this address.
+    pub fn with_address(address: IpAddr) -> Option<Self> {
+        let found = getifaddrs().ok()?.find(|interface| {
+            interface.address.as_ref().is_some_and(|storage| match address {
+                IpAddr::V4(wanted) => storage.as_sockaddr_in().is_some_and(|have| have.ip() == wanted),
+                IpAddr::V6(wanted) => storage.as_sockaddr_in6().is_some_and(|have| have.ip() == wanted),
+            })
+        })?;
+        Some(Self::by_name(&found.interface_name))
+    }
+
+    fn by_name(name: &str) -> Self {
+        // A network namespace without its own /sys shows another's interfaces; then all that is read here is absent.
+        let folder = Path::new("/sys/class/net").join(name);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        let driver = fs::read_link(folder.join("device/driver"))
+            .ok()
+            .and_then(|link| link.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let has_device = folder.join("device").exists();
+        // Virtual cards report a rate that means nothing; unknown is reported as -1.
+        let megabits = read("speed")
+            .and_then(|text| text.trim().parse::<u64>().ok())
+            .filter(|&rate| rate > 0);
+        let is_virtual = !has_device || driver.as_deref().is_some_and(|driver| PARAVIRTUAL.contains(&driver));
+        Self {
+            name: name.to_owned(),
+            index: nix::net::if_::if_nametoindex(name).unwrap_or(0),
+            mtu: read("mtu").and_then(|text| text.trim().parse().ok()),
+            rate: megabits
+                .filter(|_| !is_virtual)
+                .and_then(|rate| rate.checked_mul(1_000_000))
+                .map(BitRate::from_bps),
+            driver,
+            is_virtual,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_virtual_and_has_no_rate() {
+        for peer in ["127.0.0.1:9", "[::1]:9"] {
+            let interface = Interface::towards(peer.parse().unwrap()).unwrap();
+            assert_eq!(interface.name, "lo");
+            assert!(interface.is_virtual && interface.index > 0);
+            assert_eq!((interface.rate, interface.driver), (None, None));
+        }
+        assert_eq!(Interface::with_address([192, 0, 2, 77].into()), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! The receiving side of a load: a thread per flow, one account for all.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wire::{Datagram, ProbeKind, Tag};
+
+use super::account::{Account, Interval};
+use crate::clock;
+use crate::receive::Receiver;
+use crate::socket::ProbeSocket;
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    account: Mutex<Account>,
+    last_ns: AtomicI64,
+    cpu_ns: Vec<AtomicU64>,
+}
+
+/// A load that is being received. Dropping it ends that.
+#[derive(Debug)]
+pub struct LoadReceiver {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Room for the probe header; the padding is not read.
+const SLOT_OCTETS: usize = 64;
+
+impl LoadReceiver {
+    /// Starts to count the packets of load `id` with the session's mark. Other packets are passed over.
+    pub fn start(flows: &[Arc<ProbeSocket>], tag: Tag, id: u32) -> io::Result<Self> {
+        let now = clock::now_ns();
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            account: Mutex::new(Account::new(flows.len(), now)),
+            last_ns: AtomicI64::new(now),
+            cpu_ns: flows.iter().map(|_| AtomicU64::new(0)).collect(),
+        });
+        let mut receiver = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+        };
+        for (index, socket) in flows.iter().enumerate() {
+            let (shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
+            let packets = Receiver::new(&socket, SLOT_OCTETS);
+            let thread = std::thread::Builder::new()
+                .name(format!("count-{index}"))
+                .spawn(move || shared.count(index, &socket, packets, tag, id))?;
+            receiver.threads.push(thread);
+        }
+        Ok(receiver)
+    }
+
+    /// Ends the interval, and begins the next.
+    pub fn close_interval(&self) -> Interval {
+        self.shared.account().close(clock::now_ns())
+    }
+
+    /// When the last packet of the load arrived; when counting began, before the first. Monotonic nanoseconds.
+    pub fn last_ns(&self) -> i64 {
+        self.shared.last_ns.load(Ordering::Relaxed)
+    }
+
+    /// CPU time of each receiving thread.
+    pub fn cpu(&self) -> Vec<Duration> {
+        self.shared
+            .cpu_ns
+            .iter()
+            .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Stops counting; the last interval.
+    pub fn stop(mut self) -> Interval {
+        self.end();
+        self.close_interval()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has stopped too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LoadReceiver {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn account(&self) -> std::sync::MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, flow: usize, socket: &ProbeSocket, mut packets: Receiver, tag: Tag, id: u32) {
+        const LOOK_NS: i64 = 10_000_000;
+        while !self.stop.load(Ordering::Relaxed) {
+            // An error of the socket itself shows as silence; the control connection tells more of it.
+            let count = packets.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0);
+            let drops = packets.take_drops(socket);
+            if count > 0 || drops > 0 {
+                let mut account = self.account();
+                account.local_drops(drops);
+                for datagram in packets.iter() {
+                    let Ok(Datagram::Probe(probe)) = Datagram::parse(datagram.payload) else {
+                        continue;
+                    };
+                    if probe.kind == ProbeKind::Load && probe.tag == tag && probe.id == id {
+                        let received = datagram.seen.best_ns();
+                        account.packet(
+                            flow,
+                            probe.seq,
+                            probe.stamp_ns,
+                            received,
+                            socket.ip_octets(datagram.payload_octets),
+                        );
+                        self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
+                    }
+                }
+            }
+            let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            self.cpu_ns[flow].store(cpu, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use units::BitRate;
+    use wire::{Probe, Token};
+
+    use super::*;
+    use crate::load::{LoadSender, LoadSpec};
+    use crate::socket::SocketOptions;
+
+    fn flows(count: usize) -> (Vec<Arc<ProbeSocket>>, Vec<Arc<ProbeSocket>>) {
+        let options = SocketOptions::default();
+        (0..count)
+            .map(|_| {
+                let far = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &options).unwrap();
+                let near = ProbeSocket::connected(far.local().unwrap(), &options).unwrap();
+                (Arc::new(near), Arc::new(far))
+            })
+            .unzip()
+    }
+
+    #[test]
+    fn what_left_arrived_and_the_rate_is_held() {
+        let (near, far) = flows(2);
+        let tag = Token::new([3; 16]).tag();
+        let probe = Probe {
+            kind: ProbeKind::Load,
+            tag,
+            id: 5,
+            seq: 0,
+            stamp_ns: 0,
+        };
+        let receiver = LoadReceiver::start(&far, tag, 5).unwrap();
+        let begun = clock::now_ns();
+        let spec = LoadSpec {
+            rate: Some(BitRate::from_mbps(24)),
+            burst: 1,
+            until_ns: begun + 3_000_000_000,
+        };
+        let sender = LoadSender::start(&near, probe, 1500, spec).unwrap();
+        clock::sleep_until_ns(begun + 100_000_000);
+        let slow = sender.totals();
+        sender.steer(LoadSpec {
+            rate: Some(BitRate::from_mbps(240)),
+            burst: 10,
+            ..spec
+        });
+        clock::sleep_until_ns(begun + 200_000_000);
+        let totals = sender.stop();
+        let lasted = u64::try_from(clock::now_ns() - begun).unwrap();
+        clock::sleep_until_ns(clock::now_ns() + 50_000_000);
+        let interval = receiver.stop();
+        assert_eq!(totals.failures, 0);
+        assert_eq!(interval.packets + interval.lost, totals.packets);
+        assert_eq!(interval.lost, interval.local_drops);
+        assert_eq!(interval.ip_octets, interval.packets * 1500);
+        assert_eq!((interval.duplicates, interval.reordered), (0, 0));
+        // 24 Mbit/s are 2 packets per millisecond, never more save the flows' first bursts.
+        assert!(slow.packets >= 20 && slow.packets <= lasted / 500_000 + 20, "{slow:?}");
+        assert!(
+            totals.packets <= lasted / 50_000 + 20 && totals.packets > slow.packets,
+            "{totals:?}"
+        );
+        assert!(interval.delay_ns.unwrap().0 >= -2_000, "{interval:?}");
+        assert!(totals.cpu.iter().all(|cpu| !cpu.is_zero()));
+    }
+
+    #[test]
+    fn a_load_ends_by_itself() {
+        let (near, _far) = flows(1);
+        let probe = Probe {
+            kind: ProbeKind::Load,
+            tag: Token::new([3; 16]).tag(),
+            id: 5,
+            seq: 0,
+            stamp_ns: 0,
+        };
+        let spec = LoadSpec {
+            rate: None,
+            burst: 16,
+            until_ns: clock::now_ns() + 20_000_000,
+        };
+        let sender = LoadSender::start(&near, probe, 1500, spec).unwrap();
+        clock::sleep_until_ns(spec.until_ns + 100_000_000);
+        let then = sender.totals().packets;
+        clock::sleep_until_ns(spec.until_ns + 120_000_000);
+        assert!(then > 0);
+        assert_eq!(sender.totals().packets, then);
+        assert!(LoadSender::start(&near, probe, 55, spec).is_err());
+    }
+}

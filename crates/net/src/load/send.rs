@@ -1,0 +1,376 @@
+//! The sending side of a load: a thread per flow, each on an absolute schedule.
+//!
+//! **Catch-up policy**: a flow that is late sends back to back until it has caught up, because a load is defined by its mean rate;
+//! but time lost beyond 5 ms (ours: what a scheduler's preemption costs) is given up, so that a stalled host does not follow with
+//! a flood.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use units::BitRate;
+use wire::Probe;
+
+use crate::care::Care;
+use crate::clock;
+use crate::pace::Payloads;
+use crate::socket::{ProbeSocket, is_queued_icmp};
+use crate::sys::send::{self, Message};
+
+/// What to offer. Can be changed while the load runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadSpec {
+    /// IP-layer rate of all flows together; `None`: as fast as the host can.
+    pub rate: Option<BitRate>,
+    /// Packets that leave back to back at a time.
+    pub burst: u16,
+    /// No packet leaves after this (monotonic nanoseconds), whatever happens to whoever should stop the load.
+    pub until_ns: i64,
+}
+
+/// What has left so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadTotals {
+    /// Packets.
+    pub packets: u64,
+    /// Their IP octets.
+    pub ip_octets: u64,
+    /// Packets that the host refused.
+    pub failures: u64,
+    /// CPU time of each sending thread.
+    pub cpu: Vec<Duration>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    generation: AtomicU64,
+    spec: Mutex<LoadSpec>,
+    flows: Vec<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    packets: AtomicU64,
+    failures: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+/// A running load. Dropping it stops it.
+#[derive(Debug)]
+pub struct LoadSender {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    ip_octets: u16,
+}
+
+/// Packets of one system call at most.
+const MOST_BURST: usize = 64;
+/// Payload octets of one segmented send, below the largest IP packet.
+const MOST_OCTETS: usize = 65_000;
+
+impl LoadSender {
+    /// Starts at once. `probe` is the header of every packet; its `seq` and `stamp_ns` are filled in. Packets that cannot hold it
+    /// are an error.
+    pub fn start(flows: &[Arc<ProbeSocket>], probe: Probe, ip_octets: u16, spec: LoadSpec) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
+            spec: Mutex::new(spec),
+            flows: flows.iter().map(|_| Counters::default()).collect(),
+        });
+        let mut sender = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            ip_octets,
+        };
+        for (index, socket) in flows.iter().enumerate() {
+            let octets = socket
+                .payload_octets(ip_octets)
+                .filter(|&octets| octets >= probe.header_octets());
+            let octets = octets.ok_or(io::ErrorKind::InvalidInput)?;
+            let most = (MOST_OCTETS / octets).clamp(1, MOST_BURST);
+            let mut payloads = Payloads::new((0..most).map(|_| octets), 1 + index as u64);
+            for k in 0..most {
+                probe.write(payloads.get_mut(k)).ok_or(io::ErrorKind::InvalidInput)?;
+            }
+            let mut flow = Flow {
+                shared: Arc::clone(&shared),
+                socket: Arc::clone(socket),
+                index,
+                payloads,
+                ip_octets,
+                most,
+                seq: 0,
+                segments: true,
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("load-{index}"))
+                .spawn(move || flow.run())?;
+            sender.threads.push(thread);
+        }
+        Ok(sender)
+    }
+
+    /// One without any flow.
+    pub(crate) fn idle() -> Self {
+        let spec = LoadSpec {
+            rate: None,
+            burst: 1,
+            until_ns: 0,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                stop: AtomicBool::new(true),
+                generation: AtomicU64::new(0),
+                spec: Mutex::new(spec),
+                flows: Vec::new(),
+            }),
+            threads: Vec::new(),
+            ip_octets: 0,
+        }
+    }
+
+    /// Takes over at once, without a gap.
+    pub fn steer(&self, spec: LoadSpec) {
+        *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+        self.shared.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// What has left so far.
+    pub fn totals(&self) -> LoadTotals {
+        let sum = |field: fn(&Counters) -> &AtomicU64| {
+            self.shared
+                .flows
+                .iter()
+                .map(|flow| field(flow).load(Ordering::Relaxed))
+                .sum::<u64>()
+        };
+        let packets = sum(|flow| &flow.packets);
+        LoadTotals {
+            packets,
+            ip_octets: packets * u64::from(self.ip_octets),
+            failures: sum(|flow| &flow.failures),
+            cpu: self
+                .shared
+                .flows
+                .iter()
+                .map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed)))
+                .collect(),
+        }
+    }
+
+    /// Stops every flow; what has left in all.
+    pub fn stop(mut self) -> LoadTotals {
+        self.end();
+        self.totals()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A flow that panicked has stopped too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LoadSender {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Flow {
+    shared: Arc<Shared>,
+    socket: Arc<ProbeSocket>,
+    index: usize,
+    payloads: Payloads,
+    ip_octets: u16,
+    most: usize,
+    seq: u32,
+    segments: bool,
+}
+
+/// Time that a late flow may make up for.
+const MOST_DEBT_NS: i64 = 5_000_000;
+/// A waiting flow looks for orders this often.
+const LOOK_NS: i64 = 10_000_000;
+/// CPU time is noted this often.
+const CPU_EVERY_NS: i64 = 5_000_000;
+
+/// When the bursts of a flow leave.
+struct Schedule {
+    base_ns: i64,
+    sent: u64,
+    /// Bits times 10^9 of one burst, and the flow's share of the rate.
+    bit_nanos: u128,
+    rate_bps: u128,
+}
+
+impl Schedule {
+    /// `None`: without any.
+    fn new(spec: &LoadSpec, flows: usize, index: usize, burst: usize, ip_octets: u16) -> Option<Self> {
+        let total = u128::from(spec.rate?.bps());
+        let bit_nanos = burst as u128 * u128::from(ip_octets) * 8 * 1_000_000_000 * flows as u128;
+        let mut schedule = Self {
+            base_ns: clock::now_ns(),
+            sent: 0,
+            bit_nanos,
+            rate_bps: total,
+        };
+        // Flows take turns instead of sending together.
+        schedule.base_ns += schedule.offset_ns(1).saturating_mul(i64::try_from(index).unwrap_or(0))
+            / i64::try_from(flows.max(1)).unwrap_or(1);
+        Some(schedule)
+    }
+
+    fn offset_ns(&self, bursts: u64) -> i64 {
+        (u128::from(bursts) * self.bit_nanos)
+            .checked_div(self.rate_bps)
+            .and_then(|offset| i64::try_from(offset).ok())
+            .unwrap_or(i64::MAX)
+    }
+
+    fn next_ns(&self) -> i64 {
+        self.base_ns.saturating_add(self.offset_ns(self.sent))
+    }
+}
+
+impl Flow {
+    fn run(&mut self) {
+        let _careful = Care::default().take();
+        let mut generation = u64::MAX;
+        let mut spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut schedule, mut burst, mut noted) = (None, 1, 0);
+        loop {
+            let current = self.shared.generation.load(Ordering::Acquire);
+            if current != generation {
+                generation = current;
+                spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
+                burst = usize::from(spec.burst).clamp(1, self.most);
+                schedule = Schedule::new(&spec, self.shared.flows.len(), self.index, burst, self.ip_octets);
+            }
+            let now = clock::now_ns();
+            if now - noted > CPU_EVERY_NS {
+                noted = now;
+                self.note_cpu();
+            }
+            if now >= spec.until_ns || self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if let Some(schedule) = &mut schedule {
+                let target = schedule.next_ns();
+                if now < target {
+                    rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
+                    continue;
+                }
+                if now - target > MOST_DEBT_NS {
+                    schedule.base_ns += now - target - MOST_DEBT_NS;
+                }
+                schedule.sent += 1;
+            }
+            self.send(burst);
+        }
+        self.note_cpu();
+    }
+
+    fn note_cpu(&self) {
+        let nanos = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        self.shared.flows[self.index].cpu_ns.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Sends a burst. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
+    fn send(&mut self, burst: usize) {
+        let stamp = clock::now_ns().to_be_bytes();
+        for (k, seq) in (0..burst).zip(self.seq..) {
+            let header = self.payloads.get_mut(k);
+            header[Probe::SEQ_OFFSET..Probe::SEQ_OFFSET + 4].copy_from_slice(&seq.to_be_bytes());
+            header[Probe::STAMP_OFFSET..Probe::STAMP_OFFSET + 8].copy_from_slice(&stamp);
+        }
+        let sent = if burst > 1 && self.segments {
+            self.send_segments(burst)
+        } else {
+            None
+        };
+        let sent = sent.unwrap_or_else(|| self.send_messages(burst));
+        self.seq = self.seq.wrapping_add(u32::try_from(sent).unwrap_or(0));
+        let counters = &self.shared.flows[self.index];
+        counters.packets.fetch_add(sent as u64, Ordering::Relaxed);
+        if sent < burst {
+            counters.failures.fetch_add((burst - sent) as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// `None` if this kernel or card will not cut.
+    fn send_segments(&mut self, burst: usize) -> Option<usize> {
+        let octets = u16::try_from(self.payloads.get(0).len()).ok()?;
+        let message = Message {
+            payload: self.payloads.span(0, burst),
+            hop_limit: None,
+            segment_octets: Some(octets),
+        };
+        match self.push(&[message]) {
+            Ok(_) => Some(burst),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE)) => {
+                self.segments = false;
+                None
+            }
+            Err(_) => Some(0),
+        }
+    }
+
+    fn send_messages(&self, burst: usize) -> usize {
+        let mut messages = [Message {
+            payload: &[],
+            hop_limit: None,
+            segment_octets: None,
+        }; MOST_BURST];
+        for (k, message) in messages.iter_mut().enumerate().take(burst) {
+            message.payload = self.payloads.get(k);
+        }
+        let mut sent = 0;
+        while sent < burst {
+            match self.push(&messages[sent..burst]) {
+                Ok(count) => sent += count,
+                Err(_) => break,
+            }
+        }
+        sent
+    }
+
+    /// Waits while the send buffer is full, as long as the load shall run.
+    fn push(&self, messages: &[Message<'_>]) -> io::Result<usize> {
+        let mut leftovers = 8;
+        loop {
+            match send::send(self.socket.as_fd(), messages, self.socket.ipv6()) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && !self.shared.stop.load(Ordering::Relaxed) =>
+                {
+                    self.socket.wait_to_send(clock::now_ns() + 1_000_000)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_queued_icmp(&error) && leftovers > 0 => leftovers -= 1,
+                Err(error) => {
+                    // Whatever it is, it will not be over in a microsecond; do not spin on it.
+                    clock::sleep_until_ns(clock::now_ns() + 200_000);
+                    return Err(error);
+                }
+                Ok(count) => return Ok(count),
+            }
+        }
+    }
+}
+
+/// Sleeps while there is time, and spins for the last of it.
+fn rest(target: i64, now: i64) {
+    const SPIN_NS: i64 = 100_000;
+    if target - now > 2 * SPIN_NS {
+        clock::sleep_until_ns(target - SPIN_NS);
+    } else {
+        std::hint::spin_loop();
+    }
+}

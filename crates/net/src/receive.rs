@@ -1,0 +1,230 @@
+//! Stamped receiving: batches of datagrams, each with the time at which kernel, card and program saw it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use estimate::StampSource;
+
+use crate::clock::{self, Crossing};
+use crate::socket::ProbeSocket;
+use crate::sys::receive::{BATCH, Slots};
+
+/// When a datagram arrived, by every clock that saw it. Nanoseconds on the monotonic scale, save the card's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// When the program got it.
+    pub user_ns: i64,
+    /// When the kernel got it.
+    pub kernel_ns: Option<i64>,
+    /// When the card got it, on the card's own scale.
+    pub hardware_ns: Option<i64>,
+}
+
+impl Seen {
+    /// The best stamp on the monotonic scale; for one packet alone. Trains choose with [`Alignment`].
+    pub fn best_ns(&self) -> i64 {
+        self.kernel_ns.unwrap_or(self.user_ns)
+    }
+}
+
+/// One datagram of the last batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    /// What it carries, as far as it fits the receiver's slots.
+    pub payload: &'a [u8],
+    /// Length of its payload, even if that was cut.
+    pub payload_octets: usize,
+    /// Who sent it.
+    pub from: Option<SocketAddr>,
+    /// When it arrived.
+    pub seen: Seen,
+    /// The hop limit (TTL) that was left.
+    pub hop_limit: Option<u8>,
+    /// Position within its batch: more than zero means that the program was woken for an earlier one.
+    pub batch_position: usize,
+}
+
+/// Receives in batches and keeps count of what the host itself dropped.
+pub struct Receiver {
+    slots: Slots,
+    crossing: Crossing,
+    user_ns: i64,
+    drops_before: u32,
+    batches: u64,
+    datagrams: u64,
+}
+
+impl Receiver {
+    /// For this socket, and payloads of at most `slot_octets`; longer ones are cut. Drops count from now.
+    pub fn new(socket: &ProbeSocket, slot_octets: usize) -> Self {
+        Self {
+            slots: Slots::new(BATCH, slot_octets),
+            crossing: Crossing::sample(),
+            user_ns: 0,
+            drops_before: socket.drops().unwrap_or(0),
+            batches: 0,
+            datagrams: 0,
+        }
+    }
+
+    /// Waits for datagrams until `deadline_ns` (monotonic) and takes what there is; how many, zero if time ran out.
+    ///
+    /// Errors that ICMP messages left on the socket are passed over; entries of the error queue stay there for
+    /// [`crate::errors`], except that a full queue does not turn the wait into a spin: it is looked at a thousand times a second.
+    pub fn receive(&mut self, socket: &ProbeSocket, deadline_ns: i64) -> io::Result<usize> {
+        loop {
+            match self.slots.receive(socket.as_fd(), false) {
+                Ok(0) => {}
+                Ok(count) => {
+                    self.note(count);
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || crate::socket::is_queued_icmp(&error) => {
+                    if clock::now_ns() < deadline_ns {
+                        continue;
+                    }
+                    return Ok(0);
+                }
+                Err(error) => return Err(error),
+            }
+            let now = clock::now_ns();
+            if now >= deadline_ns {
+                return Ok(0);
+            }
+            let ready = socket.wait(deadline_ns)?;
+            if ready.error && !ready.wanted {
+                clock::sleep_until_ns(deadline_ns.min(now + 1_000_000));
+            }
+        }
+    }
+
+    /// Receives until `stop` is set, `deadline_ns` passes, or `take` returns `false`; looks at `stop` at least every 20 ms.
+    pub fn receive_until(
+        &mut self,
+        socket: &ProbeSocket,
+        deadline_ns: i64,
+        stop: &AtomicBool,
+        mut take: impl FnMut(&Datagram<'_>) -> bool,
+    ) -> io::Result<()> {
+        const LOOK_NS: i64 = 20_000_000;
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock::now_ns();
+            if now >= deadline_ns {
+                return Ok(());
+            }
+            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram))
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, count: usize) {
+        self.user_ns = clock::now_ns();
+        self.batches += 1;
+        self.datagrams += count as u64;
+    }
+
+    /// The datagrams of the last batch.
+    pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> + '_ {
+        self.slots
+            .iter()
+            .enumerate()
+            .map(|(batch_position, (message, payload))| Datagram {
+                payload,
+                payload_octets: message.octets,
+                from: message.from,
+                seen: Seen {
+                    user_ns: self.user_ns,
+                    kernel_ns: message
+                        .ancillary
+                        .kernel_ns
+                        .map(|stamp| self.crossing.monotonic_ns(stamp)),
+                    hardware_ns: message.ancillary.hardware_ns,
+                },
+                hop_limit: message.ancillary.hop_limit,
+                batch_position,
+            })
+    }
+
+    /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
+    pub fn take_drops(&mut self, socket: &ProbeSocket) -> u32 {
+        let now = socket.drops().unwrap_or(self.drops_before);
+        let new = now.wrapping_sub(self.drops_before);
+        self.drops_before = now;
+        new
+    }
+
+    /// Mean datagrams per wake-up so far; `None` before the first.
+    pub fn mean_batch(&self) -> Option<f64> {
+        (self.batches > 0).then(|| self.datagrams as f64 / self.batches as f64)
+    }
+
+    /// Looks whether the wall clock was stepped since the last call (or since the receiver was made), and follows it. Stamps
+    /// taken across a step are not to be compared.
+    pub fn stepped(&mut self) -> bool {
+        let later = Crossing::sample();
+        let stepped = self.crossing.step_until(&later).is_some();
+        if stepped {
+            self.crossing = later;
+        }
+        stepped
+    }
+}
+
+/// One source of stamps for a whole train: the card's if it stamped every packet, else the kernel's if it did, else the
+/// program's. Two sources are never mixed.
+///
+/// The card's clock has an origin of its own; its stamps are moved as a whole so that the first packet keeps the kernel's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alignment {
+    source: StampSource,
+    shift_ns: i64,
+}
+
+impl Alignment {
+    /// Chooses for these packets.
+    pub fn choose<'a>(packets: impl IntoIterator<Item = &'a Seen>) -> Self {
+        let mut shift_ns = None;
+        let (mut hardware, mut kernel) = (true, true);
+        for seen in packets {
+            if let (None, Some(card)) = (shift_ns, seen.hardware_ns) {
+                shift_ns = Some(seen.best_ns().saturating_sub(card));
+            }
+            hardware &= seen.hardware_ns.is_some();
+            kernel &= seen.kernel_ns.is_some();
+        }
+        let source = match (hardware, kernel, shift_ns) {
+            (true, _, Some(_)) => StampSource::Hardware,
+            (_, true, _) => StampSource::Kernel,
+            _ => StampSource::User,
+        };
+        Self {
+            source,
+            shift_ns: shift_ns.unwrap_or(0),
+        }
+    }
+
+    /// Where the stamps come from.
+    pub fn source(&self) -> StampSource {
+        self.source
+    }
+
+    /// A packet's stamp by the chosen source, on the monotonic scale.
+    pub fn stamp_ns(&self, seen: &Seen) -> i64 {
+        match self.source {
+            StampSource::Hardware => seen
+                .hardware_ns
+                .map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
+            StampSource::Kernel | StampSource::Simulated => seen.best_ns(),
+            StampSource::User => seen.user_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! `narrows serve`: the far end of a measurement.
+//!
+//! | part | file | runs on |
+//! |---|---|---|
+//! | control connections: handshake, order of messages, keep-alive | `control.rs` | tokio |
+//! | who may test now, and who waits | `slots.rs` | - |
+//! | address validation on the public UDP port | `door.rs` | a thread per address |
+//! | one validated flow: echo, receive | `flow.rs`, `collect.rs` | a thread per flow |
+//! | trains, loads, transfers, one after the other | `conduct.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
+//!
+//! **Invariant:** whatever sends towards a client asks [`Session::must_stop`](session) at least every 50 ms, so that traffic ends
+//! within a second of the client's last word, whatever happened to the control connection.
+
+mod bulk;
+mod collect;
+mod conduct;
+mod control;
+mod convert;
+mod door;
+mod flow;
+mod load;
+mod options;
+mod session;
+mod slots;
+mod train;
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+pub use convert::host_facts;
+pub use options::{Limits, PskFileError, ServeError, ServeOptions, read_psk_file};
+
+use session::Server;
+
+/// Connections that the kernel holds for us until we accept them.
+const BACKLOG: i32 = 128;
+/// How often a free port is looked for that is free for both TCP and UDP.
+const PORT_TRIES: u32 = 16;
+
+/// A server whose sockets are open, in the network namespace of the thread that opened them.
+#[derive(Debug)]
+pub struct Listening {
+    server: Arc<Server>,
+    tcp: Vec<TcpListener>,
+    udp: Vec<Socket>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Listening {
+    /// Opens all sockets.
+    pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
+        let mut tries = 0;
+        let (tcp, udp, addresses) = loop {
+            tries += 1;
+            match open_all(&options.listen, options.port) {
+                Err(ServeError::Listen { source, .. })
+                    if options.port == 0 && tries < PORT_TRIES && source.kind() == io::ErrorKind::AddrInUse => {}
+                done => break done?,
+            }
+        };
+        let server = Server::new(options).map_err(host("draw random numbers"))?;
+        Ok(Self {
+            server: Arc::new(server),
+            tcp,
+            udp,
+            addresses,
+        })
+    }
+
+    /// Where it listens, TCP and UDP alike.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serves until `shutdown`. Must be polled in the network namespace in which the sockets were opened: its threads open more.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let mut doors = Vec::new();
+        for socket in self.udp {
+            let server = Arc::clone(&self.server);
+            let door = thread::Builder::new().name("door".to_owned());
+            doors.push(
+                door.spawn(move || door::attend(&socket, &server))
+                    .map_err(host("start a thread"))?,
+            );
+        }
+        let mut listeners = JoinSet::new();
+        for listener in self.tcp {
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(host("watch a socket"))?;
+            listeners.spawn(accept(listener, Arc::clone(&self.server)));
+        }
+        shutdown.await;
+        self.server.ended.store(true, Ordering::Relaxed);
+        // Ends every connection; what each held is freed as it is dropped.
+        listeners.shutdown().await;
+        for door in doors {
+            // One that panicked has ended too.
+            let _ = door.join();
+        }
+        Ok(())
+    }
+}
+
+async fn accept(listener: tokio::net::TcpListener, server: Arc<Server>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(control::attend(stream, peer, Arc::clone(&server)));
+                }
+                Err(error) => {
+                    // Out of descriptors, most likely: it passes when connections end.
+                    tracing::warn!(%error, "cannot accept");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a connection's task failed");
+                }
+            }
+        }
+    }
+}
+
+type Sockets = (Vec<TcpListener>, Vec<Socket>, Vec<SocketAddr>);
+
+fn open_all(listen: &[IpAddr], port: u16) -> Result<Sockets, ServeError> {
+    let (mut tcp, mut udp, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
+    let mut port = port;
+    let mut missing = None;
+    for address in listen {
+        let wanted = SocketAddr::new(*address, port);
+        let failed = |protocol| {
+            move |source| ServeError::Listen {
+                address: wanted,
+                protocol,
+                source,
+            }
+        };
+        let listener = match open_tcp(wanted) {
+            // "All addresses" includes a version that this host may not have.
+            Err(error) if address.is_unspecified() && is_absent(&error) => {
+                missing = Some(failed("TCP")(error));
+                continue;
+            }
+            opened => opened.map_err(failed("TCP"))?,
+        };
+        let local = listener.local_addr().map_err(failed("TCP"))?;
+        udp.push(door::open(local).map_err(failed("UDP"))?);
+        tcp.push(listener);
+        addresses.push(local);
+        port = local.port();
+    }
+    if addresses.is_empty() {
+        return Err(missing.unwrap_or(ServeError::NoAddress));
+    }
+    Ok((tcp, udp, addresses))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+}
+
+fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // A restart must not wait for old connections to time out.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn host(doing: &'static str) -> impl FnOnce(io::Error) -> ServeError {
+    move |source| ServeError::Host { doing, source }
+}
+
+/// Serves until `shutdown`, in the network namespace of the thread that polls it.
+pub async fn serve(options: ServeOptions, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+    Listening::bind(options)?.run(shutdown).await
+}
+
+/// A server on a thread of its own. Dropping it ends the server and waits for that.
+#[derive(Debug)]
+pub struct Running {
+    server: Arc<Server>,
+    addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+impl Running {
+    /// Starts a server in the network namespace of the calling thread.
+    pub fn start(options: ServeOptions) -> Result<Self, ServeError> {
+        let listening = Listening::bind(options)?;
+        let addresses = listening.addresses().to_vec();
+        let server = Arc::clone(&listening.server);
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(host("start an event loop"))?;
+        let thread = thread::Builder::new()
+            .name("serve".to_owned())
+            .spawn(move || {
+                runtime.block_on(listening.run(async {
+                    // An error says that the handle was dropped, which means the same.
+                    let _ = stopped.await;
+                }))
+            })
+            .map_err(host("start a thread"))?;
+        Ok(Self {
+            server,
+            addresses,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens, TCP and UDP alike.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Sessions that are open now.
+    pub fn sessions(&self) -> usize {
+        self.server.sessions()
+    }
+
+    /// Ends the server and waits for that.
+    pub fn stop(mut self) -> Result<(), ServeError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), ServeError> {
+        self.stop.take();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(done)) => done,
+            Some(Err(_)) => Err(host("keep the server running")(io::Error::other("its thread panicked"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Whoever wants to know why it ended calls `stop`.
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests;

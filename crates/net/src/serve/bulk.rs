@@ -1,0 +1,313 @@
+//! TCP transfers, both ways.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use units::BitRate;
+use wire::{BulkStream, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent};
+
+use super::conduct::{BrokenOff, Conductor, LOOK, Order};
+use super::convert::{permille, sample};
+use super::session::lock;
+use crate::clock;
+use crate::load::busiest_share;
+use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, accepted};
+
+/// Where data connections of one transfer go.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) transfer: u32,
+    pub(super) streams: Sender<(u16, TcpStream)>,
+}
+
+/// How long a segment waits for its connections.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long the end of a forward transfer waits for what its connections still carry.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Samples are sent at least this often.
+const SHIP_NS: i64 = 200_000_000;
+
+/// Carries out a transfer.
+pub(super) fn run(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
+    admit(conductor, plan)?;
+    let (streams, door) = channel();
+    *lock(&conductor.session.door) = Some(Door {
+        transfer: plan.id,
+        streams,
+    });
+    conductor.say(ServerMessage::TransferReady { id: plan.id });
+    let done = match plan.direction {
+        Direction::Forward => receive(conductor, plan, &door),
+        Direction::Reverse => Sending::new(conductor, plan, door).run(),
+    };
+    lock(&conductor.session.door).take();
+    done?;
+    conductor.say(ServerMessage::TransferDone { id: plan.id });
+    Ok(())
+}
+
+fn admit(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
+    let session = &conductor.session;
+    let limits = &session.limits;
+    if !limits.transfers {
+        return Err(BrokenOff::limit("this server allows no transfers"));
+    }
+    if !session.loads.load(std::sync::atomic::Ordering::Relaxed) {
+        return Err(BrokenOff::limit("a transfer needs the load slot"));
+    }
+    if plan.max_streams > limits.max_streams {
+        return Err(BrokenOff::limit(format!(
+            "a transfer may have {} streams at most",
+            limits.max_streams
+        )));
+    }
+    if Duration::from_nanos(plan.max_duration_ns) > limits.max_duration() {
+        return Err(BrokenOff::limit(format!(
+            "a transfer may take {:?} at most",
+            limits.max_duration()
+        )));
+    }
+    Ok(())
+}
+
+fn options(plan: &TransferPlan) -> TransferOptions {
+    TransferOptions {
+        congestion: plan.congestion.clone(),
+        window_octets: plan.window_octets,
+        pacing: plan.pacing_bps.map(BitRate::from_bps),
+    }
+}
+
+/// The client sends.
+fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, TcpStream)>) -> Result<(), BrokenOff> {
+    let mut bulk = BulkReceiver::new();
+    let options = options(plan);
+    let mut over_ns = clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT);
+    let mut reported = (clock::now_ns(), bulk.progress());
+    let (mut streams, mut ended) = (0, false);
+    loop {
+        while let Ok((_, stream)) = door.try_recv() {
+            streams += 1;
+            if streams > plan.max_streams {
+                return Err(BrokenOff::limit("more connections than announced"));
+            }
+            accepted(&stream, &options).map_err(BrokenOff::host("set up a connection"))?;
+            bulk.add(stream).map_err(BrokenOff::host("read a connection"))?;
+        }
+        let now = clock::now_ns();
+        let progress = bulk.progress();
+        if now > over_ns && !ended {
+            return Err(BrokenOff::limit("the transfer took longer than announced"));
+        }
+        if progress.octets > conductor.session.limits.max_octets {
+            return Err(BrokenOff::limit("the transfer has more octets than a test may have"));
+        }
+        let over = ended && (progress.open == 0 || now > over_ns);
+        if over || now - reported.0 >= clock::nanos(wire::ALIVE_EVERY) {
+            let elapsed = Duration::from_nanos((now - reported.0).unsigned_abs());
+            conductor.say(ServerMessage::TransferReceived(TransferReceived {
+                id: plan.id,
+                octets: progress.octets,
+                span_ns: progress.span_ns,
+                receiver_cpu_permille: permille(busiest_share(&reported.1.cpu, &progress.cpu, elapsed)),
+            }));
+            reported = (now, progress);
+        }
+        if over {
+            return Ok(());
+        }
+        if let Some(Order::TransferEnd) = conductor.order(if ended { Duration::from_millis(2) } else { LOOK })? {
+            ended = true;
+            over_ns = clock::now_ns() + clock::nanos(DRAIN);
+        }
+    }
+}
+
+/// A reverse segment under way.
+struct Segment {
+    began_ns: i64,
+    ends_ns: i64,
+    continues: bool,
+    every_ns: i64,
+    next_ns: i64,
+    shipped_ns: i64,
+    cpu: Vec<Duration>,
+    samples: Vec<Vec<wire::TcpSample>>,
+}
+
+/// The server sends.
+struct Sending<'a> {
+    conductor: &'a Conductor,
+    plan: &'a TransferPlan,
+    door: Receiver<(u16, TcpStream)>,
+    /// Connections that do not send yet.
+    waiting: BTreeMap<u16, TcpStream>,
+    bulk: BulkSender,
+    over_ns: i64,
+    segment: Option<Segment>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(conductor: &'a Conductor, plan: &'a TransferPlan, door: Receiver<(u16, TcpStream)>) -> Self {
+        Self {
+            conductor,
+            plan,
+            door,
+            waiting: BTreeMap::new(),
+            bulk: BulkSender::new(),
+            over_ns: clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT),
+            segment: None,
+        }
+    }
+
+    fn run(mut self) -> Result<(), BrokenOff> {
+        loop {
+            if clock::now_ns() > self.over_ns {
+                return Err(BrokenOff::limit("the transfer took longer than announced"));
+            }
+            self.welcome()?;
+            let mut patience = LOOK;
+            if let Some(segment) = &self.segment {
+                let now = clock::now_ns();
+                if now >= segment.ends_ns {
+                    self.end_segment()?;
+                    continue;
+                }
+                if now >= segment.next_ns {
+                    self.sample()?;
+                    continue;
+                }
+                patience = Duration::from_nanos((segment.next_ns.min(segment.ends_ns) - now).unsigned_abs());
+            }
+            match self.conductor.order(patience)? {
+                Some(Order::TransferSegment(segment)) => self.begin_segment(&segment)?,
+                Some(Order::TransferEnd) => break,
+                _ => {}
+            }
+        }
+        if self.segment.is_some() {
+            self.end_segment()?;
+        }
+        Ok(())
+    }
+
+    /// Takes in connections that have come.
+    fn welcome(&mut self) -> Result<(), BrokenOff> {
+        while let Ok((number, stream)) = self.door.try_recv() {
+            let known = usize::from(number) < self.bulk.len() || self.waiting.contains_key(&number);
+            if known || number >= self.plan.max_streams {
+                return Err(BrokenOff::limit("a connection that was not announced"));
+            }
+            accepted(&stream, &options(self.plan)).map_err(BrokenOff::host("set up a connection"))?;
+            self.waiting.insert(number, stream);
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&mut self, order: &TransferSegment) -> Result<(), BrokenOff> {
+        if self.segment.is_some() {
+            self.end_segment()?;
+        }
+        let patience_ns = clock::now_ns() + clock::nanos(CONNECT);
+        while self.bulk.len() < usize::from(order.streams) {
+            self.welcome()?;
+            let next = u16::try_from(self.bulk.len()).unwrap_or(u16::MAX);
+            if let Some(stream) = self.waiting.remove(&next) {
+                self.bulk.add(stream).map_err(BrokenOff::host("send on a connection"))?;
+                continue;
+            }
+            self.conductor.still_there()?;
+            if clock::now_ns() > patience_ns {
+                return Err(BrokenOff::limit("the transfer's connections did not come"));
+            }
+            clock::sleep_until_ns(clock::now_ns() + 1_000_000);
+        }
+        let began_ns = clock::now_ns();
+        self.segment = Some(Segment {
+            began_ns,
+            ends_ns: began_ns.saturating_add_unsigned(order.duration_ns),
+            continues: order.continues,
+            every_ns: i64::try_from(order.sample_every_ns).unwrap_or(i64::MAX),
+            next_ns: began_ns,
+            shipped_ns: began_ns,
+            cpu: self.bulk.cpu(),
+            samples: vec![Vec::new(); self.bulk.len()],
+        });
+        self.sample()
+    }
+
+    fn sample(&mut self) -> Result<(), BrokenOff> {
+        let Some(segment) = &mut self.segment else {
+            return Ok(());
+        };
+        if self.bulk.broken() {
+            return Err(BrokenOff::limit("a connection of the transfer broke"));
+        }
+        let samples = self.bulk.samples().map_err(BrokenOff::host("read TCP_INFO"))?;
+        let mut octets = 0u64;
+        for (kept, new) in segment.samples.iter_mut().zip(&samples) {
+            octets = octets.saturating_add(new.acked_octets);
+            kept.push(sample(new));
+        }
+        if octets > self.conductor.session.limits.max_octets {
+            return Err(BrokenOff::limit("the transfer has more octets than a test may have"));
+        }
+        let now = clock::now_ns();
+        segment.next_ns = segment.next_ns.saturating_add(segment.every_ns).max(now);
+        let full = segment
+            .samples
+            .iter()
+            .any(|kept| kept.len() >= TransferSent::MAX_SAMPLES);
+        if full || now - segment.shipped_ns > SHIP_NS {
+            segment.shipped_ns = now;
+            self.ship();
+        }
+        Ok(())
+    }
+
+    /// Sends what was sampled.
+    fn ship(&mut self) {
+        let Some(segment) = &mut self.segment else { return };
+        for (stream, kept) in (0u16..).zip(&mut segment.samples) {
+            if !kept.is_empty() {
+                self.conductor.say(ServerMessage::TransferSamples {
+                    id: self.plan.id,
+                    stream,
+                    samples: std::mem::take(kept),
+                });
+            }
+        }
+    }
+
+    fn end_segment(&mut self) -> Result<(), BrokenOff> {
+        self.sample()?;
+        self.ship();
+        let Some(segment) = self.segment.take() else {
+            return Ok(());
+        };
+        let ended_ns = clock::now_ns();
+        let cpu = self.bulk.cpu();
+        if !segment.continues {
+            self.bulk.finish_writing();
+        }
+        let elapsed = Duration::from_nanos((ended_ns - segment.began_ns).unsigned_abs());
+        let streams = self
+            .bulk
+            .settings()
+            .into_iter()
+            .map(|(congestion, granted)| BulkStream {
+                congestion,
+                granted_send_buffer_octets: granted,
+            });
+        self.conductor.say(ServerMessage::TransferSent(TransferSent {
+            id: self.plan.id,
+            began_ns: segment.began_ns,
+            ended_ns,
+            streams: streams.collect(),
+            sender_cpu_permille: permille(busiest_share(&segment.cpu, &cpu, elapsed)),
+        }));
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! The thread that carries out one session's trains, loads and transfers, one after the other.
+//!
+//! Plain blocking code: orders come in by one channel, words for the client go out by another, and every wait ends within 20 ms of
+//! the session's end or of the client's silence.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+use wire::{
+    LoadPlan, LoadSegment, PlanRow, RefusalCode, Rows, ServerMessage, TrainExpectation, TransferPlan, TransferSegment,
+};
+
+use super::session::Session;
+use super::{bulk, load, train};
+
+/// What the client asks for, its order checked.
+#[derive(Debug)]
+pub(super) enum Order {
+    ExpectTrain(TrainExpectation),
+    TrainSent { packets: u32 },
+    SendTrain { id: u32, flow: u16, plan: Vec<PlanRow> },
+    LoadBegin(LoadPlan),
+    LoadSegment(LoadSegment),
+    LoadEnd,
+    TransferBegin(TransferPlan),
+    TransferSegment(TransferSegment),
+    TransferEnd,
+}
+
+/// What the client is told.
+#[derive(Debug)]
+pub(super) enum Word {
+    Message(ServerMessage),
+    Rows(Rows),
+}
+
+/// Why a train, load or transfer is broken off or not begun.
+#[derive(Debug)]
+pub(super) struct BrokenOff {
+    pub(super) code: RefusalCode,
+    pub(super) text: String,
+}
+
+impl BrokenOff {
+    pub(super) fn limit(text: impl Into<String>) -> Self {
+        Self {
+            code: RefusalCode::Limit,
+            text: text.into(),
+        }
+    }
+
+    pub(super) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self {
+            code: RefusalCode::Internal,
+            text: format!("the server's host cannot {doing}: {error}"),
+        }
+    }
+}
+
+/// The conductor of one session.
+pub(super) struct Conductor {
+    pub(super) session: Arc<Session>,
+    orders: Receiver<Order>,
+    words: UnboundedSender<Word>,
+}
+
+/// The longest that any wait goes without looking whether it should end.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+impl Conductor {
+    /// Starts the thread; it ends with the session, or when the sender of orders is dropped.
+    pub(super) fn start(
+        session: Arc<Session>,
+        orders: Receiver<Order>,
+        words: UnboundedSender<Word>,
+    ) -> io::Result<()> {
+        let conductor = Self { session, orders, words };
+        thread::Builder::new()
+            .name("conductor".to_owned())
+            .spawn(move || conductor.run())?;
+        Ok(())
+    }
+
+    fn run(&self) {
+        while let Ok(order) = self.orders.recv() {
+            self.session
+                .halted
+                .store(self.session.ended.load(Ordering::Relaxed), Ordering::Relaxed);
+            let (id, done) = match order {
+                Order::ExpectTrain(train) => (train.id, train::receive(self, &train)),
+                Order::SendTrain { id, flow, plan } => (id, train::send(self, id, flow, &plan)),
+                Order::LoadBegin(plan) => (plan.id, load::run(self, &plan)),
+                Order::TransferBegin(plan) => (plan.id, bulk::run(self, &plan)),
+                // Late words about something that was broken off.
+                Order::TrainSent { .. }
+                | Order::LoadSegment(_)
+                | Order::LoadEnd
+                | Order::TransferSegment(_)
+                | Order::TransferEnd => continue,
+            };
+            if let Err(broken) = done {
+                tracing::info!(session = self.session.id, text = broken.text, "broken off");
+                self.say(ServerMessage::refused(broken.code, Some(id), broken.text));
+            }
+        }
+    }
+
+    /// Queues a message for the client; nobody hears it if the session is over.
+    pub(super) fn say(&self, message: ServerMessage) {
+        let _ = self.words.send(Word::Message(message));
+    }
+
+    pub(super) fn say_rows(&self, rows: Rows) {
+        let _ = self.words.send(Word::Rows(rows));
+    }
+
+    /// The next order within `patience` (at most [`LOOK`]); fails when the client is gone or silent.
+    pub(super) fn order(&self, patience: Duration) -> Result<Option<Order>, BrokenOff> {
+        match self.orders.recv_timeout(patience.min(LOOK)) {
+            Ok(order) => Ok(Some(order)),
+            Err(RecvTimeoutError::Timeout) => self.still_there().map(|()| None),
+            Err(RecvTimeoutError::Disconnected) => Err(Self::gone()),
+        }
+    }
+
+    /// Fails when the client is gone or silent.
+    pub(super) fn still_there(&self) -> Result<(), BrokenOff> {
+        if self.session.ended.load(Ordering::Relaxed) {
+            return Err(Self::gone());
+        }
+        if self.session.must_stop() {
+            return Err(BrokenOff {
+                code: RefusalCode::Internal,
+                text: format!("no word from the client for {} ms", wire::PEER_SILENT_AFTER.as_millis()),
+            });
+        }
+        Ok(())
+    }
+
+    fn gone() -> BrokenOff {
+        BrokenOff {
+            code: RefusalCode::Internal,
+            text: "the session has ended".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! One control connection, from its first octet to its end.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use wire::{
+    Auth, ClientMessage, Conversation, DATA_HELLO_OCTETS, DataHello, Frame, FrameCaps, FrameKind, FrameReader, Nonce,
+    RefusalCode, Rows, ServerMessage, Side, SlotKind, Table, VERSION, Verdict,
+};
+
+use super::conduct::{Conductor, Order, Word};
+use super::session::{NoRoom, Server, Session, SessionGuard, lock, random};
+use super::slots::SlotNews;
+
+/// How long the peer may leave our words unread.
+const WRITE_TIME: Duration = Duration::from_secs(5);
+/// How often the session looks after itself.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a refused peer gets to read why.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum End {
+    /// The peer left, or the connection broke.
+    Gone(io::Error),
+    /// We end it, and say why.
+    Refused(RefusalCode, String),
+    /// The peer did not read or write in time.
+    Late,
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+fn broke(what: impl ToString) -> End {
+    End::Refused(RefusalCode::Protocol, what.to_string())
+}
+
+fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> End {
+    move |error| End::Refused(RefusalCode::Full, format!("the server's host cannot {doing}: {error}"))
+}
+
+/// Counts a connection that has not got through its handshake.
+struct Pending<'a>(&'a AtomicUsize);
+
+impl<'a> Pending<'a> {
+    fn new(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let pending = Self(count);
+        // Counted first, so that two cannot both take the last place; `pending` takes it back if there was none.
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(pending)
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Attends to a connection until it ends.
+pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Server>) {
+    let Some(pending) = Pending::new(&server.handshakes, server.options.limits.handshakes) else {
+        tracing::info!(%peer, "too many handshakes");
+        return;
+    };
+    let patience = server.options.limits.handshake_time;
+    let mut first = [0; 4];
+    let mut stream = stream;
+    match timeout(patience, stream.read_exact(&mut first)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(_)) | Err(_) => return,
+    }
+    if DataHello::announces(first) {
+        let accepted = timeout(patience, data(stream, first, peer, &server)).await;
+        if !matches!(accepted, Ok(Ok(()))) {
+            tracing::info!(%peer, "data connection refused");
+        }
+        return;
+    }
+    // Small messages must not wait for each other.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let (read, write) = stream.into_split();
+    let mut link = Link::new(read, write, &first);
+    let entered = timeout(patience, link.enter(peer, &server))
+        .await
+        .unwrap_or(Err(End::Late));
+    drop(pending);
+    let ended = match entered {
+        Ok(guard) => {
+            let session = guard.session.id;
+            tracing::info!(%peer, session, sessions = server.sessions(), "session begins");
+            let ended = Attendance::new(&mut link, &guard, &server).run().await;
+            drop(guard);
+            tracing::info!(%peer, session, "session ends");
+            ended
+        }
+        Err(end) => Err(end),
+    };
+    if let Err(end) = ended {
+        link.farewell(peer, end).await;
+    }
+}
+
+/// Hands a data connection to the transfer that waits for it.
+async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &Server) -> io::Result<()> {
+    let refused = || io::Error::from(io::ErrorKind::PermissionDenied);
+    let mut octets = [0; DATA_HELLO_OCTETS];
+    octets[..4].copy_from_slice(&first);
+    stream.read_exact(&mut octets[4..]).await?;
+    let hello = DataHello::parse(&octets).map_err(|_| refused())?;
+    let session = server.session_by_token(&hello.token).ok_or_else(refused)?;
+    if session.peer.to_canonical() != peer.ip().to_canonical() {
+        return Err(refused());
+    }
+    let stream = stream.into_std()?;
+    let door = lock(&session.door);
+    let door = door
+        .as_ref()
+        .filter(|door| door.transfer == hello.transfer)
+        .ok_or_else(refused)?;
+    door.streams.send((hello.stream, stream)).map_err(|_| refused())
+}
+
+/// The connection and what may be said on it.
+struct Link {
+    read: OwnedReadHalf,
+    write: OwnedWriteHalf,
+    frames: FrameReader,
+    conversation: Conversation,
+    said: Instant,
+}
+
+impl Link {
+    fn new(read: OwnedReadHalf, write: OwnedWriteHalf, first: &[u8]) -> Self {
+        let mut frames = FrameReader::new(FrameCaps::HANDSHAKE);
+        frames.push(first);
+        Self {
+            read,
+            write,
+            frames,
+            conversation: Conversation::new(),
+            said: Instant::now(),
+        }
+    }
+
+    /// The next frame. May be dropped and called again without loss.
+    async fn frame(&mut self, heard: impl Fn()) -> Result<Frame, End> {
+        let mut octets = [0; 16 << 10];
+        loop {
+            if let Some(frame) = self.frames.next_frame().map_err(broke)? {
+                return Ok(frame);
+            }
+            let count = self.read.read(&mut octets).await?;
+            if count == 0 {
+                return Err(End::Gone(io::ErrorKind::UnexpectedEof.into()));
+            }
+            heard();
+            self.frames.push(&octets[..count]);
+        }
+    }
+
+    async fn message(&mut self) -> Result<ClientMessage, End> {
+        let frame = self.frame(|| ()).await?;
+        if frame.kind != FrameKind::Json {
+            return Err(broke("a table where a message is due"));
+        }
+        let message = ClientMessage::parse(&frame.body).map_err(broke)?;
+        self.conversation.client(&message).map_err(broke)?;
+        Ok(message)
+    }
+
+    async fn say(&mut self, message: &ServerMessage) -> Result<(), End> {
+        if let Err(violation) = self.conversation.server(message) {
+            tracing::error!(%violation, ?message, "the server itself is out of order");
+            return Err(End::Refused(
+                RefusalCode::Protocol,
+                "the server is out of order".to_owned(),
+            ));
+        }
+        self.put(&message.frame()).await
+    }
+
+    async fn say_rows(&mut self, rows: &Rows) -> Result<(), End> {
+        self.conversation.rows(Side::Server, rows).map_err(broke)?;
+        match rows.frame() {
+            Some(frame) => self.put(&frame).await,
+            None => Err(broke("a table with too many rows")),
+        }
+    }
+
+    async fn put(&mut self, octets: &[u8]) -> Result<(), End> {
+        timeout(WRITE_TIME, self.write.write_all(octets))
+            .await
+            .map_err(|_| End::Late)??;
+        self.said = Instant::now();
+        Ok(())
+    }
+
+    /// The handshake.
+    async fn enter(&mut self, peer: SocketAddr, server: &Arc<Server>) -> Result<SessionGuard, End> {
+        let ClientMessage::Hello { version, nonce } = self.message().await? else {
+            return Err(broke("no hello"));
+        };
+        if version != VERSION {
+            let text = format!("this server speaks version {VERSION}, not {version}");
+            return Err(End::Refused(RefusalCode::Version, text));
+        }
+        server.room(peer.ip()).map_err(no_room)?;
+        let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
+        let auth = if server.options.psk.is_some() {
+            Auth::Psk
+        } else {
+            Auth::None
+        };
+        self.say(&ServerMessage::Welcome {
+            version: VERSION,
+            nonce: ours,
+            auth,
+        })
+        .await?;
+        let mut proof = None;
+        if let Some(psk) = &server.options.psk {
+            let ClientMessage::Prove { proof: theirs } = self.message().await? else {
+                return Err(broke("no proof"));
+            };
+            if theirs != psk.client_proof(&nonce, &ours) {
+                return Err(End::Refused(RefusalCode::Key, "wrong key".to_owned()));
+            }
+            proof = Some(psk.server_proof(&nonce, &ours));
+        }
+        let guard = server.open(peer.ip()).map_err(no_room)?;
+        self.say(&ServerMessage::Session {
+            session: guard.session.id,
+            token: guard.session.token,
+            proof,
+            limits: guard.session.limits.clone(),
+            host: server.options.host.clone(),
+        })
+        .await?;
+        self.frames.set_caps(FrameCaps::SESSION);
+        Ok(guard)
+    }
+
+    /// Says why, where the peer can still hear it.
+    async fn farewell(&mut self, peer: SocketAddr, end: End) {
+        let (code, text) = match end {
+            End::Gone(error) => {
+                tracing::debug!(%peer, %error, "connection ended");
+                return;
+            }
+            End::Late => {
+                tracing::info!(%peer, "connection too slow");
+                return;
+            }
+            End::Refused(code, text) => (code, text),
+        };
+        tracing::info!(%peer, ?code, text, "refused");
+        let words = ServerMessage::refused(code, None, text).frame();
+        let depart = async {
+            self.write.write_all(&words).await?;
+            self.write.shutdown().await?;
+            // Closing with unread octets would send a reset, which may overtake the words at the peer.
+            let mut octets = [0; 4096];
+            while self.read.read(&mut octets).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // Whether the peer reads it or not, this is the end.
+        let _ = timeout(FAREWELL, depart).await;
+    }
+}
+
+fn no_room(no_room: NoRoom) -> End {
+    let text = match no_room {
+        NoRoom::Server => "all of this server's sessions are taken".to_owned(),
+        NoRoom::Address => "too many sessions from this address".to_owned(),
+        NoRoom::Random(error) => format!("the server's host cannot draw random numbers: {error}"),
+    };
+    End::Refused(RefusalCode::Full, text)
+}
+
+/// A session in progress.
+struct Attendance<'a> {
+    link: &'a mut Link,
+    session: &'a Arc<Session>,
+    server: &'a Arc<Server>,
+    /// The slot that the session waits for, and where news of it come from.
+    waiting: Option<UnboundedReceiver<SlotNews>>,
+    /// A reverse train whose plan is the next frame.
+    plan_for: Option<(u32, u16)>,
+    /// Since when the session has done nothing.
+    idle_from: Instant,
+    began: Instant,
+}
+
+impl<'a> Attendance<'a> {
+    fn new(link: &'a mut Link, guard: &'a SessionGuard, server: &'a Arc<Server>) -> Self {
+        Self {
+            link,
+            session: &guard.session,
+            server,
+            waiting: None,
+            plan_for: None,
+            idle_from: Instant::now(),
+            began: Instant::now(),
+        }
+    }
+
+    async fn run(mut self) -> Result<(), End> {
+        let (orders, conductor_orders) = mpsc::channel();
+        let (conductor_words, mut words) = unbounded_channel();
+        Conductor::start(Arc::clone(self.session), conductor_orders, conductor_words)
+            .map_err(internal("start a thread"))?;
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let session = Arc::clone(self.session);
+        while !self.link.conversation.is_closed() {
+            tokio::select! {
+                frame = self.link.frame(|| session.hear()) => self.take(frame?, &orders).await?,
+                Some(word) = words.recv() => self.pass_on(word).await?,
+                news = next_news(&mut self.waiting) => self.tell(news).await?,
+                _ = tick.tick() => self.look_after().await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn pass_on(&mut self, word: Word) -> Result<(), End> {
+        match word {
+            Word::Message(message) => self.link.say(&message).await,
+            Word::Rows(rows) => self.link.say_rows(&rows).await,
+        }
+    }
+
+    async fn tell(&mut self, news: SlotNews) -> Result<(), End> {
+        let message = match news {
+            SlotNews::Queued(kind, place) => ServerMessage::Queued { kind, place },
+            SlotNews::Granted(kind) => {
+                self.waiting = None;
+                self.idle_from = Instant::now();
+                if kind == SlotKind::Load {
+                    self.session.loads.store(true, Ordering::Relaxed);
+                }
+                ServerMessage::Granted { kind }
+            }
+            SlotNews::Busy(_) => {
+                self.waiting = None;
+                ServerMessage::refused(RefusalCode::Busy, None, "too many clients wait for the slot already")
+            }
+        };
+        self.link.say(&message).await
+    }
+
+    async fn look_after(&mut self) -> Result<(), End> {
+        if self.server.ended.load(Ordering::Relaxed) {
+            return Err(End::Refused(RefusalCode::Full, "the server ends".to_owned()));
+        }
+        let limits = &self.server.options.limits;
+        let conversation = &self.link.conversation;
+        let busy = conversation.is_busy();
+        if self.session.silence() > wire::IDLE_LIMIT {
+            return Err(End::Late);
+        }
+        if busy {
+            self.idle_from = Instant::now();
+            if self.session.must_stop() {
+                self.session.halted.store(true, Ordering::Relaxed);
+            }
+        }
+        let holds = conversation.holds(SlotKind::Light) || conversation.holds(SlotKind::Load);
+        if holds && self.idle_from.elapsed() > limits.slot_idle_time {
+            let text = format!("a slot held for {:?} without any test", limits.slot_idle_time);
+            return Err(End::Refused(RefusalCode::Limit, text));
+        }
+        if self.began.elapsed() > limits.session_time {
+            let text = format!("sessions end after {:?}", limits.session_time);
+            return Err(End::Refused(RefusalCode::Limit, text));
+        }
+        let quiet = if busy { wire::ALIVE_EVERY } else { wire::IDLE_LIMIT / 4 };
+        // Half a tick early rather than half a tick late.
+        if self.link.said.elapsed() + TICK / 2 >= quiet {
+            self.link.say(&ServerMessage::Alive).await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, frame: Frame, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+        match frame.kind {
+            FrameKind::Json => {
+                let message = ClientMessage::parse(&frame.body).map_err(broke)?;
+                match self.link.conversation.client(&message).map_err(broke)? {
+                    Verdict::Act => self.act(message, orders).await,
+                    Verdict::Stale => Ok(()),
+                }
+            }
+            FrameKind::Rows => {
+                let rows = Rows::parse(&frame.body).map_err(broke)?;
+                let verdict = self.link.conversation.rows(Side::Client, &rows).map_err(broke)?;
+                if let (Verdict::Act, Table::Plan(plan), Some((id, flow))) = (verdict, rows.table, self.plan_for.take())
+                {
+                    order(orders, Order::SendTrain { id, flow, plan })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn act(&mut self, message: ClientMessage, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+        let asked = match message {
+            ClientMessage::Slot { kind } => {
+                let (told, news) = unbounded_channel();
+                self.waiting = Some(news);
+                self.server.slots.ask(kind, self.session.id, told);
+                return Ok(());
+            }
+            ClientMessage::Release { kind } => {
+                self.waiting = None;
+                if kind == SlotKind::Load {
+                    self.session.loads.store(false, Ordering::Relaxed);
+                }
+                self.server.slots.leave(kind, self.session.id);
+                return self.link.say(&ServerMessage::Released { kind }).await;
+            }
+            ClientMessage::ExpectTrain(train) if !self.may_test() => return self.no_slot(train.id).await,
+            ClientMessage::SendTrain { id, .. } if !self.may_test() => return self.no_slot(id).await,
+            ClientMessage::SendTrain { id, flow } => {
+                self.plan_for = Some((id, flow));
+                return Ok(());
+            }
+            ClientMessage::ExpectTrain(train) => Order::ExpectTrain(train),
+            ClientMessage::TrainSent { packets, .. } => Order::TrainSent { packets },
+            ClientMessage::LoadBegin(plan) => Order::LoadBegin(plan),
+            ClientMessage::LoadSegment(segment) => Order::LoadSegment(segment),
+            ClientMessage::LoadEnd { .. } => Order::LoadEnd,
+            ClientMessage::TransferBegin(plan) => Order::TransferBegin(plan),
+            ClientMessage::TransferSegment(segment) => Order::TransferSegment(segment),
+            ClientMessage::TransferEnd { .. } => Order::TransferEnd,
+            // The conversation lets the first two pass only in the handshake, and the last closes it.
+            ClientMessage::Hello { .. } | ClientMessage::Prove { .. } | ClientMessage::Alive | ClientMessage::Bye => {
+                return Ok(());
+            }
+        };
+        order(orders, asked)
+    }
+
+    fn may_test(&self) -> bool {
+        let conversation = &self.link.conversation;
+        conversation.holds(SlotKind::Light) || conversation.holds(SlotKind::Load)
+    }
+
+    async fn no_slot(&mut self, id: u32) -> Result<(), End> {
+        let refused = ServerMessage::refused(RefusalCode::Limit, Some(id), "a train needs a slot");
+        self.link.say(&refused).await
+    }
+}
+
+/// The conductor lives as long as the session; one that is gone has panicked.
+fn order(orders: &mpsc::Sender<Order>, order: Order) -> Result<(), End> {
+    orders
+        .send(order)
+        .map_err(|_| End::Refused(RefusalCode::Full, "the server's conductor is gone".to_owned()))
+}
+
+/// Never, while the session waits for nothing.
+async fn next_news(waiting: &mut Option<UnboundedReceiver<SlotNews>>) -> SlotNews {
+    match waiting {
+        Some(news) => match news.recv().await {
+            Some(news) => news,
+            None => pending().await,
+        },
+        None => pending().await,
+    }
+}

@@ -1,0 +1,211 @@
+//! What control task, flow threads and data connections of one session share, and the server's table of sessions.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
+
+use super::bulk::Door;
+use super::flow::Flow;
+use super::options::ServeOptions;
+use super::slots::Slots;
+use crate::clock;
+
+/// A poisoned lock means that another thread panicked; the data are plain counters and lists, whole at any instant.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Octets that nobody can guess.
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut octets = [0; N];
+    getrandom::fill(&mut octets).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(octets)
+}
+
+/// Monotonic time as the pure parts want it.
+pub(super) fn now() -> Duration {
+    Duration::from_nanos(u64::try_from(clock::now_ns()).unwrap_or(0))
+}
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Public number.
+    pub(super) id: u64,
+    pub(super) token: Token,
+    pub(super) tag: Tag,
+    /// Where the control connection comes from; datagrams must come from there too.
+    pub(super) peer: IpAddr,
+    pub(super) limits: SessionLimits,
+    /// Everything of the session ends.
+    pub(super) ended: AtomicBool,
+    /// The train under way ends: the client is silent or gone.
+    pub(super) halted: AtomicBool,
+    /// Holds the load slot.
+    pub(super) loads: AtomicBool,
+    pub(super) flows: Mutex<BTreeMap<u16, Arc<Flow>>>,
+    pub(super) meter: Mutex<LightMeter>,
+    /// Where data connections of the transfer under way go.
+    pub(super) door: Mutex<Option<Door>>,
+    /// When the client last said anything on the control connection.
+    heard_ns: AtomicI64,
+}
+
+impl Session {
+    pub(super) fn hear(&self) {
+        self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+    }
+
+    /// How long the client has said nothing.
+    pub(super) fn silence(&self) -> Duration {
+        let nanos = clock::now_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
+    /// Traffic towards the client must stop now. Every thread that sends asks this, so that no stuck task keeps it going.
+    pub(super) fn must_stop(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.silence() > wire::PEER_SILENT_AFTER
+    }
+
+    /// Whether these octets may pass without the load slot, or with it.
+    pub(super) fn admits(&self, octets: u64) -> bool {
+        self.loads.load(Ordering::Relaxed) || lock(&self.meter).admit(octets, now())
+    }
+
+    /// The first flows, if all of them exist.
+    pub(super) fn first_flows(&self, count: u16) -> Option<Vec<Arc<Flow>>> {
+        let flows = lock(&self.flows);
+        (0..count).map(|number| flows.get(&number).cloned()).collect()
+    }
+}
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) options: ServeOptions,
+    pub(super) keys: CookieKeys,
+    pub(super) slots: Slots,
+    /// The server ends.
+    pub(super) ended: AtomicBool,
+    pub(super) handshakes: AtomicUsize,
+    sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug)]
+pub(super) enum NoRoom {
+    Server,
+    Address,
+    Random(io::Error),
+}
+
+impl Server {
+    pub(super) fn new(options: ServeOptions) -> io::Result<Self> {
+        let limits = &options.limits;
+        Ok(Self {
+            keys: CookieKeys::new(random()?),
+            slots: Slots::new(limits.light_slots, limits.load_slots, limits.queue),
+            ended: AtomicBool::new(false),
+            handshakes: AtomicUsize::new(0),
+            sessions: Mutex::new(BTreeMap::new()),
+            options,
+        })
+    }
+
+    /// Whether there would be room; to be asked before the handshake costs anything.
+    pub(super) fn room(&self, peer: IpAddr) -> Result<(), NoRoom> {
+        self.room_in(&lock(&self.sessions), peer)
+    }
+
+    fn room_in(&self, sessions: &BTreeMap<u64, Arc<Session>>, peer: IpAddr) -> Result<(), NoRoom> {
+        if sessions.len() >= self.options.limits.sessions {
+            return Err(NoRoom::Server);
+        }
+        let same = sessions
+            .values()
+            .filter(|session| same_site(session.peer, peer))
+            .count();
+        if same >= self.options.limits.sessions_per_address {
+            return Err(NoRoom::Address);
+        }
+        Ok(())
+    }
+
+    /// Opens a session; it ends when the guard is dropped.
+    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Result<SessionGuard, NoRoom> {
+        let limits = self.options.session_limits(peer);
+        let token = Token::new(random().map_err(NoRoom::Random)?);
+        let mut sessions = lock(&self.sessions);
+        self.room_in(&sessions, peer)?;
+        let id = u64::from_be_bytes(random().map_err(NoRoom::Random)?);
+        let session = Arc::new(Session {
+            id,
+            token,
+            tag: token.tag(),
+            peer,
+            meter: Mutex::new(LightMeter::with_slack(&limits, now())),
+            limits,
+            ended: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
+            loads: AtomicBool::new(false),
+            flows: Mutex::new(BTreeMap::new()),
+            door: Mutex::new(None),
+            heard_ns: AtomicI64::new(clock::now_ns()),
+        });
+        sessions.insert(id, Arc::clone(&session));
+        Ok(SessionGuard {
+            server: Arc::clone(self),
+            session,
+        })
+    }
+
+    pub(super) fn session(&self, id: u64) -> Option<Arc<Session>> {
+        lock(&self.sessions).get(&id).cloned()
+    }
+
+    /// By token, compared in constant time with each.
+    pub(super) fn session_by_token(&self, token: &Token) -> Option<Arc<Session>> {
+        lock(&self.sessions)
+            .values()
+            .find(|session| session.token == *token)
+            .cloned()
+    }
+
+    pub(super) fn sessions(&self) -> usize {
+        lock(&self.sessions).len()
+    }
+}
+
+/// Ends its session: the threads see the flag within 50 ms, the slots go to who waits.
+#[derive(Debug)]
+pub(super) struct SessionGuard {
+    server: Arc<Server>,
+    pub(super) session: Arc<Session>,
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        let session = &self.session;
+        session.ended.store(true, Ordering::Relaxed);
+        session.halted.store(true, Ordering::Relaxed);
+        lock(&session.flows).clear();
+        lock(&session.door).take();
+        for kind in [wire::SlotKind::Light, wire::SlotKind::Load] {
+            self.server.slots.leave(kind, session.id);
+        }
+        lock(&self.server.sessions).remove(&session.id);
+    }
+}
+
+/// The same IPv4 address, or the same IPv6 /64: one subscriber has at least that many.
+fn same_site(one: IpAddr, other: IpAddr) -> bool {
+    match (one.to_canonical(), other.to_canonical()) {
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.segments()[..4] == other.segments()[..4],
+        (one, other) => one == other,
+    }
+}

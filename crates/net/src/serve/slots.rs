@@ -1,0 +1,163 @@
+//! Who may test now, and who waits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::UnboundedSender;
+use wire::SlotKind;
+
+/// What a waiting session is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotNews {
+    /// The slot is yours.
+    Granted(SlotKind),
+    /// Your place, from 1.
+    Queued(SlotKind, u32),
+    /// The queue is full.
+    Busy(SlotKind),
+}
+
+/// One kind of slot: holders and a queue, both by session number.
+#[derive(Debug)]
+struct Line {
+    kind: SlotKind,
+    room: usize,
+    queue_room: usize,
+    holders: Vec<u64>,
+    waiting: Vec<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    session: u64,
+    told: UnboundedSender<SlotNews>,
+    last_place: u32,
+}
+
+impl Line {
+    fn ask(&mut self, session: u64, told: UnboundedSender<SlotNews>) {
+        if self.waiting.is_empty() && self.holders.len() < self.room {
+            self.holders.push(session);
+            // A session that is gone gives its slot back when it is dropped, so a failed message needs no care.
+            let _ = told.send(SlotNews::Granted(self.kind));
+        } else if self.waiting.len() >= self.queue_room {
+            let _ = told.send(SlotNews::Busy(self.kind));
+        } else {
+            self.waiting.push(Waiter {
+                session,
+                told,
+                last_place: 0,
+            });
+        }
+        self.advance();
+    }
+
+    fn leave(&mut self, session: u64) {
+        self.holders.retain(|holder| *holder != session);
+        self.waiting.retain(|waiter| waiter.session != session);
+        self.advance();
+    }
+
+    /// Gives what is free to who waits longest, and tells the others where they stand now.
+    fn advance(&mut self) {
+        while self.holders.len() < self.room && !self.waiting.is_empty() {
+            let first = self.waiting.remove(0);
+            self.holders.push(first.session);
+            let _ = first.told.send(SlotNews::Granted(self.kind));
+        }
+        for (place, waiter) in (1u32..).zip(&mut self.waiting) {
+            if waiter.last_place != place {
+                waiter.last_place = place;
+                let _ = waiter.told.send(SlotNews::Queued(self.kind, place));
+            }
+        }
+    }
+}
+
+/// All slots of a server.
+#[derive(Debug, Clone)]
+pub(super) struct Slots {
+    light: Arc<Mutex<Line>>,
+    load: Arc<Mutex<Line>>,
+}
+
+impl Slots {
+    pub(super) fn new(light: usize, load: usize, queue: usize) -> Self {
+        let line = |kind, room| {
+            Arc::new(Mutex::new(Line {
+                kind,
+                room,
+                queue_room: queue,
+                holders: Vec::new(),
+                waiting: Vec::new(),
+            }))
+        };
+        Self {
+            light: line(SlotKind::Light, light),
+            load: line(SlotKind::Load, load),
+        }
+    }
+
+    fn line(&self, kind: SlotKind) -> MutexGuard<'_, Line> {
+        let line = match kind {
+            SlotKind::Light => &self.light,
+            SlotKind::Load => &self.load,
+        };
+        line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks; every answer comes by `told`.
+    pub(super) fn ask(&self, kind: SlotKind, session: u64, told: UnboundedSender<SlotNews>) {
+        self.line(kind).ask(session, told);
+    }
+
+    /// Gives back, or leaves the queue.
+    pub(super) fn leave(&self, kind: SlotKind, session: u64) {
+        self.line(kind).leave(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    fn news(from: &mut UnboundedReceiver<SlotNews>) -> Vec<SlotNews> {
+        std::iter::from_fn(|| from.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn first_come_first_served_and_everyone_is_told() {
+        let kind = SlotKind::Load;
+        let slots = Slots::new(8, 1, 2);
+        let mut ears: Vec<_> = (0..4)
+            .map(|session| {
+                let (told, ear) = unbounded_channel();
+                slots.ask(kind, session, told);
+                ear
+            })
+            .collect();
+        assert_eq!(news(&mut ears[0]), [SlotNews::Granted(kind)]);
+        assert_eq!(news(&mut ears[1]), [SlotNews::Queued(kind, 1)]);
+        assert_eq!(news(&mut ears[2]), [SlotNews::Queued(kind, 2)]);
+        assert_eq!(news(&mut ears[3]), [SlotNews::Busy(kind)]);
+        slots.leave(kind, 0);
+        assert_eq!(news(&mut ears[1]), [SlotNews::Granted(kind)]);
+        assert_eq!(news(&mut ears[2]), [SlotNews::Queued(kind, 1)]);
+        slots.leave(kind, 2);
+        slots.leave(kind, 1);
+        let (told, mut ear) = unbounded_channel();
+        slots.ask(kind, 9, told);
+        assert_eq!(news(&mut ear), [SlotNews::Granted(kind)]);
+    }
+
+    #[test]
+    fn light_and_load_do_not_wait_for_each_other() {
+        let slots = Slots::new(1, 1, 1);
+        for (session, kind) in [(1, SlotKind::Light), (2, SlotKind::Load)] {
+            let (told, mut ear) = unbounded_channel();
+            slots.ask(kind, session, told);
+            assert_eq!(news(&mut ear), [SlotNews::Granted(kind)]);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Packets between two hops, and the payloads of those that somebody waits for.
+
+use std::collections::VecDeque;
+
+use super::Packet;
+use crate::NEVER;
+
+/// A packet on its way to a hop. Small, because cross traffic over several hops is made of nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Transit {
+    /// When it arrives.
+    pub(super) at: u64,
+    /// Where its payload is kept; [`Transit::CROSS`] for cross traffic.
+    pub(super) slot: u32,
+    pub(super) ip_octets: u16,
+    /// The last hop it crosses.
+    pub(super) exit: u16,
+}
+
+impl Transit {
+    /// Cross traffic: nobody waits for it.
+    pub(super) const CROSS: u32 = u32::MAX;
+
+    pub(super) fn is_guest(&self) -> bool {
+        self.slot != Self::CROSS
+    }
+}
+
+/// Packets in order of arrival.
+#[derive(Debug)]
+pub(super) struct Fifo {
+    queue: VecDeque<Transit>,
+    guests: usize,
+}
+
+impl Fifo {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            guests: 0,
+        }
+    }
+
+    /// Adds a packet behind all that arrive no later. Nearly all come in order; a few (held back by reordering, or sent ahead
+    /// of time) move forward from the back.
+    pub(super) fn insert(&mut self, transit: Transit) {
+        self.guests += usize::from(transit.is_guest());
+        self.queue.push_back(transit);
+        let mut place = self.queue.len() - 1;
+        while place > 0 && self.queue[place - 1].at > transit.at {
+            self.queue.swap(place - 1, place);
+            place -= 1;
+        }
+    }
+
+    /// When the first packet arrives; [`NEVER`] if there is none.
+    #[inline]
+    pub(super) fn next(&self) -> u64 {
+        self.queue.front().map_or(NEVER, |first| first.at)
+    }
+
+    /// No later than the first arrival of a packet that is not cross traffic; [`NEVER`] if there is none.
+    pub(super) fn next_guest(&self) -> u64 {
+        if self.guests == 0 { NEVER } else { self.next() }
+    }
+
+    #[inline]
+    pub(super) fn pop_until(&mut self, until: u64) -> Option<Transit> {
+        if self.next() > until {
+            return None;
+        }
+        let first = self.queue.pop_front()?;
+        self.guests -= usize::from(first.is_guest());
+        Some(first)
+    }
+}
+
+/// The packets that somebody waits for, by slot.
+#[derive(Debug)]
+pub(super) struct Guests<T> {
+    slots: Vec<Option<Packet<T>>>,
+    free: Vec<u32>,
+}
+
+impl<T> Guests<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn admit(&mut self, at: u64, exit: usize, packet: Packet<T>) -> Transit {
+        let ip_octets = packet.ip_octets;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("four thousand million packets do not fit into memory")
+        });
+        self.slots[slot as usize] = Some(packet);
+        Transit {
+            at,
+            slot,
+            ip_octets,
+            exit: u16::try_from(exit).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// The packet of a transit; `None` for cross traffic.
+    pub(super) fn packet(&mut self, transit: &Transit) -> Option<&mut Packet<T>> {
+        self.slots.get_mut(transit.slot as usize)?.as_mut()
+    }
+
+    /// Takes the packet out; `None` for cross traffic.
+    pub(super) fn leave(&mut self, transit: &Transit) -> Option<Packet<T>> {
+        let packet = self.slots.get_mut(transit.slot as usize)?.take()?;
+        self.free.push(transit.slot);
+        Some(packet)
+    }
+}

@@ -1,0 +1,87 @@
+//! What a node does with packets that may not go on.
+
+use std::cmp::Ordering;
+
+use scenario::{Router, Way};
+
+use super::Output;
+use crate::nanos;
+use crate::rng::{Purpose, Stream, round_ns};
+
+/// The ICMP side of a router.
+#[derive(Debug)]
+pub(super) struct Answers {
+    router: Router,
+    tokens: f64,
+    refilled: u64,
+    rng: Stream,
+}
+
+impl Answers {
+    pub(super) fn new(router: Router, way: Way, node: usize, seed: u64) -> Self {
+        Self {
+            router,
+            tokens: router.icmp_limit.map_or(0.0, |(_, burst)| f64::from(burst)),
+            refilled: 0,
+            rng: Stream::new(seed, Purpose::Router(way, node)),
+        }
+    }
+
+    /// When the answer to a packet that arrived at `at` leaves; `None` if there is none. Linux's limiter: a bucket of `burst`
+    /// answers, refilled at the rate.
+    pub(super) fn answer(&mut self, at: u64) -> Option<u64> {
+        if !self.router.answers {
+            return None;
+        }
+        if let Some((per_second, burst)) = self.router.icmp_limit {
+            let gained = (at - self.refilled) as f64 * 1e-9 * per_second;
+            self.tokens = (self.tokens + gained).min(f64::from(burst));
+            self.refilled = at;
+            if self.tokens < 1.0 {
+                return None;
+            }
+            self.tokens -= 1.0;
+        }
+        let jitter = nanos(self.router.icmp_jitter);
+        let jitter = if jitter == 0 {
+            0
+        } else {
+            round_ns(self.rng.exponential() * jitter as f64)
+        };
+        Some(at.saturating_add(nanos(self.router.icmp_delay)).saturating_add(jitter))
+    }
+}
+
+/// An output that is due later. The heap gives the earliest first.
+#[derive(Debug)]
+pub(super) struct Pending<T> {
+    pub(super) output: Output<T>,
+    /// Order of making.
+    pub(super) made: u64,
+}
+
+impl<T> Pending<T> {
+    fn key(&self) -> ((u64, Way, usize), u64) {
+        (self.output.rank(), self.made)
+    }
+}
+
+impl<T> PartialEq for Pending<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Pending<T> {}
+
+impl<T> PartialOrd for Pending<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Pending<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}

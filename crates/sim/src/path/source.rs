@@ -1,0 +1,200 @@
+//! Open-loop cross traffic.
+
+use scenario::{Arrivals, Cross, SizeMix};
+use units::BitRate;
+
+use crate::rng::{Purpose, Stream, round_ns};
+use crate::{NEVER, nanos};
+
+/// A source of packets: the next one, and how the one after it comes.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// When the next packet comes; [`NEVER`] if there is none.
+    pub(super) next: u64,
+    /// Its size.
+    pub(super) ip_octets: u16,
+    /// The last hop it crosses.
+    pub(super) exit: u16,
+    /// No packet comes from then on.
+    until: u64,
+    process: Process,
+    sizes: Sizes,
+    rng: Stream,
+}
+
+#[derive(Debug)]
+enum Process {
+    Cbr(Pacer),
+    Poisson { mean_ns: f64 },
+    OnOff(OnOff),
+}
+
+impl Source {
+    pub(super) fn new(
+        cross: &Cross,
+        arrivals: Arrivals,
+        rate: BitRate,
+        sizes: &SizeMix,
+        seed: u64,
+        index: usize,
+    ) -> Self {
+        let mut rng = Stream::new(seed, Purpose::Source(index));
+        let sizes = Sizes::new(sizes);
+        let ip_octets = sizes.draw(&mut rng);
+        let from = nanos(cross.from);
+        let (process, first) = match arrivals {
+            Arrivals::Cbr => {
+                let mut pacer = Pacer::new(rate);
+                let phase = rng.below(pacer.step(ip_octets));
+                (Process::Cbr(Pacer::new(rate)), from.saturating_add(phase))
+            }
+            Arrivals::Poisson => {
+                let mean_ns = sizes.mean * 8.0e9 / rate.as_f64();
+                let gap = round_ns(rng.exponential() * mean_ns);
+                (Process::Poisson { mean_ns }, from.saturating_add(gap))
+            }
+            Arrivals::ParetoOnOff { shape, mean_on, peak } => {
+                let mut process = OnOff::new(shape, nanos(mean_on) as f64, rate, peak, from, &mut rng);
+                let phase = rng.below(Pacer::new(peak).step(ip_octets));
+                let first = process.advance(from, phase, &mut rng);
+                (Process::OnOff(process), first)
+            }
+        };
+        let until = cross.until.map_or(NEVER, nanos);
+        Self {
+            next: if first < until { first } else { NEVER },
+            ip_octets,
+            exit: u16::try_from(cross.last_hop).unwrap_or(u16::MAX),
+            until,
+            process,
+            sizes,
+            rng,
+        }
+    }
+
+    /// Goes on to the packet after the next.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        let next = match &mut self.process {
+            Process::Poisson { mean_ns } => self.next.saturating_add(round_ns(self.rng.exponential() * *mean_ns)),
+            Process::Cbr(pacer) => self.next.saturating_add(pacer.step(self.ip_octets)),
+            Process::OnOff(process) => process.follow(self.next, self.ip_octets, &mut self.rng),
+        };
+        self.ip_octets = self.sizes.draw(&mut self.rng);
+        self.next = if next < self.until { next } else { NEVER };
+    }
+}
+
+/// Whole gaps at an exact rate: the remainder is carried from packet to packet.
+#[derive(Debug)]
+struct Pacer {
+    rate_bps: u64,
+    part: u64,
+}
+
+impl Pacer {
+    fn new(rate: BitRate) -> Self {
+        Self {
+            rate_bps: rate.bps().max(1),
+            part: 0,
+        }
+    }
+
+    fn step(&mut self, ip_octets: u16) -> u64 {
+        let bit_nanos = u128::from(ip_octets) * 8_000_000_000 + u128::from(self.part);
+        self.part = u64::try_from(bit_nanos % u128::from(self.rate_bps)).unwrap_or(0);
+        u64::try_from(bit_nanos / u128::from(self.rate_bps)).unwrap_or(NEVER)
+    }
+}
+
+/// Pareto on- and off-times. The packets come evenly on a clock that runs only while the source is on, so a gap that an
+/// off-time cuts goes on after it and the long-run rate is exact at any packet size. The source begins on with the
+/// probability that it has in the long run.
+#[derive(Debug)]
+struct OnOff {
+    pacer: Pacer,
+    exponent: f64,
+    on_scale: f64,
+    off_scale: f64,
+    /// When the present on-time ends.
+    on_until: u64,
+    /// When the next on-time begins.
+    resumes: u64,
+}
+
+impl OnOff {
+    fn new(shape: f64, mean_on: f64, rate: BitRate, peak: BitRate, from: u64, rng: &mut Stream) -> Self {
+        let on_share = rate.as_f64() / peak.as_f64();
+        let scale = |mean: f64| mean * (shape - 1.0) / shape;
+        let mut process = Self {
+            pacer: Pacer::new(peak),
+            exponent: -1.0 / shape,
+            on_scale: scale(mean_on),
+            off_scale: scale(mean_on * (1.0 - on_share) / on_share),
+            on_until: from,
+            resumes: from,
+        };
+        if !rng.chance(on_share) {
+            process.resumes = from.saturating_add(process.pareto(process.off_scale, rng));
+        }
+        process
+    }
+
+    fn pareto(&self, scale: f64, rng: &mut Stream) -> u64 {
+        round_ns(scale * rng.unit().powf(self.exponent))
+    }
+
+    fn follow(&mut self, last: u64, ip_octets: u16, rng: &mut Stream) -> u64 {
+        let gap = self.pacer.step(ip_octets);
+        self.advance(last, gap, rng)
+    }
+
+    /// The time that is `gap` of on-time after `at`.
+    fn advance(&mut self, mut at: u64, mut gap: u64, rng: &mut Stream) -> u64 {
+        while at.saturating_add(gap) >= self.on_until && self.resumes < NEVER {
+            gap -= self.on_until.saturating_sub(at).min(gap);
+            at = self.resumes;
+            self.on_until = at.saturating_add(self.pareto(self.on_scale, rng).max(1));
+            self.resumes = self.on_until.saturating_add(self.pareto(self.off_scale, rng));
+        }
+        at.saturating_add(gap)
+    }
+}
+
+/// Sizes by their cumulative shares of 2^64.
+#[derive(Debug)]
+struct Sizes {
+    mean: f64,
+    last: u16,
+    /// Upper bounds of all but the last size.
+    bounds: Vec<(u64, u16)>,
+}
+
+impl Sizes {
+    fn new(mix: &SizeMix) -> Self {
+        let shares: Vec<(u16, f64)> = mix.shares().collect();
+        let mut sum = 0.0;
+        let bounds = shares
+            .iter()
+            .take(shares.len().saturating_sub(1))
+            .map(|&(size, share)| {
+                sum += share;
+                (round_ns(sum * 2f64.powi(64)), size)
+            });
+        Self {
+            mean: mix.mean_ip_octets(),
+            bounds: bounds.collect(),
+            last: shares.last().map_or(0, |&(size, _)| size),
+        }
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut Stream) -> u16 {
+        if self.bounds.is_empty() {
+            return self.last;
+        }
+        let bits = rng.bits();
+        let found = self.bounds.iter().find(|(bound, _)| bits < *bound);
+        found.map_or(self.last, |&(_, size)| size)
+    }
+}
