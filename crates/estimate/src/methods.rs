@@ -6,6 +6,8 @@ mod bulk;
 pub mod burst;
 pub mod fac2;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod fluid;
 pub mod pathload;
 pub mod pathrate;

@@ -71,7 +71,7 @@ impl Trial {
             local_drops,
             reordered: reordered as f64 / sent_packets,
             sender_limited: refused || sent.as_f64() < KEPT_UP * asked.as_f64(),
-            sender_cpu: report.sender_cpu,
+            sender_cpu: report.sender_cpu.filter(|share| share.is_finite()),
             delay: delays(during).fold(Duration::ZERO, Duration::max),
             lasted,
         }
