@@ -27,6 +27,8 @@ use super::slots::SlotNews;
 
 /// How often the session looks after itself.
 const TICK: Duration = Duration::from_millis(50);
+/// Requests that may wait for the conductor; an honest client has two or three on the way.
+const MOST_ORDERS: usize = 64;
 
 /// Attends to a connection until it ends.
 pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Server>) {
@@ -122,7 +124,7 @@ impl<'a> Attendance<'a> {
     }
 
     async fn run(mut self) -> Result<(), End> {
-        let (orders, conductor_orders) = mpsc::channel();
+        let (orders, conductor_orders) = mpsc::sync_channel(MOST_ORDERS);
         let (conductor_words, mut words) = unbounded_channel();
         Conductor::start(Arc::clone(self.session), conductor_orders, conductor_words)
             .map_err(internal("start a thread"))?;
@@ -199,7 +201,7 @@ impl<'a> Attendance<'a> {
         Ok(())
     }
 
-    async fn take(&mut self, frame: Frame, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+    async fn take(&mut self, frame: Frame, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         match frame.kind {
             FrameKind::Json => {
                 let message = ClientMessage::parse(&frame.body).map_err(broke)?;
@@ -220,7 +222,7 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    async fn act(&mut self, message: ClientMessage, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+    async fn act(&mut self, message: ClientMessage, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         let asked = match message {
             ClientMessage::Slot { kind } => {
                 let (told, news) = unbounded_channel();
@@ -269,11 +271,15 @@ impl<'a> Attendance<'a> {
     }
 }
 
-/// The conductor lives as long as the session; one that is gone has panicked.
-fn order(orders: &mpsc::Sender<Order>, order: Order) -> Result<(), End> {
-    orders
-        .send(order)
-        .map_err(|_| End::Refused(RefusalCode::Full, "the server's conductor is gone".to_owned()))
+/// Hands an order on without ever waiting for the conductor.
+fn order(orders: &mpsc::SyncSender<Order>, order: Order) -> Result<(), End> {
+    orders.try_send(order).map_err(|refused| match refused {
+        mpsc::TrySendError::Full(_) => broke("more requests than anyone can answer"),
+        // The conductor lives as long as the session; one that is gone has panicked.
+        mpsc::TrySendError::Disconnected(_) => {
+            End::Refused(RefusalCode::Expired, "the server's conductor is gone".to_owned())
+        }
+    })
 }
 
 /// Never, while the session waits for nothing.

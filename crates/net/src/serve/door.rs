@@ -192,7 +192,11 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: Way, message: Handshake) {
                 }
                 known.replaced.store(true, Ordering::Relaxed);
             }
-            match Flow::open(&session, way.to, way.from, nonce, flow) {
+            if server.flows.load(Ordering::Relaxed) >= server.options.limits.flows {
+                tracing::warn!(client = %way.from, "too many flows");
+                return;
+            }
+            match Flow::open(&session, way.to, way.from, nonce, flow, &server.flows) {
                 Ok(opened) => {
                     let mut flows = lock(&session.flows);
                     // The session may have ended meanwhile; then nobody would remove the flow again.

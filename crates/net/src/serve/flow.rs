@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -37,6 +37,14 @@ pub(super) struct Flow {
     /// Another flow took this one's number.
     pub(super) replaced: AtomicBool,
     started: Vec<u8>,
+    /// The server's flows.
+    count: Arc<AtomicUsize>,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Flow {
@@ -47,6 +55,7 @@ impl Flow {
         peer: SocketAddr,
         nonce: Nonce,
         number: u16,
+        count: &Arc<AtomicUsize>,
     ) -> io::Result<Arc<Self>> {
         let options = SocketOptions {
             reuse_port: true,
@@ -67,7 +76,9 @@ impl Flow {
             cpu_ns: AtomicU64::new(0),
             replaced: AtomicBool::new(false),
             started: started.encode(),
+            count: Arc::clone(count),
         });
+        count.fetch_add(1, Ordering::Relaxed);
         let (listener, session) = (Arc::clone(&flow), Arc::clone(session));
         thread::Builder::new()
             .name(format!("flow-{number}"))

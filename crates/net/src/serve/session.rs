@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -114,6 +114,8 @@ pub(super) struct Server {
     /// Connections in their handshake, by address.
     handshakes: Mutex<BTreeMap<IpAddr, usize>>,
     sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
+    /// Flows of all sessions.
+    pub(super) flows: Arc<AtomicUsize>,
 }
 
 /// Why a session cannot be opened.
@@ -133,6 +135,7 @@ impl Server {
             ended: AtomicBool::new(false),
             handshakes: Mutex::new(BTreeMap::new()),
             sessions: Mutex::new(BTreeMap::new()),
+            flows: Arc::new(AtomicUsize::new(0)),
             options,
         })
     }

@@ -124,6 +124,28 @@ impl Client {
     }
 }
 
+#[test]
+fn a_flood_of_requests_ends_the_session() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let _flow = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    client.say(&super::traffic::load(1, wire::Direction::Reverse, 1));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    let segment = ClientMessage::LoadSegment(wire::LoadSegment {
+        id: 1,
+        rate_bps: Some(1_000_000),
+        burst: 1,
+        duration_ns: 0,
+        continues: false,
+    });
+    let flood = segment.frame().repeat(5_000);
+    // The server may hang up before it has read all.
+    let _ = client.tcp.write_all(&flood);
+    assert!(client.is_closed());
+    assert!(soon(|| server.sessions() == 0));
+}
+
 /// Octets that come back on a socket within a while.
 fn answered(socket: &UdpSocket) -> usize {
     let mut total = 0;
