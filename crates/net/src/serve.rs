@@ -196,6 +196,7 @@ pub async fn serve(options: ServeOptions, shutdown: impl Future<Output = ()>) ->
 /// A server on a thread of its own. Dropping it ends the server and waits for that.
 #[derive(Debug)]
 pub struct Running {
+    server: Arc<Server>,
     addresses: Vec<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
@@ -206,6 +207,7 @@ impl Running {
     pub fn start(options: ServeOptions) -> Result<Self, ServeError> {
         let listening = Listening::bind(options)?;
         let addresses = listening.addresses().to_vec();
+        let server = Arc::clone(&listening.server);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -221,6 +223,7 @@ impl Running {
             })
             .map_err(host("start a thread"))?;
         Ok(Self {
+            server,
             addresses,
             stop: Some(stop),
             thread: Some(thread),
@@ -230,6 +233,11 @@ impl Running {
     /// Where it listens, TCP and UDP alike.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Sessions that are open now.
+    pub fn sessions(&self) -> usize {
+        self.server.sessions()
     }
 
     /// Ends the server and waits for that.

@@ -1,4 +1,17 @@
-//! A server on loopback and a client made of bare sockets.
+//! A server on loopback, and a client made of bare sockets.
+
+mod client;
+mod hostile;
+mod traffic;
+
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use wire::{ClientMessage, Nonce, Psk, RefusalCode, ServerMessage, SlotKind};
+
+use super::*;
+use client::Client;
+
 pub(super) fn host() -> wire::HostFacts {
     wire::HostFacts {
         send_cost_ns: 1000,
@@ -11,4 +24,166 @@ pub(super) fn host() -> wire::HostFacts {
         interface_rate_bps: None,
         virtual_interface: true,
     }
+}
+
+fn start(change: impl FnOnce(&mut ServeOptions)) -> Running {
+    let mut options = ServeOptions::loopback(host());
+    change(&mut options);
+    Running::start(options).unwrap()
+}
+
+/// Waits for what must come soon; `false` if it does not.
+fn soon(mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = crate::clock::now_ns() + 3_000_000_000;
+    while crate::clock::now_ns() < deadline {
+        if holds() {
+            return true;
+        }
+        crate::clock::sleep_until_ns(crate::clock::now_ns() + 5_000_000);
+    }
+    false
+}
+
+fn key(text: &str) -> Psk {
+    Psk::from_file_content(text.as_bytes()).unwrap()
+}
+
+fn refusal(message: &ServerMessage) -> RefusalCode {
+    match message {
+        ServerMessage::Refused { code, text, .. } => {
+            assert!(!text.is_empty());
+            *code
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_session_opens_on_both_versions_and_ends_with_its_connection() {
+    let server = start(|options| options.listen.push(Ipv6Addr::LOCALHOST.into()));
+    assert_eq!(server.addresses().len(), 2);
+    assert_eq!(server.addresses()[0].port(), server.addresses()[1].port());
+    for address in server.addresses() {
+        let client = Client::enter(*address, None).unwrap();
+        assert_eq!(client.host, host());
+        assert!(client.limits.max_load_rate_bps > 0);
+        assert_eq!(server.sessions(), 1);
+        drop(client);
+        assert!(soon(|| server.sessions() == 0));
+    }
+    server.stop().unwrap();
+}
+
+#[test]
+fn keys() {
+    let server = start(|options| options.psk = Some(key("the right key, long enough")));
+    let address = server.addresses()[0];
+    let right = key("the right key, long enough");
+    assert!(Client::enter(address, Some(&right)).is_ok());
+    let wrong = key("the wrong key, long enough");
+    assert_eq!(
+        refusal(&Client::enter(address, Some(&wrong)).unwrap_err()),
+        RefusalCode::Key
+    );
+    // A client that has no key and goes on regardless.
+    let mut rude = Client::dial(address);
+    rude.hello();
+    assert!(matches!(
+        rude.hear(),
+        ServerMessage::Welcome {
+            auth: wire::Auth::Psk,
+            ..
+        }
+    ));
+    rude.say(&ClientMessage::Slot { kind: SlotKind::Load });
+    assert_eq!(refusal(&rude.hear()), RefusalCode::Protocol);
+    assert!(rude.is_closed());
+}
+
+#[test]
+fn another_version_is_told_so() {
+    let server = start(|_| ());
+    let mut client = Client::dial(server.addresses()[0]);
+    client.say(&ClientMessage::Hello {
+        version: wire::VERSION + 1,
+        nonce: Nonce::new([0; 16]),
+    });
+    assert_eq!(refusal(&client.hear()), RefusalCode::Version);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_full_server_says_so() {
+    let server = start(|options| options.limits.sessions = 1);
+    let address = server.addresses()[0];
+    let first = Client::enter(address, None).unwrap();
+    assert_eq!(refusal(&Client::enter(address, None).unwrap_err()), RefusalCode::Full);
+    drop(first);
+    assert!(soon(|| server.sessions() == 0));
+    assert!(Client::enter(address, None).is_ok());
+
+    let server = start(|options| options.limits.sessions_per_address = 1);
+    let _first = Client::enter(server.addresses()[0], None).unwrap();
+    assert_eq!(
+        refusal(&Client::enter(server.addresses()[0], None).unwrap_err()),
+        RefusalCode::Full
+    );
+}
+
+#[test]
+fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
+    let kind = SlotKind::Load;
+    let server = start(|options| options.limits.queue = 2);
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| Client::enter(server.addresses()[0], None).unwrap())
+        .collect();
+    for (client, place) in clients.iter_mut().zip(0u32..) {
+        client.say(&ClientMessage::Slot { kind });
+        match (place, client.hear()) {
+            (0, ServerMessage::Granted { kind: SlotKind::Load }) => {}
+            (1..=2, ServerMessage::Queued { place: told, .. }) => assert_eq!(told, place),
+            (3, refused) => assert_eq!(refusal(&refused), RefusalCode::Busy),
+            (_, other) => panic!("{place}: {other:?}"),
+        }
+    }
+    // A light test does not wait for loads.
+    clients[3].say(&ClientMessage::Slot { kind: SlotKind::Light });
+    assert_eq!(clients[3].hear(), ServerMessage::Granted { kind: SlotKind::Light });
+    // The holder is killed, the first in the queue gives up: the second gets it.
+    clients.remove(0);
+    assert_eq!(clients[0].hear(), ServerMessage::Granted { kind });
+    assert_eq!(clients[1].hear(), ServerMessage::Queued { kind, place: 1 });
+    clients[0].say(&ClientMessage::Release { kind });
+    assert_eq!(clients[0].hear(), ServerMessage::Released { kind });
+    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
+}
+
+#[test]
+fn a_slot_held_for_nothing_is_taken_back() {
+    let server = start(|options| options.limits.slot_idle_time = Duration::from_millis(200));
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    client.take_slot(SlotKind::Load);
+    assert_eq!(refusal(&client.hear()), RefusalCode::Expired);
+    assert!(client.is_closed());
+    assert!(soon(|| server.sessions() == 0));
+}
+
+#[test]
+fn the_server_ends_while_clients_are_there() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    server.stop().unwrap();
+    assert!(client.is_closed());
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let server = start(|_| ());
+    let mut options = ServeOptions::loopback(host());
+    options.port = server.addresses()[0].port();
+    let error = Running::start(options).unwrap_err();
+    assert!(
+        error.to_string().contains(&server.addresses()[0].to_string()),
+        "{error}"
+    );
 }
