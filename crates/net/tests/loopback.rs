@@ -146,6 +146,20 @@ fn a_train_of_pairs_keeps_its_sizes_and_its_plan() {
 }
 
 #[test]
+fn a_train_longer_than_any_silence() {
+    let server = server();
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let mut world = world(&server, direction);
+        let report = train(
+            &mut world,
+            &Train::uniform(TrainId(1), 25, 100, Duration::from_millis(100)),
+        );
+        assert_eq!(report.lost(), 0);
+        world.release_load_slot().unwrap();
+    }
+}
+
+#[test]
 fn echoes_return() {
     let server = server();
     let mut world = world(&server, Direction::Forward);

@@ -40,7 +40,7 @@ pub struct LoadTotals {
     pub ip_octets: u64,
     /// Packets that the host refused.
     pub failures: u64,
-    /// CPU time of each sending thread.
+    /// CPU time of each sending thread, without the time for which it spun until the next packet was due: that it could spare.
     pub cpu: Vec<Duration>,
 }
 
@@ -106,6 +106,7 @@ impl LoadSender {
                 most,
                 seq: 0,
                 segments: true,
+                spun_ns: 0,
             };
             let thread = std::thread::Builder::new()
                 .name(format!("load-{index}"))
@@ -193,6 +194,7 @@ struct Flow {
     most: usize,
     seq: u32,
     segments: bool,
+    spun_ns: i64,
 }
 
 /// Time that a late flow may make up for.
@@ -265,7 +267,7 @@ impl Flow {
             if let Some(schedule) = &mut schedule {
                 let target = schedule.next_ns();
                 if now < target {
-                    rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
+                    self.spun_ns += rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
                     continue;
                 }
                 if now - target > MOST_DEBT_NS {
@@ -279,8 +281,9 @@ impl Flow {
     }
 
     fn note_cpu(&self) {
-        let nanos = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
-        self.shared.flows[self.index].cpu_ns.store(nanos, Ordering::Relaxed);
+        let spun = Duration::from_nanos(u64::try_from(self.spun_ns).unwrap_or(0));
+        let nanos = u64::try_from(clock::thread_cpu().saturating_sub(spun).as_nanos()).unwrap_or(u64::MAX);
+        self.shared.flows[self.index].cpu_ns.fetch_max(nanos, Ordering::Relaxed);
     }
 
     /// Sends a burst. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
@@ -365,12 +368,18 @@ impl Flow {
     }
 }
 
-/// Sleeps while there is time, and spins for the last of it.
-fn rest(target: i64, now: i64) {
+/// Sleeps while there is time, and spins for the last of it; how long it spun, in nanoseconds.
+fn rest(target: i64, now: i64) -> i64 {
     const SPIN_NS: i64 = 100_000;
     if target - now > 2 * SPIN_NS {
         clock::sleep_until_ns(target - SPIN_NS);
-    } else {
+        return 0;
+    }
+    loop {
         std::hint::spin_loop();
+        let reached = clock::now_ns();
+        if reached >= target {
+            return reached - now;
+        }
     }
 }
