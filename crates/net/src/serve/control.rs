@@ -54,9 +54,10 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let Ok(local) = stream.local_addr() else { return };
     let (read, write) = stream.into_split();
     let mut link = Link::new(read, write, &first);
-    let entered = timeout(patience, link.enter(peer, &server))
+    let entered = timeout(patience, link.enter(peer, local.ip(), &server))
         .await
         .unwrap_or(Err(End::Late));
     drop(pending);

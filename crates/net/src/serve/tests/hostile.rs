@@ -125,6 +125,35 @@ impl Client {
 }
 
 #[test]
+fn a_load_faster_than_allowed_is_broken_off() {
+    let server = start(|options| options.limits.session.max_load_rate_bps = 100_000);
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let socket = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    let ClientMessage::LoadBegin(mut plan) = super::traffic::load(1, wire::Direction::Forward, 1) else {
+        panic!("no load");
+    };
+    client.say(&ClientMessage::LoadBegin(plan.clone()));
+    assert_eq!(refusal(&client.hear()), RefusalCode::Limit);
+    // Announced slower than it is.
+    plan.max_rate_bps = Some(100_000);
+    client.say(&ClientMessage::LoadBegin(plan));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    for seq in 0..100 {
+        socket
+            .send(&Client::datagram(&client.probe(ProbeKind::Load, 1, seq), 1472))
+            .unwrap();
+    }
+    let ended = loop {
+        match client.hear() {
+            ServerMessage::LoadStatus(_) => {}
+            other => break other,
+        }
+    };
+    assert_eq!(refusal(&ended), RefusalCode::Limit);
+}
+
+#[test]
 fn a_flood_of_requests_ends_the_session() {
     let server = start(|_| ());
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
