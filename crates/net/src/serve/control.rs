@@ -22,7 +22,7 @@ use wire::{
 use link::{End, Link, broke, internal};
 
 use super::conduct::{Conductor, Order, Word};
-use super::session::{Pending, Server, Session, SessionGuard, lock};
+use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
 
 /// How often the session looks after itself.
@@ -85,7 +85,7 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
     stream.read_exact(&mut octets[4..]).await?;
     let hello = DataHello::parse(&octets).map_err(|_| refused())?;
     let session = server.session_by_token(&hello.token).ok_or_else(refused)?;
-    if session.peer.to_canonical() != peer.ip().to_canonical() {
+    if !same_address(session.peer, peer.ip()) {
         return Err(refused());
     }
     let stream = stream.into_std()?;

@@ -9,7 +9,7 @@ use std::thread;
 use wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
-use super::session::{Session, lock};
+use super::session::{Session, lock, same_socket};
 use crate::clock;
 use crate::pace::Payloads;
 use crate::receive::{Datagram, Receiver};
@@ -125,7 +125,7 @@ impl Flow {
         let (mut collected, mut ours) = (Vec::new(), false);
         for datagram in receiver.iter().take(count) {
             // Between bind and connect the kernel may have queued others' datagrams here.
-            if datagram.from.is_some_and(|from| from != self.peer) {
+            if datagram.from.is_some_and(|from| !same_socket(from, self.peer)) {
                 continue;
             }
             match wire::Datagram::parse(datagram.payload) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -259,6 +259,16 @@ impl Drop for SessionGuard {
         }
         lock(&self.server.sessions).remove(&session.id);
     }
+}
+
+/// The same address and port; the scope of a link-local address is known to some sockets only.
+pub(super) fn same_socket(one: SocketAddr, other: SocketAddr) -> bool {
+    same_address(one.ip(), other.ip()) && one.port() == other.port()
+}
+
+/// The same address, however written.
+pub(super) fn same_address(one: IpAddr, other: IpAddr) -> bool {
+    one.to_canonical() == other.to_canonical()
 }
 
 /// The same IPv4 address, or the same IPv6 /64: one subscriber has at least that many.

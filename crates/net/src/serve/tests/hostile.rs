@@ -214,6 +214,11 @@ fn before_validation_no_address_gets_more_than_it_sent() {
         vec![],
         vec![0; 1000],
         Handshake::Hello { session, nonce }.encode()[..63].to_vec(),
+        Handshake::Hello {
+            session: !session,
+            nonce,
+        }
+        .encode(),
         start(wrong_token, cookie).encode(),
         start(client.token, wrong_cookie).encode(),
         far_flow.encode(),
