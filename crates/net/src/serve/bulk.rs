@@ -89,7 +89,7 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
     let options = options(plan);
     let mut over_ns = clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT);
     let mut reported = (clock::now_ns(), bulk.progress());
-    let (mut streams, mut ended) = (0, false);
+    let (mut streams, mut octets, mut ended) = (0, 0, false);
     loop {
         while let Ok((_, stream)) = door.try_recv() {
             streams += 1;
@@ -101,6 +101,11 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
         }
         let now = clock::now_ns();
         let progress = bulk.progress();
+        if progress.octets > octets {
+            // The transfer's own queue may well hold up the control connection's segments.
+            conductor.session.hear();
+            octets = progress.octets;
+        }
         if now > over_ns && !ended {
             return Err(BrokenOff::limit("the transfer took longer than announced"));
         }

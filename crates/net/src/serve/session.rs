@@ -65,8 +65,8 @@ fn since(stamp_ns: &AtomicI64) -> Duration {
 }
 
 impl Session {
-    /// Something came that only the client can have sent: on the control connection, or a datagram with the session's mark. The
-    /// latter counts because a load may well hold up the control connection's segments.
+    /// Something came that only the client can have sent: on the control connection, a datagram with the session's mark, or data of
+    /// a transfer. The latter two count because a load may well hold up the control connection's segments.
     pub(super) fn hear(&self) {
         self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
