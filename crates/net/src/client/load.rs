@@ -290,11 +290,10 @@ impl SocketWorld {
 
     /// Stops the local sender and waits for the receiver's last words.
     fn finish_forward(&mut self, running: &mut Running) -> Result<(LoadTotals, i64), Error> {
-        let stopped = Traffic::Forward(LoadSender::idle());
-        let Traffic::Forward(sender) = std::mem::replace(&mut running.traffic, stopped) else {
-            return Ok((LoadTotals::default(), clock::now_ns()));
+        let totals = match &mut running.traffic {
+            Traffic::Forward(sender) => sender.end(),
+            Traffic::Reverse { .. } => LoadTotals::default(),
         };
-        let totals = sender.stop();
         let ended = clock::now_ns();
         self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
         self.await_load_done(running)?;
