@@ -243,8 +243,13 @@ impl Flow {
                 noted = now;
                 self.note_cpu();
             }
-            if now >= spec.until_ns || self.shared.stop.load(Ordering::Relaxed) {
+            if self.shared.stop.load(Ordering::Relaxed) {
                 break;
+            }
+            if now >= spec.until_ns {
+                // Its time is over, until it is given a new one.
+                clock::sleep_until_ns(now + LOOK_NS / 10);
+                continue;
             }
             if let Some(schedule) = &mut schedule {
                 let target = schedule.next_ns();
