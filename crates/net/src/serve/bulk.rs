@@ -26,6 +26,9 @@ pub(super) struct Door {
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the end of a forward transfer waits for what its connections still carry.
 const DRAIN: Duration = Duration::from_secs(10);
+/// Samples of one stream come no faster than this times the number of streams (ours): ten thousand in a second, about 5 MB of
+/// messages.
+const SAMPLE_NS: i64 = 100_000;
 /// Samples are sent at least this often.
 const SHIP_NS: i64 = 200_000_000;
 
@@ -229,7 +232,9 @@ impl<'a> Sending<'a> {
             began_ns,
             ends_ns: began_ns.saturating_add_unsigned(order.duration_ns),
             continues: order.continues,
-            every_ns: i64::try_from(order.sample_every_ns).unwrap_or(i64::MAX),
+            every_ns: i64::try_from(order.sample_every_ns)
+                .unwrap_or(i64::MAX)
+                .max(SAMPLE_NS * i64::from(order.streams)),
             next_ns: began_ns,
             shipped_ns: began_ns,
             cpu: self.bulk.cpu(),
@@ -255,7 +260,10 @@ impl<'a> Sending<'a> {
             return Err(BrokenOff::limit("the transfer has more octets than a test may have"));
         }
         let now = clock::now_ns();
-        segment.next_ns = segment.next_ns.saturating_add(segment.every_ns).max(now);
+        segment.next_ns = segment
+            .next_ns
+            .saturating_add(segment.every_ns)
+            .max(now.saturating_add(segment.every_ns / 2));
         let full = segment
             .samples
             .iter()
