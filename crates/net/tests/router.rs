@@ -1,6 +1,8 @@
 //! The client's world over a real router: network namespaces joined by virtual Ethernet. Needs root and the `ip` tool:
 //! `cargo test -p narrows-net --test router -- --ignored --test-threads=1`.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
+
 use std::fs::File;
 use std::num::NonZeroU8;
 use std::process::Command;

@@ -116,25 +116,6 @@ impl LoadSender {
         Ok(sender)
     }
 
-    /// One without any flow.
-    pub(crate) fn idle() -> Self {
-        let spec = LoadSpec {
-            rate: None,
-            burst: 1,
-            until_ns: 0,
-        };
-        Self {
-            shared: Arc::new(Shared {
-                stop: AtomicBool::new(true),
-                generation: AtomicU64::new(0),
-                spec: Mutex::new(spec),
-                flows: Vec::new(),
-            }),
-            threads: Vec::new(),
-            ip_octets: 0,
-        }
-    }
-
     /// Takes over at once, without a gap.
     pub fn steer(&self, spec: LoadSpec) {
         *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
@@ -166,16 +147,17 @@ impl LoadSender {
 
     /// Stops every flow; what has left in all.
     pub fn stop(mut self) -> LoadTotals {
-        self.end();
-        self.totals()
+        self.end()
     }
 
-    fn end(&mut self) {
+    /// The same, where the sender is needed no more but cannot be given away.
+    pub(crate) fn end(&mut self) -> LoadTotals {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             // A flow that panicked has stopped too.
             let _ = thread.join();
         }
+        self.totals()
     }
 }
 
@@ -261,8 +243,13 @@ impl Flow {
                 noted = now;
                 self.note_cpu();
             }
-            if now >= spec.until_ns || self.shared.stop.load(Ordering::Relaxed) {
+            if self.shared.stop.load(Ordering::Relaxed) {
                 break;
+            }
+            if now >= spec.until_ns {
+                // Its time is over, until it is given a new one.
+                clock::sleep_until_ns(now + LOOK_NS / 10);
+                continue;
             }
             if let Some(schedule) = &mut schedule {
                 let target = schedule.next_ns();
@@ -368,18 +355,18 @@ impl Flow {
     }
 }
 
-/// Sleeps while there is time, and spins for the last of it; how long it spun, in nanoseconds.
+/// Sleeps while there is time, and spins for the last of it; the CPU time that the spinning took, in nanoseconds. Not the clock's
+/// time: a thread that is preempted while it spins uses none. Below a few microseconds asking would cost as much as it tells.
 fn rest(target: i64, now: i64) -> i64 {
     const SPIN_NS: i64 = 100_000;
+    const WORTH_NS: i64 = 5_000;
     if target - now > 2 * SPIN_NS {
         clock::sleep_until_ns(target - SPIN_NS);
         return 0;
     }
-    loop {
+    let before = (target - now > WORTH_NS).then(clock::thread_cpu);
+    while clock::now_ns() < target {
         std::hint::spin_loop();
-        let reached = clock::now_ns();
-        if reached >= target {
-            return reached - now;
-        }
     }
+    before.map_or(0, |before| clock::nanos(clock::thread_cpu().saturating_sub(before)))
 }
