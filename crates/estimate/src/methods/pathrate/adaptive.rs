@@ -172,7 +172,8 @@ impl Adaptive {
         } else if let Some(agreement) = quick::agreement(session) {
             // Agreement alone may be that of a dispersion rate; a train paced just below it tells.
             let unchecked = session.of(Phase::Check).next().is_none();
-            if !(unchecked && self.check(session, agreement.rate)) {
+            let packets = self.long(session).max(CHECK_PACKETS);
+            if !(unchecked && self.check(session, agreement.rate, packets)) {
                 self.stage = Stage::Over;
             }
         } else if session.of(Phase::Check).next().is_some() {
@@ -204,12 +205,12 @@ impl Adaptive {
             trains
         };
         if let Some(rate) = stat::median(&found) {
-            self.check(session, rate);
+            self.check(session, rate, 2 * train);
         }
     }
 
     /// Asks for a check of this wire rate, if the sender can pace it.
-    fn check(&mut self, session: &Session, wire_bps: f64) -> bool {
+    fn check(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
         let full = session.full_size();
         let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
@@ -217,7 +218,7 @@ impl Adaptive {
         let Some(rate) = rate.filter(reachable) else {
             return false;
         };
-        let packets = self.long(session).max(CHECK_PACKETS).min(self.cap(session));
+        let packets = packets.min(self.cap(session));
         self.queue.push_back(Request {
             phase: Phase::Check,
             packets,

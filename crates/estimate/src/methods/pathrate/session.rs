@@ -101,7 +101,8 @@ impl Session {
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
-    /// at least `least` of them came through and the median was not slowed.
+    /// the median of them was not slowed, `Some(true)` if their mean surely was, `None` if neither, or if fewer than `least`
+    /// came through.
     ///
     /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
     /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
@@ -128,7 +129,13 @@ impl Session {
             return None;
         }
         let tolerance = (2.0 * self.timing_error(stat::median(&spans)?)).max(CHECK_TOLERANCE);
-        stat::median(&slowed).map(|slowed| slowed > tolerance)
+        if stat::median(&slowed)? <= tolerance {
+            return Some(false);
+        }
+        // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed for sure is only what lies
+        // clear of its own scatter.
+        let scatter = stat::variance_sample(&slowed).unwrap_or(0.0).sqrt() / (slowed.len() as f64).sqrt();
+        (stat::mean(&slowed)? - 2.0 * scatter > tolerance).then_some(true)
     }
 
     /// Wire rates of a phase, bit/s, in order of their trains.
