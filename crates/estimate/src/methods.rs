@@ -4,9 +4,9 @@
 
 mod bulk;
 pub mod burst;
-pub mod fac2;
 #[cfg(test)]
 mod chaos;
+pub mod fac2;
 #[cfg(test)]
 mod fluid;
 pub mod pathload;

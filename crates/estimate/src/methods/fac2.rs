@@ -109,11 +109,11 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
+use crate::Estimator;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use crate::Estimator;
 
 /// The method.
 pub struct Fac2;
@@ -163,7 +163,9 @@ impl TryFrom<&RawParams> for Params {
         let given = |name: &str| raw.iter().any(|(known, _)| known == name);
         let params = Self {
             ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
-            capacity: given("capacity").then(|| raw.get("capacity", BitRate::ZERO)).transpose()?,
+            capacity: given("capacity")
+                .then(|| raw.get("capacity", BitRate::ZERO))
+                .transpose()?,
             train_time: raw.get_duration("train-time", default.train_time)?,
             slope_trains: raw.get("trains", default.slope_trains)?,
             max_trains: raw.get("max-trains", default.max_trains)?,
@@ -186,7 +188,11 @@ impl Params {
             })
         };
         if self.ip_octets.is_some_and(|octets| octets < 68) {
-            return refuse("size", format!("{:?}", self.ip_octets), "at least 68, the smallest MTU (RFC 791)");
+            return refuse(
+                "size",
+                format!("{:?}", self.ip_octets),
+                "at least 68, the smallest MTU (RFC 791)",
+            );
         }
         if self.capacity == Some(BitRate::ZERO) {
             return refuse("capacity", "0".to_owned(), "above 0");
@@ -205,7 +211,11 @@ impl Params {
             return refuse("max-packets", self.max_packets.to_string(), "50 to 20000");
         }
         if self.burst_octets < 20_000 {
-            return refuse("burst", self.burst_octets.to_string(), "at least 20000, a dozen packets");
+            return refuse(
+                "burst",
+                self.burst_octets.to_string(),
+                "at least 20000, a dozen packets",
+            );
         }
         if !(0.001..=1.0).contains(&self.load) {
             return refuse("load", self.load.to_string(), "0.001 to 1");
@@ -252,9 +262,15 @@ static INFO: MethodInfo = MethodInfo {
     },
     parameters: &[
         ("size", "IP octets of a probe packet (default: path MTU)"),
-        ("capacity", "IP-layer capacity of the tight link, if known (default: fitted)"),
+        (
+            "capacity",
+            "IP-layer capacity of the tight link, if known (default: fitted)",
+        ),
         ("train-time", "send time that a train aims at (default: 25 ms)"),
-        ("trains", "slope trains that end a run; twice as many in its first 3 s (default: 10)"),
+        (
+            "trains",
+            "slope trains that end a run; twice as many in its first 3 s (default: 10)",
+        ),
         ("max-trains", "trains of all kinds at most (default: 50)"),
         ("max-packets", "packets of a train at most (default: 4000)"),
         ("burst", "octets of queue that a train may build (default: 150000)"),

@@ -96,7 +96,11 @@ impl Params {
             })
         };
         if !(40..=1000).contains(&self.stream_packets) {
-            return refuse("packets", self.stream_packets.to_string(), "40 (fewer give no trend) to 1000");
+            return refuse(
+                "packets",
+                self.stream_packets.to_string(),
+                "40 (fewer give no trend) to 1000",
+            );
         }
         if !(1..=100).contains(&self.streams) {
             return refuse("streams", self.streams.to_string(), "1 to 100");
@@ -120,7 +124,11 @@ impl Params {
     }
 
     fn fleet_streams(&self) -> usize {
-        if self.quick { self.streams.div_ceil(2) } else { self.streams }
+        if self.quick {
+            self.streams.div_ceil(2)
+        } else {
+            self.streams
+        }
     }
 
     fn idle_factor(&self) -> u32 {
@@ -168,12 +176,24 @@ static INFO: MethodInfo = MethodInfo {
         ("packets", "packets of a stream (default: 100)"),
         ("streams", "streams of a fleet (default: 12)"),
         ("fraction", "share of streams that must agree (default: 0.6)"),
-        ("resolution", "width of the range that ends the search (default: 2 % of the initial dispersion rate)"),
-        ("grey-resolution", "sharpness of the grey region's edges (default: 5 % of the same)"),
+        (
+            "resolution",
+            "width of the range that ends the search (default: 2 % of the initial dispersion rate)",
+        ),
+        (
+            "grey-resolution",
+            "sharpness of the grey region's edges (default: 5 % of the same)",
+        ),
         ("idle", "idle time after a stream, in stream lengths (default: 9)"),
         ("max-fleets", "fleets at most (default: 60)"),
-        ("full-size", "largest packets at every rate: true or false (default: false)"),
-        ("quick", "half the streams and a third of the idle time: true or false (default: false)"),
+        (
+            "full-size",
+            "largest packets at every rate: true or false (default: false)",
+        ),
+        (
+            "quick",
+            "half the streams and a third of the idle time: true or false (default: false)",
+        ),
     ],
     source: include_str!("pathload.rs"),
 };

@@ -178,7 +178,11 @@ impl Seen {
         let capped = self.rate_cap.is_some_and(|cap| max >= 0.97 * cap.as_f64());
         let limit = if capped { Limit::Budget } else { Limit::Sender };
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value).at_least(limit);
-        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
+        Some(if capped {
+            bound
+        } else {
+            bound.caveat(Caveat::SenderLimited)
+        })
     }
 
     /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
@@ -200,7 +204,11 @@ impl Seen {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
         let rates = |of: fn(&Reading) -> f64| self.readings.iter().map(of).collect::<Vec<f64>>();
-        let cars: Vec<f64> = self.readings.iter().filter_map(|reading| reading.car_variation).collect();
+        let cars: Vec<f64> = self
+            .readings
+            .iter()
+            .filter_map(|reading| reading.car_variation)
+            .collect();
         estimate
             .with("rate_in_bps", rates(|reading| reading.rate_in))
             .with("rate_out_bps", rates(|reading| reading.rate_out))
@@ -216,11 +224,20 @@ impl Seen {
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss {
+                ratio: share(self.lost),
+            }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops {
+                packets: self.local_drops,
+            }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
+                ratio: share(self.reordered),
+            }),
             (self.clock_steps > 0).then_some(Caveat::ClockStep),
-            self.readings.iter().any(|reading| reading.stalled).then_some(Caveat::HostStall),
+            self.readings
+                .iter()
+                .any(|reading| reading.stalled)
+                .then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
             (2 * shaped > self.readings.len()).then_some(Caveat::Shaped),
         ];

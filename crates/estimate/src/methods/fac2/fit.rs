@@ -77,7 +77,11 @@ pub(super) fn fit(readings: &[Reading], start: f64, capacity: Option<f64>) -> Op
         Some(known) => Some(Gradient::exact(1.0 / known)),
         None => through_knee(readings, available, scale),
     })?;
-    let rival = if capacity.is_some() { None } else { rival(readings, &one, scale) };
+    let rival = if capacity.is_some() {
+        None
+    } else {
+        rival(readings, &one, scale)
+    };
     Some(match rival {
         Some((other, weight)) => average(&one, &other, weight),
         None => one,
@@ -130,7 +134,12 @@ fn settle(
 /// One link would answer to all trains alike, so the weight comes from all that are not far above the knee; but only trains that
 /// the narrow link lets through say what another link does.
 fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
-    let up_to = |top: f64| readings.iter().filter(move |reading| reading.rate_in <= top).collect::<Vec<_>>();
+    let up_to = |top: f64| {
+        readings
+            .iter()
+            .filter(move |reading| reading.rate_in <= top)
+            .collect::<Vec<_>>()
+    };
     let all = up_to(one.available + TESTED * scale);
     let dof = all.len().checked_sub(2).filter(|_| all.len() >= LOCAL_MIN)? as f64;
     let time = all.iter().map(|reading| reading.send_time).sum::<f64>() / all.len() as f64;
@@ -155,7 +164,11 @@ fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
     let local = hinge(&points, scale, round, None).filter(|local| plausible.contains(&local.gradient))?;
     let over: Vec<&&Reading> = points.iter().filter(|reading| reading.rate_in > local.knee).collect();
     let weights: f64 = over.iter().map(|reading| reading.send_time).sum();
-    let mean = over.iter().map(|reading| reading.send_time * reading.rate_in).sum::<f64>() / weights;
+    let mean = over
+        .iter()
+        .map(|reading| reading.send_time * reading.rate_in)
+        .sum::<f64>()
+        / weights;
     let spread: f64 = over
         .iter()
         .map(|reading| reading.send_time * (reading.rate_in - mean).powi(2))
@@ -203,7 +216,10 @@ fn near(readings: &[Reading], available: f64, scale: f64, top: f64) -> Vec<&Read
         .filter(|reading| reading.rate_in <= available + FAR * scale)
         .collect();
     if close.is_empty() {
-        let lowest = readings.iter().filter(over).min_by(|a, b| a.rate_in.total_cmp(&b.rate_in));
+        let lowest = readings
+            .iter()
+            .filter(over)
+            .min_by(|a, b| a.rate_in.total_cmp(&b.rate_in));
         return lowest.into_iter().collect();
     }
     close

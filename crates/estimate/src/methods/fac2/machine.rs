@@ -116,7 +116,11 @@ impl Machine {
         let scale = fit::fastest(&self.seen.readings).or(self.rate).unwrap_or(1e9);
         let period = sent_octets as f64 * 8.0 / (self.params.load * scale.max(1.0));
         let until = self.train_began + Duration::try_from_secs_f64(period).unwrap_or(Duration::from_secs(1));
-        if until > now { Step::Wait { until } } else { self.send(now) }
+        if until > now {
+            Step::Wait { until }
+        } else {
+            self.send(now)
+        }
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
@@ -153,7 +157,11 @@ impl Machine {
             }
         };
         *count += 1;
-        let patience = if flaw == Unusable::Pacing { 2 * PATIENCE } else { PATIENCE };
+        let patience = if flaw == Unusable::Pacing {
+            2 * PATIENCE
+        } else {
+            PATIENCE
+        };
         (*count > patience).then_some(Ending::Flawed(reason))
     }
 
@@ -200,7 +208,8 @@ impl Machine {
         }
         if overflow && reading.packets > SHORTEST && self.seen.overflows < PATIENCE {
             self.seen.overflows += 1;
-            let built = sent * f64::from(self.seen.packet_octets) * (1.0 - (reading.rate_out / reading.rate_in).min(0.99));
+            let built =
+                sent * f64::from(self.seen.packet_octets) * (1.0 - (reading.rate_out / reading.rate_in).min(0.99));
             self.burst_octets = self.burst_octets.min(built) / 2.0;
             return Some(None);
         }
@@ -247,7 +256,11 @@ impl Machine {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(self.available);
         let step = STEPS[self.slope_trains % STEPS.len()];
         let least = self.available + STEPS[0] * scale;
-        let most = if self.local { least.max(0.98 * scale) } else { f64::INFINITY };
+        let most = if self.local {
+            least.max(0.98 * scale)
+        } else {
+            f64::INFINITY
+        };
         let rate = (self.available + step * scale).min(most).max(0.05 * scale);
         self.slope_trains += 1;
         self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
@@ -300,12 +313,16 @@ impl Machine {
             let whole = count(self.burst_octets / f64::from(self.seen.packet_octets)).max(SHORTEST);
             return FIRST_PACKETS.min(whole).max(self.extra_packets());
         };
-        let target = count(rate * self.params.train_time.as_secs_f64() / self.packet_bits()).clamp(MIN_PACKETS, MAX_PACKETS);
+        let target =
+            count(rate * self.params.train_time.as_secs_f64() / self.packet_bits()).clamp(MIN_PACKETS, MAX_PACKETS);
         let sigma = self.facts.as_ref().map_or(Duration::ZERO, |facts| {
             facts.receiver.stamp_error + facts.receiver.clock_resolution
         });
         let for_stamps = count(50.0 * sigma.as_secs_f64() * rate / self.packet_bits());
-        let wanted = target.max(for_stamps).max(self.least_packets).min(self.params.max_packets);
+        let wanted = target
+            .max(for_stamps)
+            .max(self.least_packets)
+            .min(self.params.max_packets);
         let growth = ((rate - self.available) / scale).max(0.02);
         let allowed = count(self.burst_octets / f64::from(self.seen.packet_octets) * (1.0 + growth) / growth);
         wanted.min(allowed.max(self.extra_packets()).max(SHORTEST))

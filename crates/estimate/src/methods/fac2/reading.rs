@@ -170,7 +170,10 @@ fn check_pacing(report: &TrainReport, span_ns: f64, lenient: bool) -> Result<(),
     let PacingCheck::Broken { .. } = report.pacing else {
         return Ok(());
     };
-    let gaps = report.arrivals.windows(2).map(|pair| pair[1].departed - pair[0].departed);
+    let gaps = report
+        .arrivals
+        .windows(2)
+        .map(|pair| pair[1].departed - pair[0].departed);
     let widest = gaps.map(units::Delta::as_f64).fold(0.0, f64::max);
     if lenient && widest <= span_ns / 10.0 {
         Ok(())
@@ -248,7 +251,12 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
     });
     let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
     let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if kept.len() >= 8 && span_ns > 0.0 && jump > (span_ns / 5.0).max(3.0 * batch_ns) && jump > (high - low) / 2.0 && next < jump / 2.0 {
+    if kept.len() >= 8
+        && span_ns > 0.0
+        && jump > (span_ns / 5.0).max(3.0 * batch_ns)
+        && jump > (high - low) / 2.0
+        && next < jump / 2.0
+    {
         Err(Unusable::ClockStep)
     } else {
         Ok(())
@@ -261,7 +269,11 @@ fn growth(kept: &[Sample], span_ns: f64) -> Result<f64, Unusable> {
     if span_ns <= 0.0 {
         return Ok(f64::INFINITY);
     }
-    let skip = if kept.len() >= 4 * MIN_SAMPLES { kept.len() / 4 } else { 0 };
+    let skip = if kept.len() >= 4 * MIN_SAMPLES {
+        kept.len() / 4
+    } else {
+        0
+    };
     let kept = &kept[skip..];
     if kept.len() < MIN_SAMPLES {
         return Err(Unusable::FewBatches);

@@ -6,8 +6,8 @@ use crate::fluid::Fluid;
 use crate::probe::{Fate, PacingCheck};
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{
-    Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict, World,
-    run,
+    Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict,
+    World, run,
 };
 
 fn mbps(mbps: u64) -> BitRate {
@@ -119,7 +119,10 @@ fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
         world.facts.sender.max_send_rate = Some(mbps(max));
         let outcome = fluid(&mut world);
         let estimate = outcome.estimate().unwrap();
-        assert_eq!((estimate.verdict, estimate.limited_by), (Verdict::LowerBound, Limit::Sender));
+        assert_eq!(
+            (estimate.verdict, estimate.limited_by),
+            (Verdict::LowerBound, Limit::Sender)
+        );
         assert!(off(estimate, mbps(max).as_f64(), 100e6) < 0.01, "{estimate:?}");
         assert!(has(&outcome, "sender_limited"));
         assert_eq!(estimate.confidence, Confidence::Low);
@@ -132,7 +135,10 @@ fn a_users_cap_is_kept_and_named() {
     world.facts.rate_cap = Some(mbps(20));
     let (outcome, cost) = on(&mut world, Params::default());
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (Verdict::LowerBound, Limit::Budget));
+    assert_eq!(
+        (estimate.verdict, estimate.limited_by),
+        (Verdict::LowerBound, Limit::Budget)
+    );
     assert!(off(estimate, 20e6, 20e6) < 0.01);
     assert!(cost.peak_bps <= 20_500_000, "{cost:?}");
 }
@@ -179,7 +185,13 @@ fn a_sender_that_never_paces_ends_without_a_number() {
     });
     let outcome = fluid(&mut world);
     assert!(
-        matches!(&outcome, Outcome::Inconclusive { reason: Reason::SenderCannotPace, .. }),
+        matches!(
+            &outcome,
+            Outcome::Inconclusive {
+                reason: Reason::SenderCannotPace,
+                ..
+            }
+        ),
         "{outcome:?}"
     );
     assert!(world.trains.len() <= 20);
@@ -195,7 +207,9 @@ fn a_receiver_that_sleeps_now_and_then_does_not_move_the_result() {
         }
         // A fifth of the packets wait for the receiver to wake.
         let (from, to) = (report.arrivals.len() * 2 / 5, report.arrivals.len() * 3 / 5);
-        let Fate::Received(wake) = report.arrivals[to].fate else { return };
+        let Fate::Received(wake) = report.arrivals[to].fate else {
+            return;
+        };
         for row in &mut report.arrivals[from..to] {
             row.fate = Fate::Received(wake);
         }
@@ -237,7 +251,16 @@ fn nothing_arrives() {
         }
     });
     let outcome = fluid(&mut world);
-    assert!(matches!(&outcome, Outcome::Inconclusive { reason: Reason::NoAnswer, .. }), "{outcome:?}");
+    assert!(
+        matches!(
+            &outcome,
+            Outcome::Inconclusive {
+                reason: Reason::NoAnswer,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -254,7 +277,11 @@ fn a_single_packet_of_each_train_is_not_enough() {
 
 #[test]
 fn first_last_and_scattered_losses_leave_the_result() {
-    let lost: [fn(u32, u32) -> bool; 3] = [|seq, _| seq == 0, |seq, count| seq + 1 == count, |seq, _| seq % 50 == 25];
+    let lost: [fn(u32, u32) -> bool; 3] = [
+        |seq, _| seq == 0,
+        |seq, count| seq + 1 == count,
+        |seq, _| seq % 50 == 25,
+    ];
     for rule in lost {
         let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
             let count = u32::try_from(report.arrivals.len()).unwrap();
@@ -298,8 +325,15 @@ fn refusals() {
         panic!("not tried again")
     };
     assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
-    for refusal in [Refusal::NotOffered, Refusal::ForbiddenByPeer, Refusal::TooLarge { max_ip_octets: 9000 }] {
-        assert!(matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })), "{refusal:?}");
+    for refusal in [
+        Refusal::NotOffered,
+        Refusal::ForbiddenByPeer,
+        Refusal::TooLarge { max_ip_octets: 9000 },
+    ] {
+        assert!(
+            matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })),
+            "{refusal:?}"
+        );
     }
 }
 
@@ -314,7 +348,10 @@ fn a_stop_is_answered_with_what_there_is() {
         let Ok(measured) = run(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
-                assert!(trains >= 1 && off(estimate, 50e6, 100e6) < 0.05, "{trains} {estimate:?}");
+                assert!(
+                    trains >= 1 && off(estimate, 50e6, 100e6) < 0.05,
+                    "{trains} {estimate:?}"
+                );
                 assert!(has(&measured.outcome, "stopped_early"));
                 assert_eq!(estimate.confidence, Confidence::Low);
             }
@@ -332,7 +369,10 @@ fn parameters_are_checked() {
     };
     assert_eq!(Params::try_from(&RawParams::new()), Ok(Params::default()));
     assert_eq!(with("capacity", "1 Gbit/s").unwrap().capacity, Some(mbps(1000)));
-    assert_eq!(with("train-time", "10 ms").unwrap().train_time, Duration::from_millis(10));
+    assert_eq!(
+        with("train-time", "10 ms").unwrap().train_time,
+        Duration::from_millis(10)
+    );
     for (name, value) in [
         ("size", "20"),
         ("capacity", "0"),
@@ -405,7 +445,10 @@ fn sweep(build: impl Fn(u64) -> Testbed) -> Sweep {
         let mut bed = build(seed);
         let (capacity, truth) = (bed.ip_capacity(1500).as_f64(), bed.available(1500).as_f64());
         let (outcome, cost) = on(&mut bed, Params::default());
-        let Some(estimate) = outcome.estimate().filter(|estimate| estimate.verdict == Verdict::Estimated) else {
+        let Some(estimate) = outcome
+            .estimate()
+            .filter(|estimate| estimate.verdict == Verdict::Estimated)
+        else {
             without += 1;
             continue;
         };
@@ -440,7 +483,10 @@ fn one_link(rate: u64, load_percent: u64, seed: u64) -> Testbed {
 fn an_idle_path_is_measured_quickly_and_exactly() {
     for rate in [10, 100, 1000, 10_000] {
         let sweep = sweep(|seed| one_link(rate, 0, seed));
-        assert!(sweep.error < 0.01 && sweep.misses == 0 && sweep.without == 0, "{rate} {sweep:?}");
+        assert!(
+            sweep.error < 0.01 && sweep.misses == 0 && sweep.without == 0,
+            "{rate} {sweep:?}"
+        );
         assert!(sweep.seconds < 3.0 && sweep.octets < 8e6, "{rate} {sweep:?}");
     }
 }
@@ -451,7 +497,10 @@ fn poisson_load_on_the_narrow_link() {
         for load in [30, 50, 70] {
             let sweep = sweep(|seed| one_link(rate, load, seed));
             assert!(sweep.error < 0.05 && sweep.bias.abs() < 0.04, "{rate} {load} {sweep:?}");
-            assert!(sweep.misses <= 5 && sweep.wrong == 0 && sweep.without == 0, "{rate} {load} {sweep:?}");
+            assert!(
+                sweep.misses <= 5 && sweep.wrong == 0 && sweep.without == 0,
+                "{rate} {load} {sweep:?}"
+            );
             assert!(sweep.seconds < 12.0, "{rate} {load} {sweep:?}");
             if rate == 100 {
                 assert!(sweep.seconds < 4.0 && sweep.octets < 8e6, "{load} {sweep:?}");
@@ -485,7 +534,10 @@ fn two_full_links() {
             let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
             Testbed::new(vec![Hop::ethernet(mbps(1000)), loaded(first), loaded(second)], seed)
         });
-        assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.06, "{first} {second} {sweep:?}");
+        assert!(
+            sweep.error < 0.08 && sweep.bias.abs() < 0.06,
+            "{first} {second} {sweep:?}"
+        );
         assert!(sweep.wrong <= 1 && sweep.without == 0, "{first} {second} {sweep:?}");
     }
 }
@@ -510,13 +562,19 @@ fn ten_gigabits_through_a_batching_receiver() {
             let sweep = sweep(|seed| {
                 let mut cross = Cross::poisson(mbps(100 * load));
                 cross.burst = 4;
-                let mut bed = Testbed::new(vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))], seed);
+                let mut bed = Testbed::new(
+                    vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))],
+                    seed,
+                );
                 bed.stamping.batch = Some(Duration::from_micros(batch));
                 bed.stamping.batch_step = Duration::from_nanos(300);
                 bed.facts.sender.max_send_rate = Some(mbps(9_700));
                 bed
             });
-            assert!(sweep.error < 0.05 && sweep.bias.abs() < 0.05, "{batch} {load} {sweep:?}");
+            assert!(
+                sweep.error < 0.05 && sweep.bias.abs() < 0.05,
+                "{batch} {load} {sweep:?}"
+            );
             assert!(sweep.wrong <= 1 && sweep.without == 0, "{batch} {load} {sweep:?}");
             assert!(sweep.seconds < 5.0, "{batch} {load} {sweep:?}");
         }
@@ -531,20 +589,34 @@ fn a_hundred_megabits_through_a_batching_receiver() {
             bed.stamping.batch = Some(Duration::from_millis(1));
             bed
         });
-        assert!(sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0, "{load} {sweep:?}");
+        assert!(
+            sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0,
+            "{load} {sweep:?}"
+        );
     }
 }
 
 #[test]
 fn short_queues_and_random_loss() {
-    for (queue, loss, load) in [(60_000, 0.0, 50), (30_000, 0.0, 0), (10_000_000, 0.02, 50), (10_000_000, 0.1, 0)] {
+    for (queue, loss, load) in [
+        (60_000, 0.0, 50),
+        (30_000, 0.0, 0),
+        (10_000_000, 0.02, 50),
+        (10_000_000, 0.1, 0),
+    ] {
         let sweep = sweep(|seed| {
             let mut bed = one_link(100, load, seed);
             bed.hops[1].queue_octets = queue;
             bed.hops[1].loss = loss;
             bed
         });
-        assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.06, "{queue} {loss} {load} {sweep:?}");
-        assert!(sweep.wrong <= 1 && sweep.without <= 1, "{queue} {loss} {load} {sweep:?}");
+        assert!(
+            sweep.error < 0.08 && sweep.bias.abs() < 0.06,
+            "{queue} {loss} {load} {sweep:?}"
+        );
+        assert!(
+            sweep.wrong <= 1 && sweep.without <= 1,
+            "{queue} {loss} {load} {sweep:?}"
+        );
     }
 }

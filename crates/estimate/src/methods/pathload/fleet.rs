@@ -81,10 +81,18 @@ impl Fleet {
             return Judgement::Unjudgeable;
         }
         if self.few_bursts[1] >= FEW_BURSTS_PATIENCE {
-            return if rules.lengthened { Judgement::Unjudgeable } else { Judgement::TooShort };
+            return if rules.lengthened {
+                Judgement::Unjudgeable
+            } else {
+                Judgement::TooShort
+            };
         }
         let left = rules.streams.saturating_sub(self.sent);
-        if left == 0 { self.last(rules) } else { self.early(rules, left) }
+        if left == 0 {
+            self.last(rules)
+        } else {
+            self.early(rules, left)
+        }
     }
 
     fn usable(&self) -> usize {
@@ -177,7 +185,10 @@ mod tests {
 
     #[test]
     fn loss_aborts() {
-        let lossy = |loss| StreamReading { loss, ..stream(Trend::NoTrend) };
+        let lossy = |loss| StreamReading {
+            loss,
+            ..stream(Trend::NoTrend)
+        };
         assert_eq!(Fleet::default().take(&lossy(0.15), RULES), Judgement::Lost);
         let mut fleet = Fleet::default();
         let judgements: Vec<_> = (0..12)
@@ -189,7 +200,10 @@ mod tests {
 
     #[test]
     fn few_bursts_lengthen_or_give_up() {
-        let rules = Rules { coalescing: true, ..RULES };
+        let rules = Rules {
+            coalescing: true,
+            ..RULES
+        };
         let third = |bursts: usize, rules| {
             let reading = bursts_reading(bursts);
             let mut fleet = Fleet::default();
@@ -199,7 +213,16 @@ mod tests {
         };
         assert_eq!(third(1, rules), Judgement::Unjudgeable);
         assert_eq!(third(4, rules), Judgement::TooShort);
-        assert_eq!(third(4, Rules { lengthened: true, ..rules }), Judgement::Unjudgeable);
+        assert_eq!(
+            third(
+                4,
+                Rules {
+                    lengthened: true,
+                    ..rules
+                }
+            ),
+            Judgement::Unjudgeable
+        );
     }
 
     fn bursts_reading(bursts: usize) -> StreamReading {

@@ -11,7 +11,9 @@ use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
 use crate::probe::{Probe, Train, TrainId, TrainReport};
-use crate::{Caveat, Confidence, Estimate, Estimator, Event, Evidence, Limit, Outcome, PathFacts, Reason, Refusal, Step};
+use crate::{
+    Caveat, Confidence, Estimate, Estimator, Event, Evidence, Limit, Outcome, PathFacts, Reason, Refusal, Step,
+};
 
 /// Lengths of the initial trains, tried in turn until one arrives whole; one packet more is sent.
 const INITIAL_LENGTHS: [usize; 5] = [50, 35, 20, 5, 3];
@@ -114,7 +116,9 @@ impl Machine {
         let gap = (2 * facts.sender.send_cost.max(facts.receiver.receive_cost)).max(facts.sender.min_gap);
         self.limits.most_octets = facts.path_mtu;
         self.limits.least_octets = (LEAST_PAYLOAD + header).min(facts.path_mtu);
-        let by_rate = facts.max_paced_rate(facts.path_mtu).and_then(|rate| rate.time_for(u64::from(facts.path_mtu)));
+        let by_rate = facts
+            .max_paced_rate(facts.path_mtu)
+            .and_then(|rate| rate.time_for(u64::from(facts.path_mtu)));
         self.limits.least_gap_ns = gap.max(by_rate.unwrap_or_default()).as_nanos() as f64;
         self.reader.receiving.receive_cost_ns = facts.receiver.receive_cost.as_nanos() as f64;
         self.facts = Some(facts);
@@ -138,7 +142,11 @@ impl Machine {
     }
 
     fn pause(&mut self, until: Stamp<Sender>) -> Step {
-        if until > self.now { Step::Wait { until } } else { self.send() }
+        if until > self.now {
+            Step::Wait { until }
+        } else {
+            self.send()
+        }
     }
 
     fn train(&mut self, report: &TrainReport) -> Step {
@@ -165,7 +173,11 @@ impl Machine {
             return self.pause(self.now + INITIAL_PAUSE);
         }
         // All bad: the mean over the tries, those without a rate counting as zero, as the tool has it.
-        let rate = if whole { rate } else { Some(rates.iter().sum::<f64>() / *tries as f64) };
+        let rate = if whole {
+            rate
+        } else {
+            Some(rates.iter().sum::<f64>() / *tries as f64)
+        };
         self.initial_rate = rate.filter(|rate| *rate > 0.0);
         if stamps.is_empty() && rates.is_empty() {
             return Step::Done(self.finish_without(Reason::NoAnswer));
@@ -211,7 +223,11 @@ impl Machine {
     fn rules(&self) -> Rules {
         let length = Duration::from_nanos(self.shape.gap_ns.saturating_mul(self.stream_packets() as u64));
         Rules {
-            streams: if length >= SLOW_STREAM { 1 } else { self.params.fleet_streams() },
+            streams: if length >= SLOW_STREAM {
+                1
+            } else {
+                self.params.fleet_streams()
+            },
             fraction: self.params.fraction,
             coalescing: self.reader.coalescing,
             lengthened: self.lengthened,
@@ -306,7 +322,9 @@ impl Machine {
                 self.limits.most_octets = max_ip_octets;
                 self.limits.least_octets = self.limits.least_octets.min(max_ip_octets);
             }
-            Refusal::TooSmall { min_ip_octets } if (self.limits.least_octets..=self.limits.most_octets).contains(&min_ip_octets) => {
+            Refusal::TooSmall { min_ip_octets }
+                if (self.limits.least_octets..=self.limits.most_octets).contains(&min_ip_octets) =>
+            {
                 self.limits.least_octets = min_ip_octets + 1;
             }
             Refusal::ForbiddenByPeer => return Step::Done(self.finish_unless(Reason::ForbiddenByPeer)),
@@ -353,12 +371,20 @@ impl Machine {
         let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
         if (bound_only && search.low <= 0.0) || high <= 0.0 {
             let coalesced = self.reader.coalescing;
-            return self.finish_without(if coalesced { Reason::ReceiveBatching } else { Reason::NotConverged });
+            return self.finish_without(if coalesced {
+                Reason::ReceiveBatching
+            } else {
+                Reason::NotConverged
+            });
         }
         // Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only,
         // so the interval reaches from the highest rate without trend to the lowest with one.
         let mut estimate = if bound_only {
-            let limit = if self.lower_bound_only { Limit::Receiver } else { self.rate_limit() };
+            let limit = if self.lower_bound_only {
+                Limit::Receiver
+            } else {
+                self.rate_limit()
+            };
             let low = rate(search.low);
             Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit)
         } else {
@@ -408,10 +434,18 @@ impl Machine {
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
         let seen = [
-            self.reader.coalescing.then_some(Caveat::ReceiveBatching { period: Duration::ZERO }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
+            self.reader
+                .coalescing
+                .then_some(Caveat::ReceiveBatching { period: Duration::ZERO }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss {
+                ratio: share(self.lost),
+            }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops {
+                packets: self.local_drops,
+            }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
+                ratio: share(self.reordered),
+            }),
             (self.switches > 0).then_some(Caveat::HostStall),
         ];
         seen.into_iter().flatten().collect()

@@ -111,7 +111,11 @@ impl Search {
         // Twice at the highest rate without an increasing trend: the path has more than the sender can ask for.
         if verdict != Verdict::Increasing && rate >= 0.999 * self.max_rate {
             self.at_max += 1;
-            return if self.at_max >= 2 { Next::Stop(Stop::MaxRate) } else { Next::Repeat };
+            return if self.at_max >= 2 {
+                Next::Stop(Stop::MaxRate)
+            } else {
+                Next::Repeat
+            };
         }
         next
     }

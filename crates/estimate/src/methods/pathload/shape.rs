@@ -103,14 +103,47 @@ mod tests {
     fn sizes_and_periods_of_the_tool() {
         // 100 Mbit/s in 80 µs are 1000 octets; 10 Mbit/s would be 100, so 228 every 182.4 µs; 1 Gbit/s is 1500 every 12 µs.
         let of = |mbps: f64| LIMITS.shape(mbps * 1e6);
-        assert_eq!(of(100.0), Shape { ip_octets: 1000, gap_ns: 80_000 });
-        assert_eq!(of(10.0), Shape { ip_octets: 228, gap_ns: 182_400 });
-        assert_eq!(of(1000.0), Shape { ip_octets: 1500, gap_ns: 12_000 });
+        assert_eq!(
+            of(100.0),
+            Shape {
+                ip_octets: 1000,
+                gap_ns: 80_000
+            }
+        );
+        assert_eq!(
+            of(10.0),
+            Shape {
+                ip_octets: 228,
+                gap_ns: 182_400
+            }
+        );
+        assert_eq!(
+            of(1000.0),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 12_000
+            }
+        );
         // 12 000 bit per 7 µs is the limit: 1.714 Gbit/s.
-        assert_eq!(of(5000.0), Shape { ip_octets: 1500, gap_ns: 7000 });
+        assert_eq!(
+            of(5000.0),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 7000
+            }
+        );
         assert_eq!(of(0.0).gap(), Duration::from_millis(200));
-        let full = Limits { full_size: true, ..LIMITS };
-        assert_eq!(full.shape(10e6), Shape { ip_octets: 1500, gap_ns: 1_200_000 });
+        let full = Limits {
+            full_size: true,
+            ..LIMITS
+        };
+        assert_eq!(
+            full.shape(10e6),
+            Shape {
+                ip_octets: 1500,
+                gap_ns: 1_200_000
+            }
+        );
     }
 
     proptest! {

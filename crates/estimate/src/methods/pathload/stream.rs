@@ -23,7 +23,11 @@ pub(super) struct Receiving {
 impl Receiving {
     /// A packet followed this closely was read from a queue of the host.
     fn back_to_back_ns(self, gap_ns: f64) -> f64 {
-        let tool = if 1.5 * self.receive_cost_ns < 7000.0 { 7000.0 } else { 2.5 * self.receive_cost_ns };
+        let tool = if 1.5 * self.receive_cost_ns < 7000.0 {
+            7000.0
+        } else {
+            2.5 * self.receive_cost_ns
+        };
         tool.min(SHORT_SHARE * gap_ns)
     }
 
@@ -40,7 +44,10 @@ impl Receiving {
         let steps = stamps.len() - 1;
         let mean = (*last - *first).as_f64() / steps.max(1) as f64;
         let short = self.coalesced_ns(mean);
-        let count = stamps.windows(2).filter(|pair| (pair[1] - pair[0]).as_f64() <= short).count();
+        let count = stamps
+            .windows(2)
+            .filter(|pair| (pair[1] - pair[0]).as_f64() <= short)
+            .count();
         mean > 0.0 && count as f64 > 0.6 * steps as f64
     }
 }
@@ -219,7 +226,9 @@ mod tests {
             seq: u32::try_from(k).unwrap(),
             departed: Stamp::from_nanos(k * 80_000),
             ip_octets: 1000,
-            fate: delay(k).map_or(Fate::Lost, |delay| Fate::Received(Stamp::from_nanos(k * 80_000 + delay))),
+            fate: delay(k).map_or(Fate::Lost, |delay| {
+                Fate::Received(Stamp::from_nanos(k * 80_000 + delay))
+            }),
         };
         TrainReport {
             id: TrainId(0),
@@ -262,7 +271,9 @@ mod tests {
         for row in &mut report.arrivals[50..] {
             row.departed = row.departed + std::time::Duration::from_millis(5);
             // Delays start afresh behind the pause.
-            row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 500 * (i64::from(row.seq) - 50)));
+            row.fate = Fate::Received(Stamp::from_nanos(
+                row.departed.nanos() + 500 * (i64::from(row.seq) - 50),
+            ));
         }
         let reading = reader(false).read(&report, SHAPE);
         assert_eq!(reading.grades, [Trend::Increasing; 2]);
