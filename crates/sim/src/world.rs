@@ -158,6 +158,3 @@ fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
         virtual_interface: false,
     }
 }
-
-#[cfg(test)]
-mod tests;
