@@ -11,7 +11,7 @@ use scenario::Way;
 use sim::{Output, Packet, Path};
 
 use crate::icmp::{self, Trouble};
-use crate::packet::{Header, set_hop_limit};
+use crate::packet::{Header, UDP, set_hop_limit};
 use crate::plan::{AddressPlan, Owner, Side};
 use crate::tally::Tally;
 
@@ -39,6 +39,16 @@ impl Buffer {
 
     fn packet_mut(&mut self) -> &mut [u8] {
         &mut self.octets[..self.length]
+    }
+
+    /// Takes over a packet; `false`, and nothing changed, if it does not fit.
+    fn fill(&mut self, packet: &[u8]) -> bool {
+        let Some(place) = self.octets.get_mut(..packet.len()) else {
+            return false;
+        };
+        place.copy_from_slice(packet);
+        self.length = packet.len();
+        true
     }
 }
 
@@ -266,28 +276,22 @@ impl<E: End, C: Clock> Player<E, C> {
         self.free.push(buffer);
     }
 
-    /// A router's answer to a packet that ended there.
+    /// A router's answer to a packet that ended there; it takes the packet's buffer.
     fn answer(&mut self, at: u64, way: Way, node: usize, trouble: Trouble, mut buffer: Buffer) {
-        if self.compose(way, node, trouble, &mut buffer) {
-            // The answer takes the place of its cause; its octets are at most those of one buffer.
-            let length = self.answer.len();
-            if let Some(place) = buffer.octets.get_mut(..length) {
-                place.copy_from_slice(&self.answer);
-                buffer.length = length;
-                if let Ok(ip_octets) = u16::try_from(length) {
-                    self.tally.router_answers += 1;
-                    let back = opposite(way);
-                    let packet = Packet {
-                        ip_octets,
-                        hop_limit: ROUTER_HOP_LIMIT,
-                        payload: buffer,
-                    };
-                    self.path.inject(at, back, self.path.opposite(way, node), packet);
-                    return;
-                }
-            }
+        let answers = self.compose(way, node, trouble, &mut buffer) && buffer.fill(&self.answer);
+        if !answers {
+            self.free.push(buffer);
+            return;
         }
-        self.free.push(buffer);
+        self.tally.router_answers += 1;
+        let packet = Packet {
+            // Built by `icmp`, which makes no longer ones.
+            ip_octets: u16::try_from(buffer.length).unwrap_or(u16::MAX),
+            hop_limit: ROUTER_HOP_LIMIT,
+            payload: buffer,
+        };
+        self.path
+            .inject(at, opposite(way), self.path.opposite(way, node), packet);
     }
 
     /// Writes the router's answer; `false` if it has none.
@@ -302,17 +306,20 @@ impl<E: End, C: Clock> Player<E, C> {
         let Some(router) = router else {
             return false;
         };
+        let limits = &self.router_limits[side_of(way).index()];
+        let most = limits.get(node.saturating_sub(1)).copied().unwrap_or(576);
         if let Some(Owner::Router(there, number)) = self.plan.owner(header.destination)
             && trouble == Trouble::HopLimitExceeded
             && self.node(way, there, number).map(usize::from) == Some(node)
         {
-            return icmp::echo_reply(buffer.packet(), header.destination, &mut self.answer);
+            let (packet, own) = (buffer.packet(), header.destination);
+            let unreachable = Trouble::PortUnreachable;
+            return icmp::echo_reply(packet, own, &mut self.answer)
+                || header.protocol == UDP && icmp::error(packet, own, unreachable, most, &mut self.answer);
         }
         // Routers quote the packet as it came to them: one less for each router before.
         let passed = u8::try_from(node.saturating_sub(1)).unwrap_or(u8::MAX);
         set_hop_limit(buffer.packet_mut(), header.hop_limit.saturating_sub(passed));
-        let limits = &self.router_limits[side_of(way).index()];
-        let most = limits.get(node.saturating_sub(1)).copied().unwrap_or(576);
         icmp::error(buffer.packet(), router, trouble, most, &mut self.answer)
     }
 

@@ -168,6 +168,20 @@ fn routers_answer_pings_by_all_their_names() {
 }
 
 #[test]
+fn routers_listen_on_no_port() {
+    for (protocol, answers) in [(17, 1), (6, 0)] {
+        let mut rig = rig();
+        rig.ends[0].sends.push_back(v4([10, 77, 1, 2], 64, protocol, &[9; 80]));
+        play_for(&mut rig, 10 * MS);
+        assert_eq!(rig.ends[0].got.len(), answers);
+        for answer in &rig.ends[0].got {
+            assert_eq!(source(answer), IpAddr::from([10, 77, 1, 2]));
+            assert_eq!(&answer[20..22], &[3, 3]);
+        }
+    }
+}
+
+#[test]
 fn a_packet_too_big_is_told_the_mtu() {
     let mut rig = rig();
     rig.ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 1_400]));
