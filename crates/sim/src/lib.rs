@@ -27,7 +27,6 @@ mod path;
 mod rng;
 mod world;
 
-pub use host::clock_reading;
 pub use path::{DropCause, Output, Packet, Path};
 pub use world::SimWorld;
 

@@ -58,7 +58,7 @@ fn drops(outputs: &[Output<u32>]) -> Vec<(u64, u32, DropCause)> {
         .collect()
 }
 
-/// Four million packets, two of them over all hops; room for a few thousand.
+/// Four million packets, one of them over all hops; room for a few thousand.
 #[test]
 fn memory_does_not_grow_with_time() {
     let device = Layer2 {
