@@ -10,6 +10,7 @@
 mod budget;
 mod contract;
 mod facts;
+pub mod job;
 pub mod methods;
 mod outcome;
 pub mod probe;

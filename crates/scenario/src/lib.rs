@@ -10,6 +10,7 @@
 
 mod cross;
 mod error;
+mod file;
 mod hop;
 mod host;
 mod model;

@@ -1,0 +1,192 @@
+//! The main job: one description of a path, from many methods.
+//!
+//! [`main_job`] runs the methods in order over any world, hands each what the earlier ones found, skips what the host cannot
+//! do, spends a second method where doubt remains, and keeps what is known when something breaks. It is as pure as the methods
+//! are: the same world gives the same report.
+
+mod plan;
+mod verdict;
+
+use units::{Direction, Metric};
+
+use crate::budget::{Budget, Cost};
+use crate::contract::{Measured, World, run};
+use crate::facts::PathFacts;
+use crate::methods;
+use crate::outcome::{Estimate, Outcome, Reason};
+use crate::registry::RawParams;
+
+pub use plan::Profile;
+pub use verdict::{Family, FamilyVerdict, Fitness, family_verdicts};
+
+/// What the user wants of the main job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobOptions {
+    /// How much to spend.
+    pub profile: Profile,
+    /// Bounds over the whole job.
+    pub budget: Budget,
+    /// The direction that the world measures.
+    pub direction: Direction,
+}
+
+/// One metric, answered or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Which.
+    pub metric: Metric,
+    /// Which way.
+    pub direction: Direction,
+    /// By which method.
+    pub method: &'static str,
+    /// The answer.
+    pub outcome: Outcome,
+    /// What it took. Quantities that fell out of another metric's observations cost nothing of their own.
+    pub cost: Cost,
+}
+
+/// What the main job found.
+#[derive(Debug)]
+pub struct JobReport<F> {
+    /// What was known before the first probe.
+    pub facts: PathFacts,
+    /// One entry per metric, in the order in which they were measured.
+    pub entries: Vec<Entry>,
+    /// Sum over all runs, methods whose answer was superseded included.
+    pub cost: Cost,
+    /// The machine broke on the way; the entries say what was known by then.
+    pub fault: Option<F>,
+}
+
+/// Told of the job's progress.
+pub trait Observer {
+    /// A method begins.
+    fn begins(&mut self, metric: Metric, method: &'static str);
+    /// It is over.
+    fn ends(&mut self, entry: &Entry);
+}
+
+/// An observer that looks away.
+impl Observer for () {
+    fn begins(&mut self, _: Metric, _: &'static str) {}
+    fn ends(&mut self, _: &Entry) {}
+}
+
+/// Runs the main job over `world`.
+pub fn main_job<W: World>(world: &mut W, options: &JobOptions, observer: &mut dyn Observer) -> JobReport<W::Fault> {
+    let mut job = Job {
+        facts: world.facts(),
+        options,
+        entries: Vec::new(),
+        cost: Cost::default(),
+    };
+    let fault = plan::carry_out(&mut job, world, observer).err();
+    JobReport {
+        facts: job.facts,
+        entries: job.entries,
+        cost: job.cost,
+        fault,
+    }
+}
+
+/// The job under way.
+struct Job<'a> {
+    facts: PathFacts,
+    options: &'a JobOptions,
+    entries: Vec<Entry>,
+    cost: Cost,
+}
+
+impl Job<'_> {
+    /// The estimate of a metric, if there is one.
+    fn known(&self, metric: Metric) -> Option<&Estimate> {
+        self.entries
+            .iter()
+            .find(|entry| entry.metric == metric)
+            .and_then(|entry| entry.outcome.estimate())
+    }
+
+    /// Its value, if there is one.
+    fn value(&self, metric: Metric) -> Option<u64> {
+        self.known(metric).map(|estimate| estimate.value)
+    }
+
+    /// What is left of the whole job's budget, and of `share` of its time.
+    fn budget_left(&self, method: &dyn crate::Method) -> Budget {
+        let own = method.info().default_budget();
+        let whole = self.options.budget;
+        Budget {
+            steps: whole.steps,
+            octets: own.octets.min(whole.octets.saturating_sub(self.cost.octets)),
+            time: own.time.min(whole.time.saturating_sub(self.cost.time)),
+            peak: whole.peak,
+        }
+    }
+
+    /// Runs one method and returns its entry; its cost is on the account.
+    fn measure<W: World>(
+        &mut self,
+        world: &mut W,
+        observer: &mut dyn Observer,
+        metric: Metric,
+        name: &'static str,
+        params: &[(&'static str, String)],
+    ) -> Result<Entry, W::Fault> {
+        observer.begins(metric, name);
+        let measured = match begin(name, params) {
+            Ok((method, mut estimator)) => run(world, estimator.as_mut(), self.budget_left(method))?,
+            Err(reason) => Measured {
+                outcome: Outcome::inconclusive(reason),
+                cost: Cost::default(),
+            },
+        };
+        self.cost = self.cost.then(measured.cost);
+        let entry = Entry {
+            metric,
+            direction: self.options.direction,
+            method: name,
+            outcome: measured.outcome,
+            cost: measured.cost,
+        };
+        observer.ends(&entry);
+        Ok(entry)
+    }
+
+    /// Adds an entry and, as entries of their own, the quantities that fell out of the same observations and that nothing
+    /// else has measured.
+    fn keep(&mut self, entry: Entry) {
+        let also = entry
+            .outcome
+            .estimate()
+            .map(|estimate| estimate.also.clone())
+            .unwrap_or_default();
+        let (direction, method) = (entry.direction, entry.method);
+        self.entries.push(entry);
+        for estimate in also {
+            if !self.entries.iter().any(|entry| entry.metric == estimate.metric) {
+                self.entries.push(Entry {
+                    metric: estimate.metric,
+                    direction,
+                    method,
+                    outcome: estimate.into(),
+                    cost: Cost::default(),
+                });
+            }
+        }
+    }
+}
+
+/// A method with its parameters, ready to run.
+fn begin(
+    name: &'static str,
+    params: &[(&'static str, String)],
+) -> Result<(&'static dyn crate::Method, Box<dyn crate::Estimator>), Reason> {
+    let missing = |what: String| Reason::NotOffered { what };
+    let method = methods::find(name).ok_or_else(|| missing(format!("the method {name}")))?;
+    let mut raw = RawParams::new();
+    for (name, value) in params {
+        raw.set(*name, value.clone());
+    }
+    let estimator = method.begin(&raw).map_err(|error| missing(error.to_string()))?;
+    Ok((method, estimator))
+}

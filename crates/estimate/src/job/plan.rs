@@ -1,0 +1,230 @@
+//! In which order, with which parameters, and when to ask twice.
+
+use std::time::Duration;
+
+use units::{BitRate, Metric};
+
+use super::{Entry, Job, Observer};
+use crate::contract::World;
+use crate::outcome::{Confidence, Estimate, Outcome, Reason, Verdict};
+
+/// How much to spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Capacity, available bandwidth and round trip; no load on the path beyond short trains.
+    Quick,
+    /// Everything, each in its quick form.
+    Standard,
+    /// Everything, each in its full form, and a second method for what matters most.
+    Thorough,
+}
+
+type Params = Vec<(&'static str, String)>;
+
+pub(super) fn carry_out<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+) -> Result<(), W::Fault> {
+    for metric in [Metric::RoundTripTime, Metric::PathMtu] {
+        let method = if metric == Metric::PathMtu { "pmtu" } else { "rtt" };
+        let entry = job.measure(world, observer, metric, method, &[])?;
+        job.keep(entry);
+    }
+    capacity(job, world, observer)?;
+    available(job, world, observer)?;
+    cross_traffic(job);
+    if job.options.profile == Profile::Quick {
+        return Ok(());
+    }
+    let available = job.value(Metric::AvailableIpCapacity).map(BitRate::from_bps);
+    burst(job, world, observer, available)?;
+    udp(job, world, observer, available)?;
+    tcp(job, world, observer, available)?;
+    Ok(())
+}
+
+fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
+    let entry = job.measure(world, observer, Metric::IpCapacity, "pathrate", &[])?;
+    job.keep(entry);
+    Ok(())
+}
+
+/// The fast method first; the slow, independent one where the first is not sure, or where the user wants to be.
+fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
+    let metric = Metric::AvailableIpCapacity;
+    let mut best = job.measure(world, observer, metric, "fac2", &[])?;
+    if job.options.profile == Profile::Thorough || doubtful(job, &best) {
+        let second = job.measure(world, observer, metric, "pathload", &[])?;
+        best = better(best, second);
+    }
+    cap_by_capacity(job, &mut best);
+    job.keep(best);
+    Ok(())
+}
+
+/// No number, or an interval wider than a fifth of the capacity (ours: twice the accuracy that the report promises).
+fn doubtful(job: &Job<'_>, entry: &Entry) -> bool {
+    if job.options.profile == Profile::Quick {
+        return false;
+    }
+    let Some(estimate) = entry.outcome.estimate() else {
+        return true;
+    };
+    let scale = job.value(Metric::IpCapacity).unwrap_or(estimate.high).max(1);
+    let width = estimate.high - estimate.low;
+    estimate.verdict == Verdict::Estimated && width as f64 > 0.2 * scale as f64
+}
+
+/// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
+fn better(first: Entry, second: Entry) -> Entry {
+    let rank = |entry: &Entry| match entry.outcome.verdict() {
+        Verdict::Estimated => 0,
+        Verdict::LowerBound | Verdict::UpperBound => 1,
+        Verdict::Inconclusive => 2,
+    };
+    let width = |entry: &Entry| {
+        entry
+            .outcome
+            .estimate()
+            .map_or(u64::MAX, |estimate| estimate.high - estimate.low)
+    };
+    let agree = matches!(
+        (first.outcome.estimate(), second.outcome.estimate()),
+        (Some(a), Some(b)) if a.value.abs_diff(b.value) * 20 <= a.value.max(b.value)
+    );
+    let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) {
+        second
+    } else {
+        first
+    };
+    if agree && let Outcome::Estimated(estimate) = &mut best.outcome {
+        estimate.confidence = Confidence::High;
+    }
+    best
+}
+
+/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is cut there.
+fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
+    let Some(capacity) = job
+        .known(Metric::IpCapacity)
+        .filter(|known| known.verdict == Verdict::Estimated)
+    else {
+        return;
+    };
+    let bound = capacity.high;
+    if let Outcome::Estimated(estimate) = &mut entry.outcome {
+        estimate.value = estimate.value.min(bound);
+        estimate.high = estimate.high.min(bound).max(estimate.value);
+        estimate.low = estimate.low.min(estimate.value);
+    }
+}
+
+/// Cross traffic on the tight link, where a method gave it; else what capacity and available bandwidth leave, which is right
+/// only if the tight link is the narrow one, so the interval begins at what is certain.
+fn cross_traffic(job: &mut Job<'_>) {
+    if job.known(Metric::CrossTraffic).is_some() {
+        return;
+    }
+    let metric = Metric::CrossTraffic;
+    let outcome = match (job.known(Metric::IpCapacity), job.known(Metric::AvailableIpCapacity)) {
+        (Some(capacity), Some(available)) => {
+            let value = capacity.value.saturating_sub(available.value);
+            let low = capacity.low.saturating_sub(available.high);
+            let high = capacity.high.saturating_sub(available.low);
+            let rate = BitRate::from_bps;
+            let estimate = Estimate::ip_rate(metric, rate(value), rate(low), rate(high));
+            Outcome::from(estimate.with(
+                "basis",
+                "capacity minus available: the least that the tight link carries",
+            ))
+        }
+        _ => Outcome::inconclusive(Reason::MissingInput {
+            what: "capacity and available bandwidth".to_owned(),
+        }),
+    };
+    job.entries.push(Entry {
+        metric,
+        direction: job.options.direction,
+        method: "difference",
+        outcome,
+        cost: crate::Cost::default(),
+    });
+}
+
+fn burst<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let entry = job.measure(
+        world,
+        observer,
+        Metric::MaximumBurstOctets,
+        "burst",
+        &given("available_bps", available),
+    )?;
+    job.keep(entry);
+    Ok(())
+}
+
+fn udp<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let entry = job.measure(
+        world,
+        observer,
+        Metric::UdpAchievable,
+        "udp",
+        &given("start_bps", available),
+    )?;
+    job.keep(entry);
+    Ok(())
+}
+
+fn tcp<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let thorough = job.options.profile == Profile::Thorough;
+    let mode = if thorough { "full" } else { "quick" };
+    let single = job.measure(
+        world,
+        observer,
+        Metric::TcpAchievableSingle,
+        "tcp",
+        &[("mode", mode.to_owned())],
+    )?;
+    job.keep(single);
+
+    let mut params = given("available_bps", available);
+    params.extend(given(
+        "single_bps",
+        job.value(Metric::TcpAchievableSingle).map(BitRate::from_bps),
+    ));
+    params.push(("thorough", thorough.to_string()));
+    let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
+    job.keep(streams);
+
+    let mut params = given("available_bps", available);
+    if let Some(octets) = job.value(Metric::MaximumBurstOctets) {
+        params.push(("burst_octets", octets.to_string()));
+    }
+    if let Some(nanos) = job.value(Metric::RoundTripTime) {
+        let text = format!("{} ns", Duration::from_nanos(nanos).as_nanos());
+        params.push(("rtt", text));
+    }
+    let window = job.measure(world, observer, Metric::TcpWindowOctets, "window", &params)?;
+    job.keep(window);
+    Ok(())
+}
+
+fn given(name: &'static str, rate: Option<BitRate>) -> Params {
+    rate.into_iter().map(|rate| (name, rate.bps().to_string())).collect()
+}

@@ -1,0 +1,263 @@
+//! The result document of `test` and `demo`.
+
+use std::net::IpAddr;
+
+use estimate::job::{FamilyVerdict, JobReport, family_verdicts};
+use estimate::{Cost, HostFacts, PathFacts, Verdict};
+use serde::Serialize;
+use units::{BitRate, Metric};
+
+use crate::advice::Advice;
+use crate::environment::HostEnvironment;
+use crate::rows::MetricRow;
+use crate::schema;
+
+/// Everything that one run found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// Name and version of the schema that this document follows.
+    pub schema: &'static str,
+    /// The program.
+    pub tool: &'static str,
+    /// Its version.
+    pub version: String,
+    /// `test` or `demo`.
+    pub kind: &'static str,
+    /// When it began, RFC 3339; `null` in a simulated world.
+    pub started_at: Option<String>,
+    /// Against whom.
+    pub target: Target,
+    /// What was asked for, defaults included.
+    pub params: std::collections::BTreeMap<String, String>,
+    /// One row per metric and direction.
+    pub metrics: Vec<MetricRow>,
+    /// Both hosts.
+    pub host: HostReport,
+    /// What to do about it.
+    pub advice: Vec<Advice>,
+    /// What the run imposed.
+    pub cost: CostRow,
+    /// How well the path that was played kept time; only where the path was ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_honesty: Option<Honesty>,
+    /// What the reader must know first (for example, that the run was simulated).
+    pub notes: Vec<Note>,
+    /// What went wrong on the way; the metrics say what was known by then.
+    pub error: Option<Problem>,
+}
+
+/// The far end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// As the user typed it.
+    pub name: String,
+    /// What it resolved to.
+    pub address: Option<IpAddr>,
+    /// Control port.
+    pub port: Option<u16>,
+}
+
+/// Both hosts: what they can do, and what that means for the methods.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostReport {
+    /// This host's capabilities.
+    pub sender: HostFacts,
+    /// The far host's.
+    pub receiver: HostFacts,
+    /// This host's settings.
+    pub sender_environment: HostEnvironment,
+    /// Which families of methods the hosts can carry at this path's rate.
+    pub verdicts: Vec<FamilyVerdict>,
+    /// The hosts are what limits the result.
+    pub is_bottleneck: bool,
+}
+
+/// What a run imposed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CostRow {
+    /// IP octets sent.
+    pub octets: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Time taken.
+    pub seconds: f64,
+    /// Highest IP-layer rate over 100 ms, bit/s.
+    pub peak_bps: u64,
+}
+
+/// How well a real-time path kept its own plan: planned against actual release times.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Honesty {
+    /// Packets released.
+    pub releases: u64,
+    /// Median lateness.
+    pub late_ns_p50: u64,
+    /// 99th percentile.
+    pub late_ns_p99: u64,
+    /// The worst one.
+    pub late_ns_worst: u64,
+    /// Releases more than 100 µs late.
+    pub late_over_100us: u64,
+    /// The machine kept time well enough for the run to be judged.
+    pub kept_time: bool,
+}
+
+/// Something the reader must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Machine name.
+    pub id: &'static str,
+    /// For people.
+    pub text: String,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Exit code that goes with it.
+    pub code: u8,
+    /// Who can mend it: `caller`, `host`, `peer`, `path`.
+    pub who: &'static str,
+    /// What happened and what to do.
+    pub text: String,
+}
+
+impl From<Cost> for CostRow {
+    fn from(cost: Cost) -> Self {
+        Self {
+            octets: cost.octets,
+            packets: cost.packets,
+            seconds: cost.time.as_secs_f64(),
+            peak_bps: cost.peak_bps,
+        }
+    }
+}
+
+impl Document {
+    /// The document of one or more main jobs (one per direction) over the same hosts.
+    pub fn new<F>(
+        kind: &'static str,
+        version: String,
+        target: Target,
+        jobs: &[JobReport<F>],
+        environment: HostEnvironment,
+    ) -> Self {
+        let metrics: Vec<MetricRow> = jobs.iter().flat_map(|job| &job.entries).map(MetricRow::new).collect();
+        let cost = jobs.iter().fold(Cost::default(), |sum, job| sum.then(job.cost));
+        let nothing_known = PathFacts::ideal(0, std::time::Duration::ZERO);
+        let facts = jobs.first().map_or(&nothing_known, |job| &job.facts);
+        let host = HostReport::new(facts, &metrics, environment);
+        Self {
+            schema: schema::REPORT_NAME,
+            tool: "narrows",
+            version,
+            kind,
+            started_at: None,
+            target,
+            params: std::collections::BTreeMap::new(),
+            metrics,
+            host,
+            advice: Vec::new(),
+            cost: cost.into(),
+            path_honesty: None,
+            notes: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// The first row of a metric.
+    pub fn row(&self, metric: Metric) -> Option<&MetricRow> {
+        self.metrics.iter().find(|row| row.metric == metric)
+    }
+
+    /// Sets the truth of a metric, in its unit, in every row of it.
+    pub fn set_truth(&mut self, metric: Metric, truth: u64) {
+        for row in self.metrics.iter_mut().filter(|row| row.metric == metric) {
+            row.truth = Some(truth);
+        }
+    }
+
+    /// Something was measured, however little it claims.
+    pub fn has_any_value(&self) -> bool {
+        self.metrics.iter().any(|row| row.value.is_some())
+    }
+
+    /// The two metrics that a path is known by have no value.
+    pub fn is_inconclusive(&self) -> bool {
+        [Metric::IpCapacity, Metric::AvailableIpCapacity]
+            .iter()
+            .any(|&metric| self.row(metric).is_some_and(|row| row.verdict == Verdict::Inconclusive))
+    }
+
+    /// As one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+}
+
+impl Document {
+    /// As CSV: a header line and one line per metric. Nothing in it needs quoting but remarks, which are quoted.
+    pub fn csv(&self) -> String {
+        let mut out = String::from(
+            "metric,value,low,high,unit,layer,direction,method,octets,seconds,limited_by,verdict,confidence,caveats,truth\n",
+        );
+        let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        for row in &self.metrics {
+            let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let json = serde_json::to_value(row).unwrap_or_default();
+            let field = |name: &str| word(json.get(name).cloned().unwrap_or_default());
+            let caveats: Vec<&str> = row.caveats.iter().map(|caveat| caveat.id.as_str()).collect();
+            let cells = [
+                field("metric"),
+                number(row.value),
+                number(row.low),
+                number(row.high),
+                field("unit"),
+                field("layer"),
+                field("direction"),
+                row.method.clone(),
+                row.octets.to_string(),
+                format!("{:.3}", row.seconds),
+                field("limited_by"),
+                field("verdict"),
+                field("confidence"),
+                format!("\"{}\"", caveats.join(" ")),
+                number(row.truth),
+            ];
+            out.push_str(&cells.join(","));
+            out.push('\n');
+        }
+        out
+    }
+}
+
+impl HostReport {
+    fn new(facts: &PathFacts, metrics: &[MetricRow], environment: HostEnvironment) -> Self {
+        let value = |metric: Metric| {
+            metrics
+                .iter()
+                .find(|row| row.metric == metric)
+                .and_then(|row| row.value)
+        };
+        let rate = value(Metric::IpCapacity).map(BitRate::from_bps);
+        let limited_by_host = |row: &MetricRow| {
+            use estimate::Limit;
+            matches!(row.limited_by, Some(Limit::Sender | Limit::Receiver | Limit::Clock))
+        };
+        Self {
+            sender: facts.sender.clone(),
+            receiver: facts.receiver.clone(),
+            sender_environment: environment,
+            verdicts: family_verdicts(facts, rate),
+            is_bottleneck: metrics
+                .iter()
+                .filter(|row| {
+                    matches!(
+                        row.metric,
+                        Metric::IpCapacity | Metric::AvailableIpCapacity | Metric::UdpAchievable
+                    )
+                })
+                .any(limited_by_host),
+        }
+    }
+}

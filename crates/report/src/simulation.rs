@@ -1,0 +1,287 @@
+//! The result document of `simulate`.
+
+use estimate::{Outcome, Verdict};
+use serde::Serialize;
+
+use crate::rows::Remark;
+use crate::schema;
+
+/// Many runs of one method over one scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimulationDocument {
+    /// Name and version of the schema that this document follows.
+    pub schema: &'static str,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The method.
+    pub method: String,
+    /// Seed of the first run; run *k* has this plus *k*.
+    pub seed: u64,
+    /// Which metric is judged.
+    pub metric: units::Metric,
+    /// One row per run.
+    pub runs: Vec<RunRow>,
+    /// Over all runs.
+    pub summary: Summary,
+}
+
+/// One run. Values of metrics that are no rates stand in the same fields, in the metric's own unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRow {
+    /// Its seed.
+    pub seed: u64,
+    /// The truth over the run's own time; `null` where there is none.
+    pub truth_bps: Option<u64>,
+    /// The value; `null` when inconclusive.
+    pub value_bps: Option<u64>,
+    /// Lower end of the interval.
+    pub low_bps: Option<u64>,
+    /// Upper end of the interval.
+    pub high_bps: Option<u64>,
+    /// What it claims.
+    pub verdict: Verdict,
+    /// IP octets sent.
+    pub octets: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Simulated time.
+    pub seconds: f64,
+    /// Why it might mislead.
+    pub caveats: Vec<Remark>,
+    /// Why there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Remark>,
+}
+
+/// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates: to the truth).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many.
+    pub runs: usize,
+    /// Median truth.
+    pub truth_bps: Option<f64>,
+    /// Median value.
+    pub median_value_bps: Option<f64>,
+    /// Median signed error.
+    pub median_error_ratio: Option<f64>,
+    /// 90th percentile of the absolute error.
+    pub p90_abs_error_ratio: Option<f64>,
+    /// 95th percentile of the absolute error.
+    pub p95_abs_error_ratio: Option<f64>,
+    /// Share without a number.
+    pub inconclusive_ratio: f64,
+    /// Share of *all* runs whose interval misses the truth by over a tenth of the scale.
+    pub wrong_confident_ratio: f64,
+    /// Share of the runs with a number whose interval holds the truth.
+    pub coverage_ratio: Option<f64>,
+    /// Median IP octets sent.
+    pub median_octets: f64,
+    /// Median time.
+    pub median_seconds: f64,
+}
+
+/// An estimate whose interval misses the truth by more than this share of the scale is *wrong and confident*.
+const WRONG: f64 = 0.1;
+
+impl RunRow {
+    /// The row of one run.
+    pub fn new(seed: u64, truth: Option<u64>, measured: &estimate::Measured) -> Self {
+        let estimate = measured.outcome.estimate();
+        let reason = match &measured.outcome {
+            Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
+            Outcome::Estimated(_) => None,
+        };
+        Self {
+            seed,
+            truth_bps: truth,
+            value_bps: estimate.map(|estimate| estimate.value),
+            low_bps: estimate.map(|estimate| estimate.low),
+            high_bps: estimate.map(|estimate| estimate.high),
+            verdict: measured.outcome.verdict(),
+            octets: measured.cost.octets,
+            packets: measured.cost.packets,
+            seconds: measured.cost.time.as_secs_f64(),
+            caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
+            reason,
+        }
+    }
+
+    /// By how much the claim misses the truth: zero if it holds it. A bound misses only on its own side.
+    fn miss(&self) -> Option<f64> {
+        let (truth, low, high) = (self.truth_bps? as f64, self.low_bps? as f64, self.high_bps? as f64);
+        Some(match self.verdict {
+            Verdict::Estimated => (low - truth).max(truth - high).max(0.0),
+            Verdict::LowerBound => (low - truth).max(0.0),
+            Verdict::UpperBound => (truth - high).max(0.0),
+            Verdict::Inconclusive => return None,
+        })
+    }
+
+    /// A number that is claimed to be the value (not a bound), with its truth.
+    fn error(&self) -> Option<f64> {
+        if self.verdict != Verdict::Estimated {
+            return None;
+        }
+        Some(self.value_bps? as f64 - self.truth_bps? as f64)
+    }
+}
+
+impl Summary {
+    /// Over `rows`, with errors relative to `scale` (to each row's truth if `None`).
+    pub fn new(rows: &[RunRow], scale: Option<f64>) -> Self {
+        let scale_of = |row: &RunRow| {
+            scale
+                .or(row.truth_bps.map(|truth| truth as f64))
+                .filter(|&scale| scale > 0.0)
+        };
+        let errors = sorted(rows.iter().filter_map(|row| Some(row.error()? / scale_of(row)?)));
+        let absolute = sorted(errors.iter().map(|error| error.abs()));
+        let misses: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| Some(row.miss()? / scale_of(row)?))
+            .collect();
+        let share = |count: usize| {
+            if rows.is_empty() {
+                0.0
+            } else {
+                count as f64 / rows.len() as f64
+            }
+        };
+        let covered = misses.iter().filter(|&&miss| miss <= 0.0).count();
+        Self {
+            runs: rows.len(),
+            truth_bps: quantile(
+                &sorted(rows.iter().filter_map(|row| row.truth_bps.map(|v| v as f64))),
+                0.5,
+            ),
+            median_value_bps: quantile(
+                &sorted(rows.iter().filter_map(|row| row.value_bps.map(|v| v as f64))),
+                0.5,
+            ),
+            median_error_ratio: quantile(&errors, 0.5),
+            p90_abs_error_ratio: quantile(&absolute, 0.9),
+            p95_abs_error_ratio: quantile(&absolute, 0.95),
+            inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == Verdict::Inconclusive).count()),
+            wrong_confident_ratio: share(misses.iter().filter(|&&miss| miss > WRONG).count()),
+            coverage_ratio: (!misses.is_empty()).then(|| covered as f64 / misses.len() as f64),
+            median_octets: quantile(&sorted(rows.iter().map(|row| row.octets as f64)), 0.5).unwrap_or(0.0),
+            median_seconds: quantile(&sorted(rows.iter().map(|row| row.seconds)), 0.5).unwrap_or(0.0),
+        }
+    }
+}
+
+impl SimulationDocument {
+    /// The document of these runs.
+    pub fn new(
+        scenario: String,
+        method: String,
+        metric: units::Metric,
+        seed: u64,
+        runs: Vec<RunRow>,
+        scale: Option<f64>,
+    ) -> Self {
+        let summary = Summary::new(&runs, scale);
+        Self {
+            schema: schema::SIMULATION_NAME,
+            scenario,
+            method,
+            seed,
+            metric,
+            runs,
+            summary,
+        }
+    }
+
+    /// As one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Linear interpolation between order statistics (Hyndman–Fan type 7).
+fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = p * last as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 <= at <= last, a small count"
+    )]
+    let below = at.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(verdict: Verdict, value: Option<(u64, u64, u64)>) -> RunRow {
+        RunRow {
+            seed: 1,
+            truth_bps: Some(100),
+            value_bps: value.map(|v| v.1),
+            low_bps: value.map(|v| v.0),
+            high_bps: value.map(|v| v.2),
+            verdict,
+            octets: 10,
+            packets: 1,
+            seconds: 1.0,
+            caveats: Vec::new(),
+            reason: None,
+        }
+    }
+
+    /// By hand: errors −10, 0, +30 of a scale of 200; one interval misses by 25 of 200 (wrong), one lower bound holds.
+    #[test]
+    fn shares_are_of_what_they_say() {
+        let rows = [
+            row(Verdict::Estimated, Some((80, 90, 110))),
+            row(Verdict::Estimated, Some((90, 100, 110))),
+            row(Verdict::Estimated, Some((125, 130, 140))),
+            row(Verdict::LowerBound, Some((60, 60, 60))),
+            row(Verdict::Inconclusive, None),
+        ];
+        let summary = Summary::new(&rows, Some(200.0));
+        assert_eq!(summary.median_error_ratio, Some(0.0));
+        assert!((summary.p90_abs_error_ratio.unwrap() - 0.13).abs() < 1e-12);
+        assert!((summary.inconclusive_ratio - 0.2).abs() < 1e-12);
+        assert!((summary.wrong_confident_ratio - 0.2).abs() < 1e-12);
+        assert_eq!(summary.coverage_ratio, Some(0.75));
+    }
+
+    #[test]
+    fn json_follows_the_shipped_schema() {
+        let rows = vec![
+            row(Verdict::Estimated, Some((80, 90, 110))),
+            row(Verdict::Inconclusive, None),
+        ];
+        let metric = units::Metric::IpCapacity;
+        let document = SimulationDocument::new("s".to_owned(), "m".to_owned(), metric, 1, rows, Some(200.0));
+        let schema: serde_json::Value = serde_json::from_str(schema::SIMULATION).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let mut json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+        assert!(
+            validator.is_valid(&json),
+            "{:?}",
+            validator.iter_errors(&json).map(|e| e.to_string()).collect::<Vec<_>>()
+        );
+        json["summary"]["runs"] = "two".into();
+        assert!(!validator.is_valid(&json), "the schema must be able to refuse");
+    }
+
+    #[test]
+    fn no_runs_are_no_ratios() {
+        let summary = Summary::new(&[], None);
+        assert_eq!(
+            (summary.runs, summary.median_error_ratio, summary.coverage_ratio),
+            (0, None, None)
+        );
+    }
+}

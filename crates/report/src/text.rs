@@ -1,0 +1,280 @@
+//! The document for people: sections as netest had them, each line with its interval, layer, cost and limit.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use estimate::Verdict;
+use units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
+
+use crate::document::Document;
+use crate::rows::MetricRow;
+
+impl Document {
+    /// The report as text, lines of at most about 110 columns, ending in a newline.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        self.write_head(out)?;
+        self.write_host(out)?;
+        for (title, metrics) in SECTIONS {
+            let rows: Vec<&MetricRow> = self
+                .metrics
+                .iter()
+                .filter(|row| metrics.contains(&row.metric))
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            writeln!(out, "\n{title}")?;
+            for row in rows {
+                write_row(out, row)?;
+            }
+        }
+        self.write_advice(out)?;
+        self.write_tail(out)
+    }
+
+    fn write_head(&self, out: &mut String) -> std::fmt::Result {
+        let address = self
+            .target
+            .address
+            .map_or_else(String::new, |address| format!(" ({address})"));
+        writeln!(out, "narrows {}: {}{address}", self.version, self.target.name)?;
+        for note in &self.notes {
+            writeln!(out, "  note: {}", note.text)?;
+        }
+        Ok(())
+    }
+
+    fn write_host(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\nHosts")?;
+        for (name, host) in [("sender", &self.host.sender), ("receiver", &self.host.receiver)] {
+            writeln!(
+                out,
+                "  {name:<9} send {}, receive {}, clock {}, stamps {:?} ± {}{}",
+                format_duration(host.send_cost),
+                format_duration(host.receive_cost),
+                format_duration(host.clock_resolution),
+                host.stamp_source,
+                format_duration(host.stamp_error),
+                host.max_send_rate
+                    .map_or_else(String::new, |rate| format!(", up to {rate}")),
+            )?;
+        }
+        for verdict in &self.host.verdicts {
+            let limit = verdict.max_rate_bps.map_or_else(
+                || "no limit on the hosts".to_owned(),
+                |bps| format!("up to {} ({})", BitRate::from_bps(bps), verdict.bound_by),
+            );
+            let family = format!("{:?}", verdict.family).to_lowercase();
+            let fitness = format!("{:?}", verdict.fitness).to_lowercase();
+            writeln!(out, "  {family:<9} {fitness:<9} {limit}")?;
+        }
+        let bottleneck = if self.host.is_bottleneck { "are" } else { "are not" };
+        writeln!(out, "  the hosts {bottleneck} what limits the results")
+    }
+
+    fn write_advice(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\nAdvice")?;
+        if self.advice.is_empty() {
+            writeln!(out, "  nothing to mend: the path itself sets these figures")?;
+        }
+        for advice in &self.advice {
+            let severity = format!("{:?}", advice.severity).to_lowercase();
+            let indent = " ".repeat(12);
+            for (index, line) in wrapped(&advice.text, 96).into_iter().enumerate() {
+                let head = if index == 0 {
+                    format!("  {severity:<10}")
+                } else {
+                    indent.clone()
+                };
+                writeln!(out, "{head}{line}")?;
+            }
+            if let Some(command) = &advice.command {
+                writeln!(out, "{indent}$ {command}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_tail(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(
+            out,
+            "\nCost        {} in {} packets over {:.1} s, at most {} in any 100 ms",
+            Octets::new(self.cost.octets),
+            self.cost.packets,
+            self.cost.seconds,
+            BitRate::from_bps(self.cost.peak_bps)
+        )?;
+        if let Some(honesty) = &self.path_honesty {
+            writeln!(
+                out,
+                "Path        {} packets released, late by {} (p50), {} (p99), {} (worst){}",
+                honesty.releases,
+                format_duration(Duration::from_nanos(honesty.late_ns_p50)),
+                format_duration(Duration::from_nanos(honesty.late_ns_p99)),
+                format_duration(Duration::from_nanos(honesty.late_ns_worst)),
+                if honesty.kept_time {
+                    ""
+                } else {
+                    ": this machine did not keep time, do not judge by this run"
+                }
+            )?;
+        }
+        if let Some(problem) = &self.error {
+            writeln!(out, "Problem     {}", problem.text)?;
+        }
+        Ok(())
+    }
+}
+
+impl MetricRow {
+    /// The row in one line, without cost: for progress displays.
+    pub fn line(&self) -> String {
+        format!("{} {}", title(self.metric), claim(self))
+    }
+}
+
+const SECTIONS: [(&str, &[Metric]); 4] = [
+    (
+        "General",
+        &[Metric::RoundTripTime, Metric::PathMtu, Metric::MaximumBurstOctets],
+    ),
+    (
+        "Capacity",
+        &[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::CrossTraffic],
+    ),
+    ("UDP", &[Metric::UdpAchievable]),
+    (
+        "TCP",
+        &[
+            Metric::TcpAchievableSingle,
+            Metric::TcpAchievableParallel,
+            Metric::TcpStreamsToFill,
+            Metric::TcpWindowOctets,
+        ],
+    ),
+];
+
+fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
+    let label = match row.direction {
+        Direction::Reverse => format!("{} (reverse)", title(row.metric)),
+        Direction::Forward | Direction::RoundTrip => title(row.metric).to_owned(),
+    };
+    let layer = row.layer.map_or("", layer_name);
+    let claim = claim(row);
+    let cost = if row.octets > 0 {
+        format!("{}, {:.2} s", Octets::new(row.octets), row.seconds)
+    } else {
+        "no probes of its own".to_owned()
+    };
+    let limit = row
+        .limited_by
+        .map_or_else(String::new, |limit| format!(", limited by {limit}"));
+    writeln!(out, "{}", format!("  {label:<26} {claim:<44} {layer}").trim_end())?;
+    writeln!(out, "  {:<26} by {}{limit}; {cost}", "", row.method)?;
+    if let Some(truth) = row.truth {
+        writeln!(
+            out,
+            "  {:<26} truth {}{}",
+            "",
+            print(row.unit, truth),
+            deviation(row, truth)
+        )?;
+    }
+    if let Some(reason) = &row.reason {
+        for line in wrapped(&reason.text, 80) {
+            writeln!(out, "  {:<26} {line}", "")?;
+        }
+    }
+    for caveat in &row.caveats {
+        for (index, line) in wrapped(&caveat.text, 78).into_iter().enumerate() {
+            writeln!(out, "  {:<26} {} {line}", "", if index == 0 { "!" } else { " " })?;
+        }
+    }
+    Ok(())
+}
+
+/// `"97.5 Mbit/s  (97.2 … 97.8)"`, `"at least …"`, `"inconclusive"`.
+fn claim(row: &MetricRow) -> String {
+    let (Some(value), Some(low), Some(high)) = (row.value, row.low, row.high) else {
+        return "inconclusive".to_owned();
+    };
+    let value = print(row.unit, value);
+    match row.verdict {
+        Verdict::LowerBound => format!("at least {value}"),
+        Verdict::UpperBound => format!("at most {value}"),
+        Verdict::Estimated | Verdict::Inconclusive if low == high => value,
+        Verdict::Estimated | Verdict::Inconclusive => {
+            format!("{value}  ({} … {})", print(row.unit, low), print(row.unit, high))
+        }
+    }
+}
+
+fn deviation(row: &MetricRow, truth: u64) -> String {
+    match row.value {
+        Some(value) if truth > 0 => format!("  ({:+.2} %)", (value as f64 / truth as f64 - 1.0) * 100.0),
+        _ => String::new(),
+    }
+}
+
+fn print(unit: Unit, value: u64) -> String {
+    match unit {
+        Unit::BitPerSecond => BitRate::from_bps(value).to_string(),
+        Unit::Octet => Octets::new(value).to_string(),
+        Unit::Nanosecond => format_duration(Duration::from_nanos(value)),
+        Unit::Count => value.to_string(),
+    }
+}
+
+fn title(metric: Metric) -> &'static str {
+    match metric {
+        Metric::IpCapacity => "capacity",
+        Metric::AvailableIpCapacity => "available",
+        Metric::CrossTraffic => "cross traffic",
+        Metric::MaximumBurstOctets => "maximum burst",
+        Metric::UdpAchievable => "achievable UDP",
+        Metric::TcpAchievableSingle => "one stream",
+        Metric::TcpAchievableParallel => "parallel streams",
+        Metric::TcpStreamsToFill => "streams to fill",
+        Metric::TcpWindowOctets => "optimal window",
+        Metric::RoundTripTime => "round-trip time",
+        Metric::PathMtu => "path MTU",
+        _ => metric.name(),
+    }
+}
+
+fn layer_name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Wire => "wire",
+        Layer::Frame => "frame",
+        Layer::Ip => "IP layer",
+        Layer::UdpPayload => "UDP payload",
+        Layer::TcpPayload => "TCP payload",
+    }
+}
+
+/// Words of `text` in lines of at most `width` characters (a longer word stands alone).
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use std::time::Duration;
+
+use estimate::job::{Entry, JobReport};
+use estimate::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
+use units::{BitRate, Direction, Metric};
+
+use crate::{Document, Honesty, HostEnvironment, Target, advise, schema};
+
+fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
+    Entry {
+        metric,
+        direction: Direction::Forward,
+        method,
+        outcome,
+        cost: Cost {
+            packets: 100,
+            octets: 150_000,
+            time: Duration::from_millis(850),
+            peak_bps: 12_000_000,
+        },
+    }
+}
+
+fn document() -> Document {
+    let mbps = BitRate::from_mbps;
+    let available = Estimate::ip_rate(Metric::AvailableIpCapacity, mbps(65), mbps(61), mbps(70));
+    let burst = Estimate::new(Metric::MaximumBurstOctets, None, 12_000, 10_500, 13_500);
+    let tcp = Estimate::ip_rate(Metric::TcpAchievableSingle, mbps(20), mbps(18), mbps(21)).at_least(Limit::Window);
+    let job: JobReport<()> = JobReport {
+        facts: PathFacts::ideal(1500, Duration::from_millis(20)),
+        entries: vec![
+            entry(
+                Metric::RoundTripTime,
+                "rtt",
+                Estimate::new(Metric::RoundTripTime, None, 20_000_000, 20_000_000, 21_000_000).into(),
+            ),
+            entry(
+                Metric::IpCapacity,
+                "pathrate",
+                Estimate::ip_rate(Metric::IpCapacity, mbps(97), mbps(96), mbps(98)).into(),
+            ),
+            entry(
+                Metric::AvailableIpCapacity,
+                "fac2",
+                available.caveat(Caveat::Loss { ratio: 0.012 }).into(),
+            ),
+            entry(Metric::MaximumBurstOctets, "burst", burst.into()),
+            entry(Metric::UdpAchievable, "udp", Outcome::inconclusive(Reason::NoAnswer)),
+            entry(Metric::TcpAchievableSingle, "tcp", tcp.into()),
+        ],
+        cost: Cost::default(),
+        fault: None,
+    };
+    let environment = HostEnvironment {
+        tcp_wmem_octets: Some([4096, 16_384, 65_536]),
+        ..HostEnvironment::default()
+    };
+    let target = Target {
+        name: "far.example".to_owned(),
+        address: Some([192, 0, 2, 1].into()),
+        port: Some(8620),
+    };
+    let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], environment);
+    document.set_truth(Metric::IpCapacity, 97_529_259);
+    document.advice = advise(&document);
+    document.path_honesty = Some(Honesty {
+        releases: 1000,
+        late_ns_p50: 200,
+        late_ns_p99: 9_000,
+        late_ns_worst: 80_000,
+        late_over_100us: 0,
+        kept_time: true,
+    });
+    document
+}
+
+#[test]
+fn text_of_a_mixed_document() {
+    insta::assert_snapshot!(document().text());
+}
+
+#[test]
+fn json_follows_the_shipped_schema() {
+    let schema: serde_json::Value = serde_json::from_str(schema::REPORT).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&document().json()).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let mut broken = json;
+    broken["metrics"][0]["unit"] = "Mbit".into();
+    assert!(!validator.is_valid(&broken), "the schema must be able to refuse");
+}
+
+#[test]
+fn advice_names_the_window_and_the_shallow_queue() {
+    let ids: Vec<&str> = document().advice.iter().map(|advice| advice.id).collect();
+    assert_eq!(ids, ["send_buffer", "shallow_queue"]);
+}

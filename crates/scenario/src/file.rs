@@ -1,0 +1,199 @@
+//! The file format: TOML, quantities written with their units, unknown fields refused.
+//!
+//! ```toml
+//! name = "tight-behind-narrow"
+//! about = "the narrow link is not the tight one"
+//! seed = 7
+//!
+//! [[hop]]
+//! name = "access"
+//! rate = "1 Gbit/s"
+//! delay = "1 ms"
+//!
+//! [[hop]]
+//! rate = "100 Mbit/s"
+//! queue = "128 kB"                # or "100 packets", or "unlimited"
+//! cross = [{ arrivals = "poisson", rate = "30 Mbit/s", ip_octets = 1500 }]
+//!
+//! [receiver]
+//! clock = { offset = "-40 ms", skew_ppm = 20, granularity = "1 us" }
+//!
+//! [[expect]]
+//! method = "pathload"
+//! ratio = [0.9, 1.1]
+//! ```
+
+mod ends;
+mod links;
+mod traffic;
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use units::{BitRate, Delta, Octets, parse_duration};
+
+use crate::error::ScenarioError;
+use crate::model::{Expectation, Expected, Scenario, Way};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default = "one")]
+    seed: u64,
+    warm_up: Option<String>,
+    #[serde(default)]
+    hop: Vec<links::HopFile>,
+    #[serde(default)]
+    reverse: Vec<links::HopFile>,
+    #[serde(default)]
+    cross: Vec<traffic::PathCrossFile>,
+    #[serde(default)]
+    sender: ends::HostFile,
+    #[serde(default)]
+    receiver: ends::HostFile,
+    #[serde(default)]
+    expect: Vec<ExpectFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectFile {
+    method: String,
+    #[serde(default)]
+    params: toml::Table,
+    metric: Option<units::Metric>,
+    /// Both bounds of the median ratio of value to truth.
+    ratio: Option<[f64; 2]>,
+    wrong_confident: Option<f64>,
+    inconclusive: Option<f64>,
+    /// Share of runs that must give a bound or nothing.
+    bounded: Option<f64>,
+    /// Share of runs that must give nothing.
+    refused: Option<f64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl Scenario {
+    /// Reads a scenario from the text of a file, and checks it.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        let file: File = toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
+        if file.name.is_empty()
+            || !file
+                .name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        {
+            let why = "must be letters, digits, '-', '_' and '.', for it names files and rows";
+            return Err(ScenarioError::invalid("name", why));
+        }
+        let mut scenario = Self::new(file.name).seed(file.seed);
+        scenario.about = file.about;
+        if let Some(text) = file.warm_up {
+            scenario.warm_up = duration("warm_up", &text)?;
+        }
+        for (way, hops) in [(Way::Forward, file.hop), (Way::Reverse, file.reverse)] {
+            for (index, hop) in hops.into_iter().enumerate() {
+                let (hop, cross) = hop.read(way, index)?;
+                match way {
+                    Way::Forward => scenario.forward.push(hop),
+                    Way::Reverse => scenario.reverse.push(hop),
+                }
+                scenario.cross.extend(cross);
+            }
+        }
+        for (index, cross) in file.cross.into_iter().enumerate() {
+            scenario.cross.push(cross.read(&format!("cross {index}"))?);
+        }
+        scenario.sender = file.sender.read("sender")?;
+        scenario.receiver = file.receiver.read("receiver")?;
+        for (index, expect) in file.expect.into_iter().enumerate() {
+            scenario.expect.push(expect.read(&format!("expect {index}"))?);
+        }
+        scenario.validate()
+    }
+}
+
+impl ExpectFile {
+    fn read(self, place: &str) -> Result<Expectation, ScenarioError> {
+        let share = |field: &str, value: f64| {
+            let fine = (0.0..=1.0).contains(&value);
+            let why = "must be between 0 and 1";
+            fine.then_some(value)
+                .ok_or_else(|| ScenarioError::invalid(format!("{place}: {field}"), why))
+        };
+        let expected = match (self.ratio, self.bounded, self.refused) {
+            (Some([low, high]), None, None) if low <= high && low >= 0.0 => Expected::Within {
+                low,
+                high,
+                wrong_confident: share("wrong_confident", self.wrong_confident.unwrap_or(0.0))?,
+                inconclusive: share("inconclusive", self.inconclusive.unwrap_or(0.0))?,
+            },
+            (None, Some(bounded), None) => Expected::Bounded {
+                share: share("bounded", bounded)?,
+            },
+            (None, None, Some(refused)) => Expected::Inconclusive {
+                share: share("refused", refused)?,
+            },
+            _ => {
+                let why = "needs exactly one of ratio = [low, high], bounded = share, refused = share";
+                return Err(ScenarioError::invalid(place, why));
+            }
+        };
+        let params = self.params.into_iter().map(|(name, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+            (name, text)
+        });
+        Ok(Expectation {
+            method: self.method,
+            params: params.collect(),
+            metric: self.metric,
+            expected,
+        })
+    }
+}
+
+fn rate(place: &str, text: &str) -> Result<BitRate, ScenarioError> {
+    text.parse().map_err(|source| ScenarioError::Quantity {
+        place: place.to_owned(),
+        source,
+    })
+}
+
+fn octets(place: &str, text: &str) -> Result<Octets, ScenarioError> {
+    text.parse().map_err(|source| ScenarioError::Quantity {
+        place: place.to_owned(),
+        source,
+    })
+}
+
+fn duration(place: &str, text: &str) -> Result<Duration, ScenarioError> {
+    parse_duration(text).map_err(|source| ScenarioError::Quantity {
+        place: place.to_owned(),
+        source,
+    })
+}
+
+/// A duration that may be negative.
+fn delta(place: &str, text: &str) -> Result<Delta, ScenarioError> {
+    match text.trim().strip_prefix('-') {
+        Some(magnitude) => Ok(-Delta::from(duration(place, magnitude)?)),
+        None => Ok(duration(place, text)?.into()),
+    }
+}
+
+fn optional<T>(
+    place: &str,
+    text: Option<&String>,
+    read: impl Fn(&str, &str) -> Result<T, ScenarioError>,
+) -> Result<Option<T>, ScenarioError> {
+    text.map(|text| read(place, text)).transpose()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Hosts in a file.
+
+use serde::Deserialize;
+
+use super::{delta, duration, octets, optional, rate};
+use crate::error::ScenarioError;
+use crate::host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostFile {
+    clock: Option<ClockFile>,
+    send_cost: Option<String>,
+    receive_cost: Option<String>,
+    pacing_jitter: Option<String>,
+    stalls: Option<StallsFile>,
+    coalescing: Option<CoalescingFile>,
+    interface_rate: Option<String>,
+    tcp_receive: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClockFile {
+    offset: Option<String>,
+    #[serde(default)]
+    skew_ppm: f64,
+    granularity: Option<String>,
+    #[serde(default)]
+    steps: Vec<StepFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepFile {
+    at: String,
+    by: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StallsFile {
+    every: String,
+    lasting: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CoalescingFile {
+    timer: String,
+    frames: u32,
+}
+
+impl HostFile {
+    pub(super) fn read(self, place: &str) -> Result<Host, ScenarioError> {
+        let at = |field: &str| format!("{place}: {field}");
+        let time =
+            |field: &str, text: Option<&String>| optional(&at(field), text, duration).map(Option::unwrap_or_default);
+        let mut host = Host {
+            send_cost: time("send_cost", self.send_cost.as_ref())?,
+            receive_cost: time("receive_cost", self.receive_cost.as_ref())?,
+            pacing_jitter: time("pacing_jitter", self.pacing_jitter.as_ref())?,
+            interface_rate: optional(&at("interface_rate"), self.interface_rate.as_ref(), rate)?,
+            ..Host::default()
+        };
+        if let Some(clock) = self.clock {
+            host.clock = clock.read(&at("clock"))?;
+        }
+        if let Some(stalls) = self.stalls {
+            host.stalls = Some(Stalls {
+                every: duration(&at("stalls every"), &stalls.every)?,
+                lasting: duration(&at("stalls lasting"), &stalls.lasting)?,
+            });
+        }
+        if let Some(coalescing) = self.coalescing {
+            host.coalescing = Some(Coalescing {
+                timer: duration(&at("coalescing timer"), &coalescing.timer)?,
+                frames: coalescing.frames,
+            });
+        }
+        if let Some(text) = &self.tcp_receive {
+            let count = octets(&at("tcp_receive"), text)?.count();
+            let why = "must be below 4 GB";
+            host.tcp_receive_octets =
+                u32::try_from(count).map_err(|_| ScenarioError::invalid(at("tcp_receive"), why))?;
+        }
+        Ok(host)
+    }
+}
+
+impl ClockFile {
+    fn read(&self, place: &str) -> Result<ClockModel, ScenarioError> {
+        let usual = ClockModel::default();
+        let steps = self.steps.iter().map(|step| {
+            Ok(ClockStep {
+                at: duration(place, &step.at)?,
+                by: delta(place, &step.by)?,
+            })
+        });
+        Ok(ClockModel {
+            offset: optional(place, self.offset.as_ref(), delta)?.unwrap_or_default(),
+            skew_ppm: self.skew_ppm,
+            granularity: optional(place, self.granularity.as_ref(), duration)?.unwrap_or(usual.granularity),
+            steps: steps.collect::<Result<_, _>>()?,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+use proptest::prelude::*;
+use units::{BitRate, Octets};
+
+use super::*;
+use crate::{Arrivals, Loss, Queue, Source};
+
+const WHOLE: &str = r#"
+name = "whole"
+about = "every field once"
+seed = 7
+warm_up = "500 ms"
+
+[[hop]]
+name = "access"
+rate = "1 Gbit/s"
+delay = "1 ms"
+framing = { vlan_tags = 1 }
+
+[[hop]]
+rate = "100 Mbit/s"
+queue = "128 kB"
+mtu = 9000
+layer2 = [{ rate = "1 Gbit/s", queue = "64 packets" }]
+shaper = { rate = "50 Mbit/s", burst = "64 kB", queue = "unlimited" }
+loss = { ratio = 0.01, mean_burst = 3.0 }
+jitter = { exponential = "10 us" }
+reorder = { ratio = 0.001, by = "1 ms" }
+schedule = [{ at = "5 s", rate = "10 Mbit/s" }, { at = "2 s", rate = "20 Mbit/s" }]
+router = { icmp_delay = "50 us", icmp_per_second = 1.0, icmp_max_octets = 56 }
+cross = [
+  { arrivals = "poisson", rate = "30 Mbit/s", ip_octets = 1500 },
+  { arrivals = "pareto", rate = "5 Mbit/s", mean_on = "10 ms", peak = "50 Mbit/s", ip_octets = "imix" },
+  { elastic = "cubic", flows = 3, extra_rtt = "20 ms" },
+]
+
+[[cross]]
+first_hop = 0
+last_hop = 1
+arrivals = "cbr"
+rate = "1 Mbit/s"
+ip_octets = [[40, 1], [1500, 3]]
+until = "10 s"
+
+[sender]
+send_cost = "1 us"
+interface_rate = "10 Gbit/s"
+
+[receiver]
+clock = { offset = "-40 ms", skew_ppm = 20, granularity = "1 us", steps = [{ at = "1 s", by = "-3 ms" }] }
+coalescing = { timer = "50 us", frames = 64 }
+tcp_receive = "256 kB"
+
+[[expect]]
+method = "pathload"
+ratio = [0.9, 1.1]
+params = { streams = 12, quick = true }
+
+[[expect]]
+method = "pathrate"
+refused = 0.9
+"#;
+
+#[test]
+fn every_field_is_read() {
+    let scenario = Scenario::from_toml(WHOLE).unwrap();
+    assert_eq!((scenario.seed, scenario.warm_up), (7, Duration::from_millis(500)));
+    let hop = &scenario.forward[1];
+    assert_eq!(hop.queue, Queue::Octets(Octets::new(128_000)));
+    assert_eq!(hop.layer2[0].queue, Queue::Packets(64));
+    assert_eq!(hop.bucket.unwrap().queue, Some(Queue::Unlimited));
+    assert_eq!(
+        hop.loss,
+        Loss::Bursty {
+            ratio: 0.01,
+            mean_burst: 3.0
+        }
+    );
+    assert_eq!(
+        hop.schedule[0].at,
+        Duration::from_secs(2),
+        "the schedule is put in order"
+    );
+    assert_eq!(hop.router.icmp_limit, Some((1.0, 6)));
+    assert_eq!(scenario.cross.len(), 4);
+    assert!(matches!(
+        scenario.cross[1].source,
+        Source::Open {
+            arrivals: Arrivals::ParetoOnOff { .. },
+            ..
+        }
+    ));
+    assert_eq!((scenario.cross[3].first_hop, scenario.cross[3].last_hop), (0, 1));
+    assert_eq!(scenario.receiver.clock.offset, Delta::from_nanos(-40_000_000));
+    assert_eq!(scenario.receiver.tcp_receive_octets, 256_000);
+    assert_eq!(scenario.sender.interface_rate, Some(BitRate::from_gbps(10)));
+    assert_eq!(
+        scenario.expect[0].params,
+        [
+            ("quick".to_owned(), "true".to_owned()),
+            ("streams".to_owned(), "12".to_owned())
+        ]
+    );
+    assert_eq!(scenario.reverse.len(), 2, "the way back mirrors the way there");
+    assert_eq!(scenario.reverse[0].rate, BitRate::from_mbps(100));
+}
+
+/// What is wrong, and a word of the message that tells where.
+#[test]
+fn nonsense_is_refused_with_its_place() {
+    for (text, word) in [
+        ("name = 'x'", "no hop"),
+        ("name = 'x'\n[[hop]]\nrate = '-5 Mbit/s'", "hop 0: rate"),
+        ("name = 'x'\n[[hop]]\nrate = '0'", "hop 0: rate"),
+        ("name = 'x'\n[[hop]]\nrate = '5 MB/s'", "MB/s"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\nspeed = 3", "speed"),
+        ("name = 'a b'\n[[hop]]\nrate = '5 M'", "name"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\nloss = { ratio = 1.5 }", "loss"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\nqueue = '100 octets'", "queue"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\nmtu = 20", "mtu"),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[cross]]\nfirst_hop = 1\nlast_hop = 0\narrivals = 'cbr'\nrate = '1 M'",
+            "loop",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[cross]]\nfirst_hop = 0\nlast_hop = 3\narrivals = 'cbr'\nrate = '1 M'",
+            "no hop 3",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ arrivals = 'cbr' }]",
+            "rate",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ elastic = 'reno', rate = '1 M' }]",
+            "elastic",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'",
+            "exactly one",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [1.1, 0.9]",
+            "exactly one",
+        ),
+        (
+            "name = 'x'\n[[hop]]\nrate = '5 M'\npolicer = { rate = '1 M', burst = '9 kB', queue = '9 kB' }",
+            "no queue",
+        ),
+        ("\u{0}", "cannot be read"),
+    ] {
+        let error = Scenario::from_toml(text).expect_err(text).to_string();
+        assert!(error.contains(word), "{text:?} gave {error:?}, which lacks {word:?}");
+    }
+}
+
+proptest! {
+    /// Any damage to a good file is an error or another good scenario, never a panic.
+    #[test]
+    fn damaged_files_do_not_panic(at in 0usize..WHOLE.len(), with in any::<u8>(), cut in any::<bool>()) {
+        let mut bytes = WHOLE.as_bytes().to_vec();
+        if cut { bytes.truncate(at) } else { bytes[at] = with }
+        if let Ok(scenario) = Scenario::from_toml(&String::from_utf8_lossy(&bytes)) {
+            let truth = scenario.truth(Way::Forward);
+            let _ = (truth.capacity(1500), truth.available(1500), truth.base_rtt(100, 100));
+        }
+    }
+}
