@@ -6,10 +6,14 @@
 //!
 //! Nothing here reads a clock, opens a socket or draws from a global random source.
 
+mod host;
 mod path;
 mod rng;
+mod world;
 
+pub use host::clock_reading;
 pub use path::{DropCause, Output, Packet, Path};
+pub use world::SimWorld;
 
 /// Later than everything that happens: the departure of a packet from a link that never runs again.
 const NEVER: u64 = u64::MAX;

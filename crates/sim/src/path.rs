@@ -33,7 +33,7 @@ use scenario::{Scenario, Source as Traffic, Way};
 use crate::NEVER;
 use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
-use link::Link;
+pub(crate) use link::Link;
 use router::Pending;
 use source::Source;
 

@@ -46,7 +46,7 @@ impl Bucket {
         let bit_nanos = u64::from(ip_octets) * 8_000_000_000;
         let time = (bit_nanos / self.rate_bps, bit_nanos % self.rate_bps);
         let spent = self.add(self.full, time);
-        let enough = self.round_up_difference(spent, self.depth);
+        let enough = round_up_difference(spent, self.depth);
         let release = at.max(self.last).max(enough);
         if release > at {
             self.wait(at, release, ip_octets)?;
@@ -89,13 +89,13 @@ impl Bucket {
         let whole = a.0.saturating_add(b.0).saturating_add(u64::from(carry));
         (whole, u64::try_from(part).unwrap_or(0))
     }
+}
 
-    /// `a − b` in whole nanoseconds, rounded up; zero if negative.
-    fn round_up_difference(&self, a: Exact, b: Exact) -> u64 {
-        if a <= b {
-            return 0;
-        }
-        // a > b, so a borrow of one nanosecond leaves a whole part of at least zero; the fraction then is above zero or absent.
-        (a.0 - b.0) + u64::from(a.1 > b.1)
+/// `a − b` in whole nanoseconds, rounded up; zero if negative.
+fn round_up_difference(a: Exact, b: Exact) -> u64 {
+    if a <= b {
+        return 0;
     }
+    // A smaller fraction of `a` means a borrow from the whole part, which rounding up gives back.
+    (a.0 - b.0) + u64::from(a.1 > b.1)
 }

@@ -100,12 +100,10 @@ impl HopState {
                 None
             };
             match (passed, &mut next) {
-                (Some(at), _) if leaves => {
-                    if packet.is_guest() {
-                        sink.insert(Transit { at, ..packet });
-                    }
+                (Some(at), _) if leaves && packet.is_guest() => sink.insert(Transit { at, ..packet }),
+                (Some(at), Some(next)) if !leaves && (at < NEVER || packet.is_guest()) => {
+                    next.insert(Transit { at, ..packet });
                 }
-                (Some(at), Some(next)) if at < NEVER || packet.is_guest() => next.insert(Transit { at, ..packet }),
                 _ => {}
             }
         }

@@ -10,7 +10,7 @@ use crate::{NEVER, nanos};
 /// A FIFO stage: a packet that arrives at `a` begins to be sent at `max(a, departure of the packet before)` and leaves when its
 /// octets on the wire have taken their time.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     framing: Framing,
     queue: Queue,
     rate_bps: u64,
@@ -47,7 +47,7 @@ const NOTHING: Serialisation = Serialisation {
 };
 
 impl Link {
-    pub(super) fn new(rate: BitRate, framing: Framing, queue: Queue, schedule: &[RateChange]) -> Self {
+    pub(crate) fn new(rate: BitRate, framing: Framing, queue: Queue, schedule: &[RateChange]) -> Self {
         let mut changes = schedule.to_vec();
         changes.sort_by_key(|change| std::cmp::Reverse(change.at));
         let next_change = changes.last().map_or(NEVER, |change| nanos(change.at));
@@ -66,14 +66,14 @@ impl Link {
     }
 
     /// A host's interface: Ethernet, and the host waits for it.
-    pub(super) fn interface(rate: BitRate) -> Self {
+    pub(crate) fn interface(rate: BitRate) -> Self {
         Self::new(rate, Framing::ETHERNET, Queue::Unlimited, &[])
     }
 
     /// Takes a packet that arrives at `at`, which is no earlier than the last one's arrival. Returns when its last bit has
     /// left, [`NEVER`] if the link has stopped for good; `None` if the queue is full.
     #[inline]
-    pub(super) fn serve(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
+    pub(crate) fn serve(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
         if !self.has_room(at, ip_octets) {
             return None;
         }

@@ -124,17 +124,17 @@ struct OnOff {
 
 impl OnOff {
     fn new(shape: f64, mean_on: f64, rate: BitRate, peak: BitRate, from: u64, rng: &mut Stream) -> Self {
-        let share = rate.as_f64() / peak.as_f64();
+        let on_share = rate.as_f64() / peak.as_f64();
         let scale = |mean: f64| mean * (shape - 1.0) / shape;
         let mut process = Self {
             pacer: Pacer::new(peak),
             exponent: -1.0 / shape,
             on_scale: scale(mean_on),
-            off_scale: scale(mean_on * (1.0 - share) / share),
+            off_scale: scale(mean_on * (1.0 - on_share) / on_share),
             on_until: from,
             resumes: from,
         };
-        if !rng.chance(share) {
+        if !rng.chance(on_share) {
             process.resumes = from.saturating_add(process.pareto(process.off_scale, rng));
         }
         process

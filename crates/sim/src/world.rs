@@ -1,0 +1,160 @@
+//! The estimators' world over a simulated path.
+//!
+//! Time passes only while probes are carried out or waited for; it is accounted as on a real path: a far end is told to begin,
+//! and tells what it saw, over an idle control channel (base delay of a 100-octet packet each way), and packets that do not
+//! come are waited for ([`SimWorld::patience`]).
+
+mod engine;
+mod load;
+mod train;
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use estimate::{Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
+use scenario::{Host, Scenario, Way};
+use units::{BitRate, Sender, Stamp};
+
+use crate::nanos;
+use engine::Engine;
+use load::RunningLoad;
+
+/// One direction of a simulated path, as estimators see it. The estimator runs on the scenario's sender host in both
+/// directions.
+///
+/// Not offered: [`Probe::Capture`] (open-loop cross traffic has no connections that a passive method could follow).
+#[derive(Debug)]
+pub struct SimWorld {
+    scenario: Scenario,
+    way: Way,
+    engine: Engine,
+    facts: PathFacts,
+    /// A load whose last segment said that it continues.
+    load: Option<RunningLoad>,
+}
+
+/// IP octets of a control message.
+const CONTROL_OCTETS: u16 = 100;
+/// Smallest probe: IPv4 and UDP header.
+const MIN_PROBE_OCTETS: u16 = 28;
+
+impl SimWorld {
+    /// A fresh world: cross traffic has run for the scenario's warm-up.
+    pub fn new(scenario: &Scenario, way: Way, seed: u64) -> Self {
+        let mut engine = Engine::new(scenario, seed);
+        engine.idle_until(nanos(scenario.warm_up));
+        Self {
+            facts: path_facts(scenario, way),
+            scenario: scenario.clone(),
+            way,
+            engine,
+            load: None,
+        }
+    }
+
+    /// The time since the scenario's begin, in nanoseconds.
+    pub fn true_time(&self) -> u64 {
+        self.engine.now()
+    }
+
+    /// How long the world waits for packets that do not come: a round trip and 300 ms (ours; one and a half times the least
+    /// retransmission timeout of Linux) from the last departure or the last arrival, whichever is later.
+    pub fn patience(&self) -> Duration {
+        self.facts.rtt + Duration::from_millis(300)
+    }
+
+    /// One-way delay of a control message.
+    fn control_delay(&self, way: Way) -> u64 {
+        nanos(self.scenario.truth(way).base_delay(CONTROL_OCTETS))
+    }
+
+    /// The estimator's host sends the probes.
+    fn sends_here(&self) -> bool {
+        self.way == Way::Forward
+    }
+
+    fn size_refusal(&self, ip_octets: impl Iterator<Item = u16> + Clone) -> Option<Refusal> {
+        let max_ip_octets = self.scenario.hops(self.way).first().map_or(0, |hop| hop.mtu);
+        if ip_octets.clone().any(|octets| octets > max_ip_octets) {
+            Some(Refusal::TooLarge { max_ip_octets })
+        } else if ip_octets.min().is_some_and(|octets| octets < MIN_PROBE_OCTETS) {
+            Some(Refusal::TooSmall {
+                min_ip_octets: MIN_PROBE_OCTETS,
+            })
+        } else {
+            None
+        }
+    }
+
+    /// TCP transfers need endpoints, which this world does not have.
+    #[expect(clippy::unused_self, reason = "it takes what a transfer needs")]
+    fn transfer(&mut self, _: &estimate::probe::Transfer) -> Event {
+        Event::Refused(Refusal::NotOffered)
+    }
+}
+
+impl World for SimWorld {
+    type Fault = Infallible;
+
+    fn now(&self) -> Stamp<Sender> {
+        Stamp::from_nanos(self.engine.reading(Way::Forward, self.engine.now()))
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.facts.clone()
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Infallible> {
+        if !matches!(probe, Probe::Load(_)) {
+            self.load = None;
+        }
+        Ok(match probe {
+            Probe::Train(train) => self.send_train(&train),
+            Probe::Load(load) => self.send_load(&load),
+            Probe::Transfer(transfer) => self.transfer(&transfer),
+            Probe::Capture(_) => Event::Refused(Refusal::NotOffered),
+        })
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
+        self.load = None;
+        let at = self.engine.time_of_reading(Way::Forward, until.nanos());
+        self.engine.idle_until(at);
+        Ok(())
+    }
+}
+
+fn path_facts(scenario: &Scenario, way: Way) -> PathFacts {
+    let (sender, receiver) = match way {
+        Way::Forward => (&scenario.sender, &scenario.receiver),
+        Way::Reverse => (&scenario.receiver, &scenario.sender),
+    };
+    let truth = scenario.truth(way);
+    let path_mtu = truth.path_mtu();
+    let costs = sender.send_cost + receiver.receive_cost + receiver.send_cost + sender.receive_cost;
+    PathFacts {
+        path_mtu,
+        ipv6: false,
+        rtt: truth.base_rtt(CONTROL_OCTETS, CONTROL_OCTETS) + costs,
+        sender: host_facts(sender, path_mtu),
+        receiver: host_facts(receiver, path_mtu),
+        rate_cap: None,
+    }
+}
+
+/// What a host would find out about itself.
+fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
+    let send_limit = BitRate::over(u64::from(path_mtu), host.send_cost);
+    HostFacts {
+        send_cost: host.send_cost,
+        receive_cost: host.receive_cost,
+        clock_resolution: host.clock.granularity,
+        // Rounded readings of a steady clock spread evenly over one tick: their 99th percentile is half a tick from the median.
+        stamp_error: Duration::from_nanos(nanos(host.clock.granularity) / 2),
+        stamp_source: StampSource::Simulated,
+        min_gap: host.send_cost.max(host.pacing_jitter),
+        max_send_rate: send_limit,
+        interface_rate: host.interface_rate,
+        virtual_interface: false,
+    }
+}

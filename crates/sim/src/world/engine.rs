@@ -1,0 +1,274 @@
+//! Path and hosts together: what a host does by itself when a packet reaches it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use estimate::probe::HopReplyKind;
+use scenario::{Scenario, Way};
+
+use crate::host::{HostState, Intake};
+use crate::path::{Output, Packet, Path};
+
+/// What the packets of this world carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cargo {
+    /// A probe.
+    Probe {
+        /// Which train or load.
+        run: u32,
+        /// Which packet of it.
+        seq: u32,
+        /// What the sender's clock showed.
+        sent: i64,
+        /// The far end shall send it back in a packet of this many IP octets.
+        echo: Option<u16>,
+    },
+    /// A probe that comes back.
+    Echo {
+        run: u32,
+        seq: u32,
+        /// What the far end's clock showed when it received the probe.
+        turned: i64,
+    },
+    /// A router's ICMP message about a probe.
+    Answer {
+        run: u32,
+        seq: u32,
+        from: IpAddr,
+        reply_ip_octets: u16,
+        kind: HopReplyKind,
+    },
+}
+
+/// A packet that a program has read.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// When, in true time.
+    pub(super) at: u64,
+    /// What the reading host's clock showed.
+    pub(super) stamp: i64,
+    pub(super) ip_octets: u16,
+    pub(super) cargo: Cargo,
+}
+
+#[derive(Debug)]
+pub(super) struct Engine {
+    path: Path<Cargo>,
+    /// The host at the beginning of each way.
+    hosts: [HostState; 2],
+    /// What arrives there.
+    intakes: [Intake<(u16, Cargo)>; 2],
+    /// Most octets of the ICMP messages of the router at each node of each way.
+    icmp_octets: [Vec<u16>; 2],
+    outputs: Vec<Output<Cargo>>,
+    runs: u32,
+}
+
+/// Hop limit of packets that shall arrive (RFC 1700's recommended default, Linux's too).
+pub(super) const FULL_HOP_LIMIT: u8 = 64;
+const ICMP_HEADERS: u16 = 28;
+
+impl Engine {
+    pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let ends = [(Way::Forward, &scenario.sender), (Way::Reverse, &scenario.receiver)];
+        let icmp_octets = |way: Way| {
+            let routers = scenario.hops(way).iter().map(|hop| hop.router.icmp_max_octets);
+            std::iter::once(0).chain(routers).collect()
+        };
+        Self {
+            path: Path::new(scenario, seed),
+            hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
+            intakes: ends.map(|(_, host)| Intake::new(host.coalescing)),
+            icmp_octets: [icmp_octets(Way::Forward), icmp_octets(Way::Reverse)],
+            outputs: Vec::new(),
+            runs: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.path.now()
+    }
+
+    /// A number that no packet under way carries.
+    pub(super) fn new_run(&mut self) -> u32 {
+        self.runs = self.runs.wrapping_add(1);
+        self.runs
+    }
+
+    /// The host at the beginning of a way.
+    pub(super) fn host(&mut self, way: Way) -> &mut HostState {
+        &mut self.hosts[side(way)]
+    }
+
+    pub(super) fn reading(&self, way: Way, at: u64) -> i64 {
+        self.hosts[side(way)].reading(at)
+    }
+
+    pub(super) fn time_of_reading(&self, way: Way, reading: i64) -> u64 {
+        self.hosts[side(way)].time_of_reading(reading, self.now())
+    }
+
+    pub(super) fn send(&mut self, at: u64, way: Way, packet: Packet<Cargo>) {
+        self.path.send(at, way, packet);
+    }
+
+    /// Lets time pass; what is heard concerns nobody any more.
+    pub(super) fn idle_until(&mut self, until: u64) {
+        let mut heard = Vec::new();
+        while self.step(until, &mut heard) < until {
+            heard.clear();
+        }
+    }
+
+    /// Goes on until something is heard, or to `until` if nothing is before. Returns the time reached.
+    pub(super) fn step(&mut self, until: u64, heard: &mut Vec<Heard>) -> u64 {
+        let before = heard.len();
+        loop {
+            let due = self.intakes.iter().map(Intake::next_at).fold(until, u64::min);
+            self.path.advance_to_output(due.max(self.now()), &mut self.outputs);
+            self.react(heard);
+            if heard.len() > before || self.now() >= until {
+                return self.now();
+            }
+        }
+    }
+
+    /// Goes straight to `until`. Only for times in which no host and no router answers anything.
+    pub(super) fn stride(&mut self, until: u64, heard: &mut Vec<Heard>) {
+        self.path.advance(until, &mut self.outputs);
+        self.react(heard);
+    }
+
+    fn react(&mut self, heard: &mut Vec<Heard>) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Delivered {
+                    at,
+                    way,
+                    ip_octets,
+                    payload,
+                    ..
+                } => {
+                    let end = side(opposite(way));
+                    self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
+                }
+                Output::Expired {
+                    at,
+                    way,
+                    node,
+                    ip_octets,
+                    payload,
+                } => self.answer(at, way, node, ip_octets, &payload, HopReplyKind::TimeExceeded),
+                Output::TooBig {
+                    at,
+                    way,
+                    node,
+                    mtu,
+                    ip_octets,
+                    payload,
+                } => {
+                    let kind = HopReplyKind::PacketTooBig { mtu: Some(mtu) };
+                    self.answer(at, way, node, ip_octets, &payload, kind);
+                }
+                Output::Dropped { .. } => {}
+            }
+        }
+        self.outputs = outputs;
+        for way in [Way::Forward, Way::Reverse] {
+            let end = side(way);
+            while let Some((at, (ip_octets, cargo))) =
+                self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end])
+            {
+                self.hear(at, way, ip_octets, cargo, heard);
+            }
+        }
+    }
+
+    /// The program on the host at the beginning of `way` has read a packet.
+    fn hear(&mut self, at: u64, way: Way, ip_octets: u16, cargo: Cargo, heard: &mut Vec<Heard>) {
+        let stamp = self.reading(way, at);
+        match cargo {
+            Cargo::Probe {
+                run,
+                seq,
+                echo: Some(echo_octets),
+                ..
+            } => {
+                let host = self.host(way);
+                let departure = host.departure(at, host.send_cost);
+                let payload = Cargo::Echo {
+                    run,
+                    seq,
+                    turned: stamp,
+                };
+                self.send(departure, way, packet(echo_octets, payload));
+            }
+            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => heard.push(Heard {
+                at,
+                stamp,
+                ip_octets,
+                cargo,
+            }),
+        }
+    }
+
+    /// A router answers. Only probes are answered: nobody learns what became of an echo, and ICMP messages are never answered
+    /// (RFC 1122 §3.2.2).
+    fn answer(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, about: &Cargo, kind: HopReplyKind) {
+        let Cargo::Probe { run, seq, .. } = about else {
+            return;
+        };
+        let most = self.icmp_octets[side(way)].get(node).copied().unwrap_or(0);
+        let reply_ip_octets = reply_octets(most, ip_octets);
+        let payload = Cargo::Answer {
+            run: *run,
+            seq: *seq,
+            from: router_address(way, node),
+            reply_ip_octets,
+            kind,
+        };
+        let back = self.path.opposite(way, node);
+        self.path
+            .inject(at, opposite(way), back, packet(reply_ip_octets, payload));
+    }
+}
+
+/// Length of an ICMP error's IP packet: it quotes as much of the packet as fits, but at least IP header and eight octets
+/// (RFC 792; RFC 1812 §4.3.2.3).
+fn reply_octets(most: u16, ip_octets: u16) -> u16 {
+    let quoted = most.saturating_sub(ICMP_HEADERS).max(28).min(ip_octets);
+    ICMP_HEADERS + quoted
+}
+
+/// Simulated routers have addresses from the block for benchmarks (RFC 2544 appendix C.2.2): 198.18/16 on the forward way,
+/// 198.19/16 on the way back, with the node in the last two octets.
+fn router_address(way: Way, node: usize) -> IpAddr {
+    let [high, low] = u16::try_from(node).unwrap_or(u16::MAX).to_be_bytes();
+    let second = match way {
+        Way::Forward => 18,
+        Way::Reverse => 19,
+    };
+    IpAddr::V4(Ipv4Addr::new(198, second, high, low))
+}
+
+pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {
+    Packet {
+        ip_octets,
+        hop_limit: FULL_HOP_LIMIT,
+        payload,
+    }
+}
+
+pub(super) fn opposite(way: Way) -> Way {
+    match way {
+        Way::Forward => Way::Reverse,
+        Way::Reverse => Way::Forward,
+    }
+}
+
+fn side(way: Way) -> usize {
+    match way {
+        Way::Forward => 0,
+        Way::Reverse => 1,
+    }
+}

@@ -1,0 +1,213 @@
+//! Loads.
+
+mod sink;
+
+use std::time::Duration;
+
+use estimate::Event;
+use estimate::probe::{Load, LoadReport, Then};
+use scenario::{Queue, Way};
+use units::{BitRate, Stamp};
+
+use super::SimWorld;
+use super::engine::{Cargo, Heard, opposite, packet};
+use crate::path::Link;
+use crate::{NEVER, nanos};
+use sink::LoadSink;
+
+/// A load between two of its segments.
+#[derive(Debug)]
+pub(super) struct RunningLoad {
+    run: u32,
+    /// Packets sent so far.
+    sent: u32,
+    /// The last burst: when its first packet was planned, and its IP octets.
+    last_burst: Option<(u64, u64)>,
+    /// The interface, as the socket in front of it feels it.
+    interface: Link,
+    /// When the last two packets have left it.
+    left: [u64; 2],
+    sink: LoadSink,
+}
+
+/// Longest stretch for which departures are computed ahead.
+const STRIDE_NS: u64 = 1_000_000;
+/// Shorter status intervals would hold less than a scheduler's tick.
+const SHORTEST_STATUS: Duration = Duration::from_millis(1);
+
+impl SimWorld {
+    pub(super) fn send_load(&mut self, load: &Load) -> Event {
+        if let Some(refusal) = self.size_refusal(std::iter::once(load.ip_octets)) {
+            return Event::Refused(refusal);
+        }
+        let status_every = nanos(load.status_every.max(SHORTEST_STATUS));
+        let (mut running, begin) = match self.load.take() {
+            Some(running) => (running, self.engine.now()),
+            None => (self.new_load(), self.begin_at_sender()),
+        };
+        running.sink.every = status_every;
+        let end = begin.saturating_add(nanos(load.duration));
+        let before = running.sent;
+        self.offer(&mut running, load, begin, end);
+        let sent = running.sent - before;
+        if load.then == Then::Finish {
+            self.await_last(&mut running);
+        }
+        let known_by = if self.sends_here() {
+            self.engine.now().saturating_sub(self.control_delay(Way::Reverse))
+        } else {
+            self.engine.now()
+        };
+        let statuses = running
+            .sink
+            .known(if load.then == Then::Finish { NEVER } else { known_by });
+        if load.then == Then::Continue {
+            self.load = Some(running);
+        }
+        Event::Load(LoadReport {
+            began: Stamp::from_nanos(self.engine.reading(self.way, begin)),
+            ended: Stamp::from_nanos(self.engine.reading(self.way, end)),
+            sent_packets: u64::from(sent),
+            sent_ip_octets: u64::from(sent) * u64::from(load.ip_octets),
+            send_failures: 0,
+            sender_cpu: Some(self.sender_share(load, sent)),
+            statuses,
+        })
+    }
+
+    fn new_load(&mut self) -> RunningLoad {
+        RunningLoad {
+            run: self.engine.new_run(),
+            sent: 0,
+            last_burst: None,
+            interface: self.interface(),
+            left: [0; 2],
+            sink: LoadSink::default(),
+        }
+    }
+
+    /// Sends from `begin` to `end`: bursts at the rate, each packet after the send call of the one before it (shared among the
+    /// streams) and, since a socket blocks while packets wait at the interface, not before the last packet but one has left
+    /// that. One packet always waits, so the interface never idles and its rate is reached exactly.
+    fn offer(&mut self, running: &mut RunningLoad, load: &Load, begin: u64, end: u64) {
+        let streams = u64::from(load.streams.max(1));
+        let cost = self.engine.host(self.way).send_cost / streams;
+        let burst_octets = u64::from(load.burst.max(1)) * u64::from(load.ip_octets);
+        let mut plan = match (running.last_burst, gap_of(load.rate, running.last_burst)) {
+            (Some((at, _)), Some(gap)) => at.saturating_add(gap).max(begin),
+            _ => begin,
+        };
+        // Fractions of a nanosecond are carried, so that the rate is exact.
+        let origin = plan;
+        let mut octets = 0u64;
+        let mut heard = Vec::new();
+        let mut done = begin;
+        while done < end {
+            let stretch = end.min(done.saturating_add(STRIDE_NS));
+            while plan < stretch && running.left[0] < stretch && load.rate > BitRate::ZERO {
+                let mut early = true;
+                for _ in 0..load.burst.max(1) {
+                    let host = self.engine.host(self.way);
+                    let earliest = plan.max(running.left[0]);
+                    let at = if early {
+                        host.paced_departure(earliest, cost)
+                    } else {
+                        host.departure(earliest, cost)
+                    };
+                    early = false;
+                    let leaves = running.interface.serve(at, load.ip_octets).unwrap_or(NEVER);
+                    running.left = [running.left[1], leaves];
+                    self.send_load_packet(running, at, load.ip_octets);
+                }
+                running.last_burst = Some((plan, burst_octets));
+                octets += burst_octets;
+                plan = load
+                    .rate
+                    .time_for(octets)
+                    .map_or(NEVER, |time| origin.saturating_add(nanos(time)));
+            }
+            done = stretch;
+            self.engine.stride(done, &mut heard);
+            self.take_heard(running, &mut heard);
+        }
+    }
+
+    fn send_load_packet(&mut self, running: &mut RunningLoad, at: u64, ip_octets: u16) {
+        let payload = Cargo::Probe {
+            run: running.run,
+            seq: running.sent,
+            sent: self.engine.reading(self.way, at),
+            echo: None,
+        };
+        running.sent = running.sent.wrapping_add(1);
+        self.engine.send(at, self.way, packet(ip_octets, payload));
+    }
+
+    fn take_heard(&mut self, running: &mut RunningLoad, heard: &mut Vec<Heard>) {
+        let end = opposite(self.way);
+        for heard in heard.drain(..) {
+            if let Cargo::Probe { run, seq, sent, .. } = heard.cargo
+                && run == running.run
+            {
+                let ip_octets = heard.ip_octets;
+                let reading = |at| self.engine.reading(end, at);
+                running.sink.take(heard.at, seq, ip_octets, heard.stamp - sent, reading);
+            }
+        }
+        let now = self.engine.now();
+        running.sink.close_until(now, |at| self.engine.reading(end, at));
+    }
+
+    /// Waits for what is still under way, and for the far end's last word.
+    fn await_last(&mut self, running: &mut RunningLoad) {
+        let patience = nanos(self.patience());
+        let mut heard = Vec::new();
+        let ended = self.engine.now();
+        while running.sink.received < u64::from(running.sent) {
+            let deadline = ended.max(running.sink.last_heard) + patience;
+            if self.engine.now() >= deadline {
+                break;
+            }
+            self.engine.step(deadline, &mut heard);
+            self.take_heard(running, &mut heard);
+        }
+        let end = opposite(self.way);
+        running
+            .sink
+            .finish(u64::from(running.sent), |at| self.engine.reading(end, at));
+        if self.sends_here() {
+            self.await_word_from_far_end();
+        }
+    }
+
+    /// The sending host's interface, or the first link if that is the interface.
+    fn interface(&self) -> Link {
+        let host = match self.way {
+            Way::Forward => &self.scenario.sender,
+            Way::Reverse => &self.scenario.receiver,
+        };
+        match (host.interface_rate, self.scenario.hops(self.way).first()) {
+            (None, Some(hop)) => Link::new(hop.rate, hop.framing, Queue::Unlimited, &hop.schedule),
+            (rate, _) => Link::interface(rate.unwrap_or(BitRate::from_bps(u64::MAX))),
+        }
+    }
+
+    /// Share of the segment for which the busiest sending thread was in a send call.
+    fn sender_share(&mut self, load: &Load, sent: u32) -> f32 {
+        let cost = self.engine.host(self.way).send_cost;
+        let busy = f64::from(sent) / f64::from(load.streams.max(1)) * cost as f64;
+        let share = busy / load.duration.as_nanos().max(1) as f64;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a share of at most 1 needs no more than an f32"
+        )]
+        let share = share.min(1.0) as f32;
+        share
+    }
+}
+
+/// From the last burst to the next.
+fn gap_of(rate: BitRate, last: Option<(u64, u64)>) -> Option<u64> {
+    let (_, octets) = last?;
+    rate.time_for(octets).map(nanos)
+}

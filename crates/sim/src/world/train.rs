@@ -1,0 +1,227 @@
+//! Trains.
+
+use std::time::Duration;
+
+use estimate::probe::{Arrival, FarEnd, Fate, HopReply, PacingCheck, PacketPlan, Train, TrainReport};
+use estimate::{Event, StampSource};
+use scenario::Way;
+use units::Stamp;
+
+use super::SimWorld;
+use super::engine::{Cargo, FULL_HOP_LIMIT, Heard};
+use crate::nanos;
+use crate::path::Packet;
+
+impl SimWorld {
+    pub(super) fn send_train(&mut self, train: &Train) -> Event {
+        let echo = match train.far_end {
+            FarEnd::EchoSized(octets) => Some(octets),
+            FarEnd::Receiver | FarEnd::Echo => None,
+        };
+        let sizes = train.packets.iter().map(|packet| packet.ip_octets);
+        if let Some(refusal) = self.size_refusal(sizes.chain(echo)) {
+            return Event::Refused(refusal);
+        }
+        let run = self.engine.new_run();
+        let begin = self.begin_at_sender();
+        let departures = self.departures(&train.packets, begin);
+        let mut watch = Watch::new(run, train, &departures, |at| self.engine.reading(self.way, at));
+        for (row, plan) in watch.rows.iter().zip(&train.packets) {
+            let payload = Cargo::Probe {
+                run,
+                seq: row.seq,
+                sent: row.departed.nanos(),
+                echo: match train.far_end {
+                    FarEnd::Receiver => None,
+                    FarEnd::Echo => Some(plan.ip_octets),
+                    FarEnd::EchoSized(octets) => Some(octets),
+                },
+            };
+            let packet = Packet {
+                ip_octets: plan.ip_octets,
+                hop_limit: plan.hop_limit.map_or(FULL_HOP_LIMIT, Into::into),
+                payload,
+            };
+            self.engine.send(departures[row.seq as usize], self.way, packet);
+        }
+        let last = departures.last().copied().unwrap_or(begin);
+        self.await_rows(&mut watch, last, answers_nothing(train, self.facts.path_mtu));
+        let heard_here = self.sends_here() == (train.far_end != FarEnd::Receiver);
+        if !heard_here {
+            self.await_word_from_far_end();
+        }
+        let send_cost = self.engine.host(self.way).send_cost;
+        Event::Train(TrainReport {
+            id: train.id,
+            arrivals: watch.rows,
+            reordered: watch.reordered,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::Simulated,
+            arrived_by: StampSource::Simulated,
+            pacing: pacing_check(&train.packets, &departures, send_cost),
+        })
+    }
+
+    /// When the sending host can begin: now, or when the far host has been told.
+    pub(super) fn begin_at_sender(&self) -> u64 {
+        let told = if self.sends_here() {
+            0
+        } else {
+            self.control_delay(Way::Forward)
+        };
+        self.engine.now() + told
+    }
+
+    /// Lets the time pass that the far end's report takes.
+    pub(super) fn await_word_from_far_end(&mut self) {
+        let told = self.engine.now() + self.control_delay(Way::Reverse);
+        self.engine.idle_until(told);
+    }
+
+    /// When the packets leave. The plan is kept in absolute time: a late packet does not delay those after it, unless they are
+    /// due before it has left.
+    fn departures(&mut self, plans: &[PacketPlan], begin: u64) -> Vec<u64> {
+        let host = self.engine.host(self.way);
+        let cost = host.send_cost;
+        let mut planned = begin;
+        let mut departures = Vec::with_capacity(plans.len());
+        for (index, plan) in plans.iter().enumerate() {
+            let gap = if index == 0 { 0 } else { nanos(plan.gap) };
+            planned += gap;
+            departures.push(if index > 0 && gap == 0 {
+                host.departure(planned, cost)
+            } else {
+                host.paced_departure(planned, cost)
+            });
+        }
+        departures
+    }
+
+    fn await_rows(&mut self, watch: &mut Watch, last_departure: u64, nothing_answered: bool) {
+        let mut heard = Vec::new();
+        if nothing_answered {
+            self.engine.stride(last_departure, &mut heard);
+        }
+        let patience = nanos(self.patience());
+        loop {
+            for packet in heard.drain(..) {
+                watch.take(&packet);
+            }
+            let deadline = last_departure.max(watch.last_heard) + patience;
+            if watch.missing == 0 || self.engine.now() >= deadline {
+                return;
+            }
+            self.engine.step(deadline, &mut heard);
+        }
+    }
+}
+
+/// No packet of the train makes a router or a host answer while it is being sent.
+fn answers_nothing(train: &Train, path_mtu: u16) -> bool {
+    train.far_end == FarEnd::Receiver
+        && train
+            .packets
+            .iter()
+            .all(|packet| packet.hop_limit.is_none() && packet.ip_octets <= path_mtu)
+}
+
+/// The rows of a train while it is under way.
+struct Watch {
+    run: u32,
+    rows: Vec<Arrival>,
+    missing: usize,
+    reordered: u32,
+    latest: Option<u32>,
+    last_heard: u64,
+}
+
+impl Watch {
+    fn new(run: u32, train: &Train, departures: &[u64], reading: impl Fn(u64) -> i64) -> Self {
+        let rows = (0..).zip(train.packets.iter().zip(departures));
+        let rows: Vec<Arrival> = rows
+            .map(|(seq, (plan, &at))| Arrival {
+                seq,
+                departed: Stamp::from_nanos(reading(at)),
+                ip_octets: plan.ip_octets,
+                fate: Fate::Lost,
+            })
+            .collect();
+        Self {
+            run,
+            missing: rows.len(),
+            rows,
+            reordered: 0,
+            latest: None,
+            last_heard: 0,
+        }
+    }
+
+    fn take(&mut self, heard: &Heard) {
+        let (run, seq, fate) = match heard.cargo {
+            Cargo::Probe { run, seq, .. } => (run, seq, Fate::Received(Stamp::from_nanos(heard.stamp))),
+            Cargo::Echo { run, seq, turned } => {
+                let returned = Stamp::from_nanos(heard.stamp);
+                let turned = Some(Stamp::from_nanos(turned));
+                (run, seq, Fate::Echoed { returned, turned })
+            }
+            Cargo::Answer {
+                run,
+                seq,
+                from,
+                reply_ip_octets,
+                kind,
+            } => {
+                let returned = Stamp::from_nanos(heard.stamp);
+                let reply = HopReply {
+                    from,
+                    returned,
+                    reply_ip_octets,
+                    kind,
+                };
+                (run, seq, Fate::Answered(reply))
+            }
+        };
+        let Some(row) = self.rows.get_mut(seq as usize).filter(|_| run == self.run) else {
+            return;
+        };
+        row.fate = fate;
+        self.missing -= 1;
+        self.last_heard = heard.at;
+        // Routers answer at different distances; only packets that went all the way can overtake.
+        if !matches!(fate, Fate::Answered(_)) {
+            self.reordered += u32::from(self.latest.is_some_and(|latest| seq < latest));
+            self.latest = self.latest.max(Some(seq));
+        }
+    }
+}
+
+/// Judges the true departures by the limits of [`PacingCheck`]. Where the plan says "back to back" the host's send cost is
+/// what could be expected.
+fn pacing_check(plans: &[PacketPlan], departures: &[u64], send_cost: u64) -> PacingCheck {
+    const TENTH_AT_LEAST: u64 = 1000;
+    const HALF_AT_LEAST: u64 = 5000;
+    let gaps = plans.iter().skip(1).zip(departures.windows(2)).map(|(plan, pair)| {
+        let planned = if plan.gap.is_zero() { send_cost } else { nanos(plan.gap) };
+        (planned, pair[1] - pair[0])
+    });
+    let (mut count, mut off, mut worst) = (0u64, 0u64, 0u64);
+    let (mut planned_sum, mut actual_sum) = (0u64, 0u64);
+    let mut far_off = false;
+    for (planned, actual) in gaps {
+        let deviation = planned.abs_diff(actual);
+        count += 1;
+        off += u64::from(deviation > (planned / 10).max(TENTH_AT_LEAST));
+        far_off |= deviation > (planned / 2).max(HALF_AT_LEAST);
+        worst = worst.max(deviation);
+        planned_sum += planned;
+        actual_sum += actual;
+    }
+    let mean_off = planned_sum.abs_diff(actual_sum) * 50 > planned_sum;
+    if mean_off || off * 20 > count || far_off {
+        let worst = Duration::from_nanos(worst);
+        PacingCheck::Broken { worst }
+    } else {
+        PacingCheck::Kept
+    }
+}
