@@ -9,6 +9,7 @@
 mod host;
 mod path;
 mod rng;
+mod tcp;
 mod world;
 
 pub use host::clock_reading;
