@@ -217,9 +217,8 @@ fn losses_have_their_ratio_and_burst_length() {
     assert!((burst - 5.0).abs() < 4.0 * 0.16, "{burst}");
 }
 
-/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one more per 10 ms.
-#[test]
-fn routers_answer_at_their_rate() {
+/// A router of two answers at once and one more per 10 ms, a silent one, and a hop for small packets.
+fn answering_scenario() -> Scenario {
     let router = Router {
         icmp_delay: Duration::from_micros(20),
         icmp_limit: Some((100.0, 2)),
@@ -229,12 +228,18 @@ fn routers_answer_at_their_rate() {
         answers: false,
         ..Router::default()
     };
-    let scenario = Scenario::new("routers")
+    Scenario::new("routers")
         .hop(microsecond_link().router(router))
         .hop(microsecond_link().router(silent))
         .hop(microsecond_link().mtu(80))
         .validate()
-        .unwrap();
+        .unwrap()
+}
+
+/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one more per 10 ms.
+#[test]
+fn routers_answer_at_their_rate() {
+    let scenario = answering_scenario();
     let mut path = Path::new(&scenario, 1);
     let mut send = |at, ip_octets, hop_limit, payload| {
         let packet = Packet {

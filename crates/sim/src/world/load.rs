@@ -129,6 +129,8 @@ impl SimWorld {
             done = stretch;
             self.engine.stride(done, &mut heard);
             self.take_heard(running, &mut heard);
+            let end = opposite(self.way);
+            running.sink.close_until(done, |at| self.engine.reading(end, at));
         }
     }
 
@@ -154,11 +156,9 @@ impl SimWorld {
                 running.sink.take(heard.at, seq, ip_octets, heard.stamp - sent, reading);
             }
         }
-        let now = self.engine.now();
-        running.sink.close_until(now, |at| self.engine.reading(end, at));
     }
 
-    /// Waits for what is still under way, and for the far end's last word.
+    /// Waits for what is still under way, and for the far end's last word. Silence after the load makes no status intervals.
     fn await_last(&mut self, running: &mut RunningLoad) {
         let patience = nanos(self.patience());
         let mut heard = Vec::new();
