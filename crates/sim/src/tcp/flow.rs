@@ -157,10 +157,10 @@ impl Flow {
         self.control.named()
     }
 
-    /// Payload octets that the application has read, and when the first and the last of them came.
-    pub(super) fn read(&self) -> (u64, u64, u64) {
-        let (segments, first, last) = self.receiver.read();
-        (segments * u64::from(self.mss), first, last)
+    /// Payload octets that the application has read, and when the first marked and the last of them came.
+    pub(super) fn read(&self) -> (u64, Option<(u64, u64)>) {
+        let (segments, times) = self.receiver.read();
+        (segments * u64::from(self.mss), times)
     }
 
     /// What `TCP_INFO` would say now.

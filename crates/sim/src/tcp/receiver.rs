@@ -22,8 +22,8 @@ pub(super) struct TcpReceiver {
     /// Acknowledgements that are sent at once because the connection is young.
     quick: u32,
     deadline: u64,
-    first_read: Option<u64>,
-    last_read: u64,
+    /// When the first segment since the mark and the last one were read.
+    read_times: Option<(u64, u64)>,
 }
 
 /// Linux's quick acknowledgements at a connection's begin (`TCP_MAX_QUICKACKS`).
@@ -45,14 +45,18 @@ impl TcpReceiver {
             unacknowledged: 0,
             quick: QUICK_ACKS,
             deadline: NEVER,
-            first_read: None,
-            last_read: now,
+            read_times: None,
         }
     }
 
-    /// Segments that the application has read, and when the first and the last of them came.
-    pub(super) fn read(&self) -> (u64, u64, u64) {
-        (self.next, self.first_read.unwrap_or(self.last_read), self.last_read)
+    /// Segments that the application has read, and when the first since the mark and the last of them came.
+    pub(super) fn read(&self) -> (u64, Option<(u64, u64)>) {
+        (self.next, self.read_times)
+    }
+
+    /// Forgets when segments were read.
+    pub(super) fn mark_read(&mut self) {
+        self.read_times = None;
     }
 
     /// Segments of window that a new sender may assume.
@@ -87,8 +91,7 @@ impl TcpReceiver {
         if let Some(end) = self.stored.take_first(self.next) {
             self.next = end;
         }
-        self.first_read.get_or_insert(now);
-        self.last_read = now;
+        self.read_times = Some((self.read_times.map_or(now, |(first, _)| first), now));
         self.tuning.on_read(now, self.next);
         self.unacknowledged += 1;
         if had_holes || self.quick > 0 || self.unacknowledged >= 2 {

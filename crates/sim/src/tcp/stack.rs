@@ -123,9 +123,17 @@ impl Stack {
         self.find(id).map(|place| self.flows[place].flow.congestion())
     }
 
-    /// Payload octets that the far application of this connection has read, and when the first and the last of them came.
-    pub(crate) fn read(&self, id: u32) -> Option<(u64, u64, u64)> {
+    /// Payload octets that the far application of this connection has read, and when the first since the last
+    /// [`Stack::mark_read`] and the last of them came.
+    pub(crate) fn read(&self, id: u32) -> Option<(u64, Option<(u64, u64)>)> {
         self.find(id).map(|place| self.flows[place].flow.read())
+    }
+
+    /// The next octet that the far application of this connection reads is the first.
+    pub(crate) fn mark_read(&mut self, id: u32) {
+        if let Some(slot) = self.slot(id) {
+            slot.flow.receiver.mark_read();
+        }
     }
 
     fn find(&self, id: u32) -> Option<usize> {
