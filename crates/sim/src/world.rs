@@ -91,7 +91,6 @@ impl SimWorld {
             None
         }
     }
-
 }
 
 impl World for SimWorld {

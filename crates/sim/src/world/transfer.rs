@@ -165,7 +165,9 @@ impl SimWorld {
         }
         let stack = &mut self.engine.connections().stack;
         let times = running.flows.iter().filter_map(|flow| stack.read(*flow)?.1);
-        let (first, last) = times.fold((u64::MAX, 0), |(first, last), (from, to)| (first.min(from), last.max(to)));
+        let (first, last) = times.fold((u64::MAX, 0), |(first, last), (from, to)| {
+            (first.min(from), last.max(to))
+        });
         for flow in &running.flows {
             stack.close(*flow);
         }
@@ -200,5 +202,7 @@ impl RunningTransfer {
 
 /// The window that a host grants when one is asked for.
 fn granted_window(transfer: &Transfer, receiver: &Host) -> Option<u32> {
-    transfer.window_octets.map(|octets| octets.min(receiver.tcp_receive_octets))
+    transfer
+        .window_octets
+        .map(|octets| octets.min(receiver.tcp_receive_octets))
 }
