@@ -268,3 +268,117 @@ fn widen(span: &mut Option<(u64, u64)>, at: u64) {
     let (first, last) = span.unwrap_or((at, at));
     *span = Some((first.min(at), last.max(at)));
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tcp::segment::SACK_BLOCKS;
+
+    fn ack(next: u64, blocks: &[(u64, u64)]) -> Ack {
+        let mut ack = Ack {
+            next,
+            edge: 1000,
+            window_octets: 0,
+            sent: 0,
+            blocks: [(0, 0); SACK_BLOCKS],
+            block_count: u8::try_from(blocks.len()).unwrap(),
+        };
+        ack.blocks[..blocks.len()].copy_from_slice(blocks);
+        ack
+    }
+
+    struct Bench(Scoreboard, DeliveryRate);
+
+    impl Bench {
+        fn with(count: u64) -> Self {
+            let mut bench = Self(Scoreboard::new(), DeliveryRate::new(0));
+            bench.push(count);
+            bench
+        }
+
+        fn push(&mut self, count: u64) {
+            for _ in 0..count {
+                let note = self.1.on_sent(0, 1);
+                self.0.push(0, note);
+            }
+        }
+
+        fn resend(&mut self) -> Option<u64> {
+            let seq = self.0.first_lost()?;
+            let note = self.1.on_sent(0, 1);
+            self.0.resend(seq, 0, note);
+            Some(seq)
+        }
+
+        fn ack(&mut self, next: u64, blocks: &[(u64, u64)]) -> (u32, u32, u32) {
+            let news = self.0.acknowledge(1, &ack(next, blocks), &mut self.1);
+            (news.acked, news.delivered, news.lost)
+        }
+
+        /// In flight and lost, counted anew.
+        fn recount(&self) -> (usize, usize) {
+            let count = |wanted: &[State]| self.0.sent.iter().filter(|sent| wanted.contains(&sent.state)).count();
+            (count(&[State::InFlight, State::Resent]), count(&[State::Lost]))
+        }
+    }
+
+    #[test]
+    fn three_sacked_above_make_a_loss() {
+        let mut bench = Bench::with(10);
+        assert_eq!(bench.ack(1, &[(2, 4)]), (1, 3, 0));
+        assert_eq!(bench.ack(1, &[(5, 6), (2, 4)]), (0, 1, 1));
+        assert_eq!((bench.0.first_lost(), bench.0.in_flight()), (Some(1), 5));
+        assert_eq!(bench.resend(), Some(1));
+        // Not 4: only two of the segments above it have arrived.
+        assert_eq!(bench.ack(1, &[(5, 7), (2, 4)]), (0, 1, 0));
+        assert_eq!(bench.ack(1, &[(5, 8), (2, 4)]), (0, 1, 1));
+        assert_eq!(bench.0.first_lost(), Some(4));
+    }
+
+    /// The retransmission of 0 is lost too: three segments that were first sent after it have arrived.
+    #[test]
+    fn a_lost_retransmission_is_found() {
+        let mut bench = Bench::with(4);
+        assert_eq!(bench.ack(0, &[(1, 4)]), (0, 3, 1));
+        assert_eq!(bench.resend(), Some(0));
+        bench.push(3);
+        assert_eq!(bench.ack(0, &[(1, 6)]), (0, 2, 0));
+        assert_eq!(bench.ack(0, &[(1, 7)]), (0, 1, 1));
+        assert_eq!(bench.resend(), Some(0));
+        assert_eq!(bench.ack(7, &[]), (7, 1, 0));
+    }
+
+    #[test]
+    fn reordering_raises_the_threshold() {
+        let mut bench = Bench::with(20);
+        assert_eq!(bench.ack(0, &[(5, 6)]), (0, 1, 0));
+        assert_eq!(bench.ack(5, &[]), (5, 5, 0), "0 came last: six places late");
+        bench.ack(6, &[]);
+        assert_eq!(bench.ack(6, &[(7, 12)]), (0, 5, 0));
+        assert_eq!(bench.ack(6, &[(7, 13)]), (0, 1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_agree(steps in prop::collection::vec((0u8..4, 0u64..40, 1u64..6), 1..60)) {
+            let mut bench = Bench::with(5);
+            for (kind, place, length) in steps {
+                let first = bench.0.first();
+                match kind {
+                    0 => bench.push(length),
+                    1 => drop(bench.resend()),
+                    2 => drop(bench.ack(first, &[(first + 1 + place, first + 1 + place + length)])),
+                    _ if place == 0 => bench.0.lose_all(),
+                    _ => drop(bench.ack(first + place / 8, &[])),
+                }
+                let (in_flight, lost) = bench.recount();
+                prop_assert_eq!((bench.0.in_flight() as usize, bench.0.lost.len()), (in_flight, lost));
+                let sacked = bench.0.sent.iter().filter(|sent| sent.state == State::Sacked).count();
+                prop_assert_eq!(bench.0.sacked_count as usize, sacked);
+                prop_assert_eq!(bench.0.outstanding() as usize, in_flight + lost + sacked);
+            }
+        }
+    }
+}
