@@ -104,6 +104,11 @@ impl Link {
         Some(departure)
     }
 
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.held.capacity()
+    }
+
     #[inline]
     fn has_room(&mut self, at: u64, ip_octets: u16) -> bool {
         if self.queue == Queue::Unlimited {

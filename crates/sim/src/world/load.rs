@@ -151,6 +151,10 @@ impl SimWorld {
             if let Cargo::Probe { run, seq, sent, .. } = heard.cargo
                 && run == running.run
             {
+                if heard.dropped {
+                    running.sink.local_drop();
+                    continue;
+                }
                 let ip_octets = heard.ip_octets;
                 let reading = |at| self.engine.reading(end, at);
                 running.sink.take(heard.at, seq, ip_octets, heard.stamp - sent, reading);

@@ -56,7 +56,7 @@ impl SimWorld {
             arrivals: watch.rows,
             reordered: watch.reordered,
             duplicates: 0,
-            local_drops: 0,
+            local_drops: watch.local_drops,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
             pacing: pacing_check(&train.packets, &departures, send_cost),
@@ -132,6 +132,7 @@ struct Watch {
     rows: Vec<Arrival>,
     missing: usize,
     reordered: u32,
+    local_drops: u32,
     latest: Option<u32>,
     last_heard: u64,
 }
@@ -152,6 +153,7 @@ impl Watch {
             missing: rows.len(),
             rows,
             reordered: 0,
+            local_drops: 0,
             latest: None,
             last_heard: 0,
         }
@@ -186,6 +188,10 @@ impl Watch {
         let Some(row) = self.rows.get_mut(seq as usize).filter(|_| run == self.run) else {
             return;
         };
+        if heard.dropped {
+            self.local_drops += 1;
+            return;
+        }
         row.fate = fate;
         self.missing -= 1;
         self.last_heard = heard.at;
