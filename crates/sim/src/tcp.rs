@@ -8,7 +8,7 @@
 //!
 //! # Not modelled
 //! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them), costs of the hosts'
-//! processors, tail-loss probes, F-RTO, undo of needless reductions, ECN, send buffers as the limit (`tcp_wmem`), a receiving
+//! processors, tail-loss probes, F-RTO, ECN, send buffers as the limit (`tcp_wmem`), a receiving
 //! application that is slow, the handshake's packets.
 
 mod congestion;

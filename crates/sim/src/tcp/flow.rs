@@ -128,8 +128,9 @@ impl Flow {
 
     /// What is due by now; gives the delayed acknowledgement, if it is to travel.
     pub(super) fn on_timers(&mut self, now: u64) -> Option<Ack> {
-        while let Some((_, ack)) = self.returning.pop_front_if(|(at, _)| *at <= now) {
-            self.sender.on_ack(now, &ack);
+        while let Some((_, ack)) = self.returning.front().filter(|(at, _)| *at <= now) {
+            self.sender.on_ack(now, ack);
+            self.returning.pop_front();
         }
         self.sender.on_timer(now);
         let ack = self.receiver.on_timer(now)?;

@@ -36,7 +36,9 @@ impl Backlog {
     }
 
     pub(super) fn has_room(&mut self, now: u64) -> bool {
-        while self.leaving.pop_front_if(|at| *at <= now).is_some() {}
+        while self.leaving.front().is_some_and(|at| *at <= now) {
+            self.leaving.pop_front();
+        }
         now >= self.open_at()
     }
 

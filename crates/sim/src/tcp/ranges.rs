@@ -71,7 +71,7 @@ impl Ranges {
     }
 
     /// The `count`th highest number (counted from 1); `None` if there are fewer.
-    pub(super) fn from_top(&self, count: u64) -> Option<u64> {
+    pub(super) fn nth_highest(&self, count: u64) -> Option<u64> {
         let mut left = count.checked_sub(1)?;
         for (&start, &end) in self.ends.iter().rev() {
             if left < end - start {
@@ -109,9 +109,9 @@ mod tests {
             ranges.forget_below(bound);
             set.retain(|number| *number >= bound);
             for (place, number) in (1..).zip(set.iter().rev()) {
-                prop_assert_eq!(ranges.from_top(place), Some(*number));
+                prop_assert_eq!(ranges.nth_highest(place), Some(*number));
             }
-            prop_assert_eq!(ranges.from_top(set.len() as u64 + 1), None);
+            prop_assert_eq!(ranges.nth_highest(set.len() as u64 + 1), None);
             prop_assert_eq!(ranges.highest(), set.last().copied());
             prop_assert!((0..70).all(|number| ranges.around(number).is_some() == set.contains(&number)));
             prop_assert!(ranges.ends.iter().zip(ranges.ends.iter().skip(1)).all(|(a, b)| a.1 < b.0));

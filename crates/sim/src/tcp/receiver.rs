@@ -21,6 +21,9 @@ pub(super) struct TcpReceiver {
     unacknowledged: u32,
     /// Acknowledgements that are sent at once because the connection is young.
     quick: u32,
+    /// RFC 7323's `TS.Recent`, and `Last.ACK.sent`.
+    echo: u64,
+    acknowledged: u64,
     deadline: u64,
     /// When the first segment since the mark and the last one were read.
     read_times: Option<(u64, u64)>,
@@ -44,6 +47,8 @@ impl TcpReceiver {
             tuning,
             unacknowledged: 0,
             quick: QUICK_ACKS,
+            echo: now,
+            acknowledged: 0,
             deadline: NEVER,
             read_times: None,
         }
@@ -77,6 +82,9 @@ impl TcpReceiver {
     pub(super) fn on_data(&mut self, now: u64, data: &Data) -> Option<Ack> {
         if let Some(echo) = data.echo {
             self.tuning.on_rtt(now - echo.min(now));
+        }
+        if data.seq <= self.acknowledged {
+            self.echo = data.sent;
         }
         if data.seq < self.next || data.seq >= self.edge {
             return Some(self.acknowledge(now));
@@ -118,12 +126,14 @@ impl TcpReceiver {
         self.quick = self.quick.saturating_sub(1);
         self.unacknowledged = 0;
         self.deadline = NEVER;
+        self.acknowledged = self.next;
         self.edge = self.edge.max(self.next + self.tuning.octets() / self.mss);
         let mut ack = Ack {
             next: self.next,
             edge: self.edge,
             window_octets: (self.edge - self.next) * self.mss,
             sent: now,
+            echo: self.echo,
             blocks: [(0, 0); SACK_BLOCKS],
             block_count: 0,
         };
@@ -158,7 +168,11 @@ mod tests {
     }
 
     fn data(seq: u64) -> Data {
-        Data { seq, echo: None }
+        Data {
+            seq,
+            sent: seq * 10,
+            echo: None,
+        }
     }
 
     #[test]
@@ -171,7 +185,10 @@ mod tests {
         assert_eq!(receiver.timer(), 30 + DELAY_NS);
         assert_eq!(receiver.on_timer(29 + DELAY_NS), None);
         let ack = receiver.on_timer(30 + DELAY_NS).unwrap();
-        assert_eq!((ack.next, ack.edge, ack.window_octets), (23, 123, 100_000));
+        assert_eq!(
+            (ack.next, ack.edge, ack.window_octets, ack.echo),
+            (23, 123, 100_000, 220)
+        );
     }
 
     #[test]
@@ -182,10 +199,12 @@ mod tests {
             ack = receiver.on_data(1, &data(seq));
         }
         assert_eq!(ack.unwrap().sacked(), [(9, 10), (7, 8), (5, 6)]);
+        assert_eq!(ack.unwrap().echo, 0);
         let ack = receiver.on_data(2, &data(4)).unwrap();
         assert_eq!((ack.next, ack.sacked()), (1, &[(2, 6), (9, 10), (7, 8)][..]));
         let ack = receiver.on_data(3, &data(1)).unwrap();
         assert_eq!((ack.next, ack.sacked()), (6, &[(9, 10), (7, 8)][..]));
+        assert_eq!(ack.echo, 10, "the segment that filled the hole");
         assert_eq!(ack.ip_octets(), 72);
     }
 

@@ -21,7 +21,7 @@ enum State {
     Resent,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Sent {
     state: State,
     ever_resent: bool,
@@ -38,6 +38,10 @@ pub(super) struct News {
     pub(super) delivered: u32,
     /// Segments now believed lost.
     pub(super) lost: u32,
+    /// A segment came that was sent again, but in its first copy: it was late, not lost (RFC 3522).
+    pub(super) was_late: bool,
+    /// The earliest retransmission among segments acknowledged cumulatively.
+    first_resent: Option<(u64, u64)>,
     /// Departures of the first and last segment sent only once: acknowledged cumulatively.
     acked_sent: Option<(u64, u64)>,
     /// The same of those sacked.
@@ -155,6 +159,10 @@ impl Scoreboard {
         while self.first < ack.next.min(next) {
             self.pop(now, highest_before, rate, &mut news);
         }
+        if let Some((_, seq)) = news.first_resent.filter(|(at, _)| ack.echo < *at) {
+            news.was_late = true;
+            self.see_reordering(seq, highest_before);
+        }
         self.sacked.forget_below(self.first);
         news.lost = self.find_lost();
         news
@@ -183,7 +191,7 @@ impl Scoreboard {
             return;
         };
         let before = std::mem::replace(&mut sent.state, State::Sacked);
-        let sent = sent.clone();
+        let sent = *sent;
         self.sacked_count += 1;
         self.leave(now, seq, before, &sent, rate, news);
         if !sent.ever_resent {
@@ -204,7 +212,10 @@ impl Scoreboard {
             return;
         }
         self.leave(now, seq, sent.state, &sent, rate, news);
-        if !sent.ever_resent {
+        if sent.ever_resent {
+            let first = news.first_resent.get_or_insert((sent.at, seq));
+            *first = (sent.at, seq).min(*first);
+        } else {
             widen(&mut news.acked_sent, sent.at);
             self.see_reordering(seq, highest);
         }
@@ -233,7 +244,7 @@ impl Scoreboard {
 
     /// Marks what the threshold says is lost; returns how many segments.
     fn find_lost(&mut self) -> u32 {
-        let Some(bound) = self.sacked.from_top(u64::from(self.threshold)) else {
+        let Some(bound) = self.sacked.nth_highest(u64::from(self.threshold)) else {
             return 0;
         };
         let before = self.lost.len();
@@ -282,6 +293,7 @@ mod tests {
             edge: 1000,
             window_octets: 0,
             sent: 0,
+            echo: 1,
             blocks: [(0, 0); SACK_BLOCKS],
             block_count: u8::try_from(blocks.len()).unwrap(),
         };
@@ -348,6 +360,21 @@ mod tests {
         assert_eq!(bench.ack(0, &[(1, 7)]), (0, 1, 1));
         assert_eq!(bench.resend(), Some(0));
         assert_eq!(bench.ack(7, &[]), (7, 1, 0));
+    }
+
+    /// The retransmission of 0 leaves at 5; an echo from before that says that the first copy has come after all.
+    #[test]
+    fn a_late_segment_is_told_from_a_lost_one() {
+        for (echo, late) in [(4, true), (5, false)] {
+            let mut bench = Bench::with(8);
+            bench.ack(0, &[(1, 4)]);
+            let note = bench.1.on_sent(5, 1);
+            bench.0.resend(0, 5, note);
+            let ack = Ack { echo, ..ack(4, &[]) };
+            assert_eq!(bench.0.acknowledge(6, &ack, &mut bench.1).was_late, late);
+            // Three places late: from now on four above it make a loss.
+            assert_eq!(bench.ack(4, &[(5, 8)]).2, u32::from(!late));
+        }
     }
 
     #[test]

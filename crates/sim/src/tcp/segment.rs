@@ -23,6 +23,8 @@ pub(crate) enum Kind {
 pub(crate) struct Data {
     /// Its number; the first is 0.
     pub(crate) seq: u64,
+    /// When it left.
+    pub(crate) sent: u64,
     /// When the acknowledgement left that the sender has seen last; `None` before the first.
     pub(crate) echo: Option<u64>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Ack {
     pub(crate) window_octets: u64,
     /// When it left.
     pub(crate) sent: u64,
+    /// When the segment left that moved `next` last (of those since the acknowledgement before, the first).
+    pub(crate) echo: u64,
     /// What has arrived beyond `next`: first segment and the one after the last; the block of the latest arrival first.
     pub(crate) blocks: [(u64, u64); SACK_BLOCKS],
     /// How many of the blocks mean something.

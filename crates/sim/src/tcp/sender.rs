@@ -1,7 +1,7 @@
 //! The sending end: what may leave, what to make of acknowledgements, and when to give up waiting.
 //!
-//! Recovery is RFC 6675 (see the scoreboard) with the window steered by [`Prr`]; timeouts are RFC 6298. Not modelled: tail loss
-//! probes, F-RTO, and undoing a reduction that turns out to have been needless.
+//! Recovery is RFC 6675 (see the scoreboard) with the window steered by [`Prr`]; a reduction that timestamps show to have been
+//! needless is undone (RFC 3522, RFC 4015), but not one after a timeout. Timeouts are RFC 6298.
 
 use estimate::probe::TcpState;
 use units::BitRate;
@@ -41,6 +41,8 @@ pub(super) struct TcpSender {
     /// Recovery ends when everything before this segment has arrived.
     recovery_end: u64,
     prr: Prr,
+    /// The window before the present recovery.
+    before: Option<Window>,
     pub(super) rtt: Rtt,
     pub(super) rate: DeliveryRate,
     /// When the retransmission timer runs out.
@@ -90,6 +92,7 @@ impl TcpSender {
             state: TcpState::Open,
             recovery_end: 0,
             prr: Prr::new(1, 1),
+            before: None,
             rtt: Rtt::new(config.handshake),
             rate: DeliveryRate::new(now),
             retransmit_at: NEVER,
@@ -167,7 +170,11 @@ impl TcpSender {
             let gap = rate.time_for(ip_octets).map_or(NEVER, nanos);
             self.paced_until = now.saturating_add(gap);
         }
-        Some(Data { seq, echo: self.echo })
+        Some(Data {
+            seq,
+            sent: now,
+            echo: self.echo,
+        })
     }
 
     /// Takes an acknowledgement in.
@@ -243,6 +250,9 @@ impl TcpSender {
     }
 
     fn recover(&mut self, news: &News) {
+        if news.was_late && self.state == TcpState::Recovery && self.board.first_lost().is_none() {
+            self.undo();
+        }
         if self.board.first() >= self.recovery_end {
             if self.state == TcpState::Recovery {
                 self.window.segments = self.window.threshold.unwrap_or(self.window.segments);
@@ -256,6 +266,7 @@ impl TcpSender {
         }
         if news.lost > 0 {
             let threshold = self.control.on_loss(&self.window);
+            self.before = Some(self.window.clone());
             self.prr = Prr::new(threshold, self.window.segments);
             self.window.threshold = Some(threshold);
             self.state = TcpState::Recovery;
@@ -263,6 +274,15 @@ impl TcpSender {
         } else if self.board.has_sacked() {
             self.state = TcpState::Disorder;
         } else {
+            self.state = TcpState::Open;
+        }
+    }
+
+    /// Takes the reduction back.
+    fn undo(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.window.segments = self.window.segments.max(before.segments);
+            self.window.threshold = before.threshold;
             self.state = TcpState::Open;
         }
     }

@@ -61,7 +61,9 @@ impl Rig {
 
     pub(super) fn sample(&mut self, flow: u32) -> TcpSample {
         let now = self.path.now();
-        self.stack.sample(flow, now, Stamp::from_nanos(now as i64)).unwrap()
+        self.stack
+            .sample(flow, now, Stamp::from_nanos(now.cast_signed()))
+            .unwrap()
     }
 
     /// Payload rate that the flow's receiver saw between two times.
