@@ -88,7 +88,7 @@ impl SimWorld {
         let mut departures = Vec::with_capacity(plans.len());
         for (index, plan) in plans.iter().enumerate() {
             let gap = if index == 0 { 0 } else { nanos(plan.gap) };
-            planned += gap;
+            planned = planned.saturating_add(gap);
             departures.push(if index > 0 && gap == 0 {
                 host.departure(planned, cost)
             } else {
@@ -108,7 +108,7 @@ impl SimWorld {
             for packet in heard.drain(..) {
                 watch.take(&packet);
             }
-            let deadline = last_departure.max(watch.last_heard) + patience;
+            let deadline = last_departure.max(watch.last_heard).saturating_add(patience);
             if watch.missing == 0 || self.engine.now() >= deadline {
                 return;
             }
