@@ -127,7 +127,8 @@ impl Machine {
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         self.seen.count(report);
-        let lenient = self.seen.broken >= PATIENCE;
+        // The feedback map needs the departure rate alone.
+        let lenient = self.phase == Phase::Converge || self.seen.broken >= PATIENCE;
         let verdict = read(report, fit::fastest(&self.seen.readings), lenient);
         let ending = match verdict {
             Ok(reading) => self.take(now, reading),
