@@ -86,8 +86,8 @@
 //!   of a train, and the rate that arrives counts.
 //! - Receivers that batch: trains grow to 20 batches, [`Caveat::ReceiveBatching`](crate::Caveat); beyond `max-packets`
 //!   [`Reason::ReceiveBatching`](crate::Reason).
-//! - Token buckets: trains within the bucket's depth see the rate behind it; [`Caveat::Shaped`](crate::Caveat) if the bucket
-//!   ends within most trains.
+//! - Token buckets: trains within the bucket's depth see the rate behind it, longer ones a mixture;
+//!   [`Caveat::Shaped`](crate::Caveat) and low confidence if the heads of overloaded trains outrun their tails.
 //!
 //! # References
 //!
