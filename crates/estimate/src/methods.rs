@@ -4,6 +4,8 @@
 
 mod bulk;
 pub mod burst;
+#[cfg(test)]
+mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;

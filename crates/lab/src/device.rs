@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::host::LabHost;
 use crate::namespace::set_queue_packets;
 use crate::plan::AddressPlan;
+use crate::player::End;
 
 /// Name of the interface inside each host.
 pub const INTERFACE: &str = "path0";
@@ -17,7 +18,9 @@ pub const INTERFACE: &str = "path0";
 /// 20 MB, more than the path's own queues usually hold.
 const QUEUE_PACKETS: u32 = 16_384;
 
-/// A TUN device, seen from the path.
+/// A TUN device, seen from the path. Packets come complete: without a virtio header the kernel has to segment and to compute checksums
+/// itself. A packet counts as sent once it is in the device's queue, so TCP small queues do not hold a sender back here as they do on an
+/// interface card.
 pub(crate) struct Device {
     tun: SyncDevice,
 }
@@ -46,9 +49,10 @@ impl Device {
         let tun = made.map_err(|source| LabError::kernel(doing(), source))?;
         Ok(Self { tun })
     }
+}
 
-    /// Takes one packet that the host sent; `None` if there is none now.
-    pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+impl End for Device {
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tun.recv(into) {
             Ok(octets) => Ok(Some(octets)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -56,8 +60,7 @@ impl Device {
         }
     }
 
-    /// Hands one packet to the host's kernel.
-    pub(crate) fn deliver(&self, packet: &[u8]) -> io::Result<()> {
+    fn deliver(&mut self, packet: &[u8]) -> io::Result<()> {
         self.tun.send(packet).map(|_| ())
     }
 }

@@ -3,6 +3,7 @@
 mod runs;
 mod show;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use estimate::Method;
@@ -75,7 +76,8 @@ pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
     Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure> {
+/// `NAME=VALUE` in two.
+pub(crate) fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| {
         let (name, value) = text.split_once('=')?;
         Some((name.trim().to_owned(), value.trim().to_owned()))
@@ -133,7 +135,7 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
         if args.json {
             let mut value = serde_json::to_value(&document).unwrap_or_default();
             value["holds"] = verdict.into();
-            text.push_str(&format!("{value}\n"));
+            let _ = writeln!(text, "{value}");
         } else {
             text.push_str(&show::text(&document));
             text.push_str(if verdict { "holds: yes\n" } else { "holds: NO\n" });

@@ -28,9 +28,10 @@
 //! # Parameters
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
-//! | `mode` | word | `quick` | `quick`, `thorough` | ours |
+//! | `thorough` | flag | false | | separate runs, up to intrusion and harm |
 //! | `available_bps` | bit/s, IP | none | above 0 | measured beforehand |
 //! | `available_high_bps` | bit/s, IP | `available_bps` | above 0 | upper end of its interval |
+//! | `single_bps` | bit/s, TCP payload | none | above 0 | one stream's rate, if measured; thorough measures it anyway |
 //! | `max_streams` | count | 16 (thorough 32) | 1 to 256 | a peer's cap may be lower |
 //! | `max_time` | time | 6 s (thorough 10 min) | 100 ms to 1 h | |
 //! | `run` | time | 1 s (thorough max(5 s, 20 RTT)) | 100 ms to 60 s | ours |
@@ -102,12 +103,16 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: &[
-        ("mode", "quick or thorough; default quick"),
+        (
+            "thorough",
+            "true: separate runs, up to intrusion and harm; default false",
+        ),
         ("available_bps", "available IP-layer rate; default: not known"),
         (
             "available_high_bps",
             "upper end of its interval; default: available_bps",
         ),
+        ("single_bps", "TCP rate of one stream, if measured; default: not known"),
         ("max_streams", "most streams to try; default 16, thorough 32"),
         ("max_time", "end of the search; default 6 s, thorough 10 min"),
         (
@@ -140,6 +145,7 @@ struct Params {
     thorough: bool,
     available: Option<BitRate>,
     available_high: Option<BitRate>,
+    single: Option<BitRate>,
     max_streams: u16,
     max_time: Duration,
     run: Option<Duration>,
@@ -151,20 +157,14 @@ impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let mode: String = raw.get("mode", "quick".to_owned())?;
-        bulk::check(
-            "mode",
-            ["quick", "thorough"].contains(&mode.as_str()),
-            &mode,
-            "quick or thorough",
-        )?;
-        let thorough = mode == "thorough";
+        let thorough = raw.get("thorough", false)?;
         let (least, minute) = (Duration::from_millis(100), Duration::from_secs(60));
         let time = if thorough { 10 * minute } else { Duration::from_secs(6) };
         let params = Self {
             thorough,
             available: bulk::optional_rate(raw, "available_bps")?,
             available_high: bulk::optional_rate(raw, "available_high_bps")?,
+            single: bulk::optional_rate(raw, "single_bps")?,
             max_streams: raw.get("max_streams", if thorough { 32 } else { 16 })?,
             max_time: bulk::duration_within(raw, "max_time", time, least, 60 * minute)?,
             run: bulk::optional_duration(raw, "run", least, minute)?,
@@ -231,7 +231,14 @@ impl Run {
             high_bps: payload(self.params.available_high.unwrap_or(rate).max(rate)),
         });
         self.facts = facts;
-        self.settle(now, 1)
+        let Some(single) = self.params.single.filter(|_| !self.params.thorough) else {
+            return self.settle(now, 1);
+        };
+        self.known.given(single);
+        match self.first_pass() {
+            Some(streams) => self.settle(now, streams),
+            None => Step::Done(self.conclude(None)),
+        }
     }
 
     fn run_time(&self) -> Duration {

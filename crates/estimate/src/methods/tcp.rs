@@ -18,7 +18,7 @@
 //!
 //! # Formula
 //! - Ramp, rule `seed003`: poll every 2 RTT (at least 2 ms; 20 ms without an RTT); end if the window was at least 4 segments and moved
-//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % ([Tirumala03]). Code: `ramp.rs`.
+//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % (`[QuickMode03]`). Code: `ramp.rs`.
 //! - Ramp, rule `composite` (ours): poll every 2 RTT (at least 50 ms); end if the window moved by less than max(3 segments, 10 %) on two
 //!   successive polls without retransmission, or the last three polls brought no rate 1.25 times the best before, or BBR's
 //!   pacing gain has left start-up and drain; and 6 RTT and 10 segments have passed, no recovery is under way, and the peer's
@@ -35,9 +35,9 @@
 //! # Parameters
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
-//! | `mode` | word | `quick` | `quick`, `full` | [Tirumala03] |
+//! | `mode` | word | `quick` | `quick`, `full` | `[QuickMode03]` |
 //! | `rule` | word | `composite` | `composite`, `seed003` | see above |
-//! | `duration` | time | 10 s | 500 ms to 1 h | end of quick mode; length of full |
+//! | `duration` | time | quick 6 s, full 10 s | 500 ms to 1 h | end of quick mode; length of full; `[QuickMode03]` has 10 s for both |
 //! | `omit` | time | max(1 s, 20 RTT) | 0 to 10 min | full length: left out at its begin |
 //! | `interval` | time | 100 ms | 10 ms to 10 s | full length: slots |
 //! | `congestion` | word | host's default | a kernel's name | |
@@ -56,7 +56,7 @@
 //! - The window never stands still: the mean over all, `not_converged`; still in slow start: a lower bound, `test_too_short`.
 //!
 //! # References
-//! - [Tirumala03] Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
+//! - `[QuickMode03]` Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
 //! - [RFC 3148] Mathis, Allman: A framework for defining empirical bulk transfer capacity metrics, 2001.
 //! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
 //! - [RFC 9438] Xu and others: CUBIC, 2023.
@@ -117,7 +117,10 @@ static INFO: MethodInfo = MethodInfo {
     parameters: &[
         ("mode", "quick or full; default quick"),
         ("rule", "end of the ramp: composite or seed003; default composite"),
-        ("duration", "end of quick mode, or length of full; default 10 s"),
+        (
+            "duration",
+            "end of quick mode, or length of full; default 6 s, full 10 s",
+        ),
         (
             "omit",
             "left out at the begin of full length; default 1 s, at least 20 RTT",
@@ -179,6 +182,7 @@ impl TryFrom<&RawParams> for Params {
         let name = bulk::optional(raw, "congestion", String::new())?;
         let short = name.as_ref().is_none_or(|name| (1..16).contains(&name.len()));
         bulk::check("congestion", short, name.as_deref().unwrap_or(""), "1 to 15 letters")?;
+        let duration = Duration::from_secs(if mode == "full" { 10 } else { 6 });
         Ok(Self {
             full: mode == "full",
             rule: if rule == "seed003" {
@@ -186,13 +190,7 @@ impl TryFrom<&RawParams> for Params {
             } else {
                 Rule::Composite
             },
-            duration: bulk::duration_within(
-                raw,
-                "duration",
-                Duration::from_secs(10),
-                ms(500),
-                Duration::from_secs(3600),
-            )?,
+            duration: bulk::duration_within(raw, "duration", duration, ms(500), Duration::from_secs(3600))?,
             omit: bulk::optional_duration(raw, "omit", Duration::ZERO, Duration::from_secs(600))?,
             interval: bulk::duration_within(raw, "interval", ms(100), ms(10), Duration::from_secs(10))?,
             congestion: name.map(|name| Congestion::from_name(&name)),

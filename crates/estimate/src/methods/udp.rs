@@ -17,7 +17,7 @@
 //!
 //! # Formula
 //! - Trial: one segment of constant rate. Sustained loss `p = lost / sent + g / (1 + g)`, `g` the growth of the mean one-way delay
-//!   per time: a filling queue foretells its loss. It passes if `p` and the share dropped by the receiver stay within `max_loss`.
+//!   per time, less what a queue near its limit wanders by chance: a filling queue foretells its loss. It passes if `p` and the share dropped by the receiver stay within `max_loss`.
 //!   Code: `trial.rs`.
 //! - Delivered rate `D`: IP octets over the receiver's own time, first and last status interval left out, so that neither a queue's
 //!   content nor a late begin is counted.
@@ -25,7 +25,8 @@
 //!   `(R, R / D)`, which is `(R + X) / C`, meets the loss allowed; the geometric middle if that lies outside the bracket. Done
 //!   when the bracket is within `resolution`. Code: `bracket.rs`.
 //! - Without `start_bps`: 0.1 s at 4 times the last rate, from 1 Mbit/s, until 5 % would be lost.
-//! - The best rate is confirmed over `confirm`. Value: its `D` as UDP payload; high: the lowest rate that cannot be exceeded.
+//! - The best rate is confirmed over `confirm`. Value: its `D` as UDP payload; high: the lowest rate that cannot be exceeded;
+//!   both ends at least `resolution` away.
 //! - `streams = 2`: `g = T2 / T1`, two sockets over one. At least 1.15: recommended; above 0.9: not; else harmful.
 //!
 //! # Parameters
@@ -37,7 +38,7 @@
 //! | `resolution` | share | 0.02 | 0.002 to 0.5 | ours |
 //! | `segment` | time | 500 ms | 50 ms to 60 s | ours: 5 % of a 10 ms queue, growing, are seen |
 //! | `confirm` | time | 1 s | 50 ms to 60 s | ours |
-//! | `max_time` | time | 4 s | 100 ms to 10 min | end of the search |
+//! | `max_time` | time | 4 s, without a start 6 s | 100 ms to 10 min | end of the search |
 //! | `ip_octets` | octets | path MTU | 64 to path MTU | largest is cheapest for the hosts |
 //! | `streams` | count | 1 | 1 or 2 | [Netest03]: one against two sockets |
 //!
@@ -117,7 +118,7 @@ static INFO: MethodInfo = MethodInfo {
         ("resolution", "width of the final bracket as a share; default 0.02"),
         ("segment", "length of a trial; default 500 ms"),
         ("confirm", "length of the confirmation; default 1 s"),
-        ("max_time", "end of the search; default 4 s"),
+        ("max_time", "end of the search; default 4 s, without a start 6 s"),
         ("ip_octets", "length of each packet, octets; default: the path MTU"),
         ("streams", "2: compare two sockets with one; default 1"),
     ],
@@ -154,14 +155,16 @@ impl TryFrom<&RawParams> for Params {
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
         let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        let start = bulk::optional_rate(raw, "start_bps")?;
+        let time = Duration::from_secs(if start.is_some() { 4 } else { 6 });
         let params = Self {
-            start: bulk::optional_rate(raw, "start_bps")?,
+            start,
             max: bulk::optional_rate(raw, "max_bps")?,
             max_loss: raw.get("max_loss", 0.01)?,
             resolution: raw.get("resolution", 0.02)?,
             segment: bulk::duration_within(raw, "segment", Duration::from_millis(500), short, long)?,
             confirm: bulk::duration_within(raw, "confirm", Duration::from_secs(1), short, long)?,
-            max_time: bulk::duration_within(raw, "max_time", Duration::from_secs(4), 2 * short, 10 * long)?,
+            max_time: bulk::duration_within(raw, "max_time", time, 2 * short, 10 * long)?,
             ip_octets: bulk::optional(raw, "ip_octets", 0)?,
             streams: raw.get("streams", 1)?,
         };
@@ -268,7 +271,11 @@ impl Run {
     fn try_rate(&mut self, now: Stamp<Sender>, phase: Phase, rate: BitRate) -> Step {
         let duration = match phase {
             Phase::Ramp => RAMP_SEGMENT,
-            Phase::Confirm => self.params.confirm,
+            // Short of time, a shorter confirmation is better than none.
+            Phase::Confirm => {
+                let left = self.params.max_time.saturating_sub(now.since(self.began));
+                self.params.confirm.min(left.max(self.params.segment))
+            }
             Phase::Bracket | Phase::Two(_) => self.params.segment,
         };
         if now.since(self.began) + duration > self.params.max_time {
@@ -305,6 +312,10 @@ impl Run {
         match self.phase {
             Phase::Ramp => self.take_ramp(now, &trial),
             Phase::Bracket => {
+                if !self.bracket.passes(&trial) && trial.arrived > 0 {
+                    let least = self.known.best_failure.filter(|old| old.delivered <= trial.delivered);
+                    self.known.best_failure = least.or(Some(trial));
+                }
                 let next = self.bracket.note(&trial);
                 self.follow(now, next)
             }
@@ -344,6 +355,7 @@ impl Run {
         if self.retractions > MAX_RETRACTIONS {
             return Step::Done(self.conclude(None));
         }
+        self.known.narrow = false;
         let next = self.bracket.retract(trial);
         self.follow(now, next)
     }

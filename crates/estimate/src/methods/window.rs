@@ -18,7 +18,7 @@
 //!
 //! # Formula
 //! - `W = min(A RTT / 8, MBS)`, the burst limit MBS only where it is given and the sender does not pace; at least 4 segments, at most
-//!   2^30 octets. Octets of IP are taken for octets of payload: the window is 4 % above need, never below. Code: `reckon`.
+//!   2^29 octets. Octets of IP are taken for octets of payload: the window is 4 % above need, never below. Code: `reckon`.
 //! - Verified by transfers at W, 2 W, W/2, 4 W, W/4: the smallest with at least 95 % of the best rate, whose loss exceeds that
 //!   of the next smaller by at most 0.1 %. Code: `choose`.
 //! - Buffers to ask for: twice the window, because kernels charge their own overhead to them.

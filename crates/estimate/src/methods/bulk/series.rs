@@ -34,9 +34,9 @@ impl Sums {
     /// Both together.
     pub(in crate::methods) fn plus(self, other: Self) -> Self {
         Self {
-            acked: self.acked + other.acked,
-            sent: self.sent + other.sent,
-            retransmitted: self.retransmitted + other.retransmitted,
+            acked: self.acked.saturating_add(other.acked),
+            sent: self.sent.saturating_add(other.sent),
+            retransmitted: self.retransmitted.saturating_add(other.retransmitted),
         }
     }
 
@@ -93,7 +93,7 @@ pub(in crate::methods) fn sums(report: &TransferReport) -> Sums {
         let by_segments = u64::from(segments) * u64::from(to.mss_octets);
         Sums {
             acked,
-            sent: difference(from, to, |s| s.sent_octets).unwrap_or(acked + by_segments),
+            sent: difference(from, to, |s| s.sent_octets).unwrap_or(acked.saturating_add(by_segments)),
             retransmitted: difference(from, to, |s| s.retransmitted_octets).unwrap_or(by_segments),
         }
     };
@@ -103,6 +103,15 @@ pub(in crate::methods) fn sums(report: &TransferReport) -> Sums {
 fn difference(from: &TcpSample, to: &TcpSample, field: impl Fn(&TcpSample) -> Option<u64>) -> Option<u64> {
     Some(field(to)?.saturating_sub(field(from)?))
 }
+
+/// Octets in flight as a share of the peer's window; `None` if the window is not known.
+pub(in crate::methods) fn peer_window_used(sample: &TcpSample) -> Option<f64> {
+    let in_flight = f64::from(sample.in_flight_segments) * f64::from(sample.mss_octets);
+    Some(in_flight / f64::from(sample.peer_window_octets?.max(1)))
+}
+
+/// Share of the peer's window from which it counts as the limit.
+pub(in crate::methods) const WINDOW_FULL: f64 = 0.9;
 
 /// Mean rate over slots, weighted by their length, bit/s; `None` without any.
 pub(in crate::methods) fn mean_bps(slots: &[Slot]) -> Option<f64> {

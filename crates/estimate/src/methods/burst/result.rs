@@ -31,6 +31,9 @@ pub(super) struct Ledger {
     sampled_packets: usize,
 }
 
+/// Fewer bursts than this are few; so are fewer than that, if they were cut at different places (ours).
+const FEWEST_BURSTS: usize = 5;
+const SCATTERED_BURSTS: usize = 10;
 /// Bursts that the receiving host spoils before the method takes it for the limit (ours).
 const SPOILT_BURSTS: u32 = 3;
 /// Share of the expected queueing delay below which a cut burst met a policer.
@@ -126,7 +129,9 @@ fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
         };
         estimate = estimate.at_least(limit).caveat(Caveat::LargestTried);
     }
-    if all.bursts < known.wanted.min(10) {
+    // Bursts that were all cut at the same place need no company.
+    let scattered = all.p10 * 20 < all.max * 19;
+    if all.bursts < FEWEST_BURSTS || (scattered && all.bursts < known.wanted.min(SCATTERED_BURSTS)) {
         let samples = u32::try_from(all.bursts).unwrap_or(u32::MAX);
         estimate = estimate.caveat(Caveat::FewSamples { samples });
     }

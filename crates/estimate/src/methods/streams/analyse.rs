@@ -160,7 +160,8 @@ fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) ->
             };
             exceeds(more, &constant)
         });
-        let slower = more.rtt > 1.5 * filling.rtt;
+        // A level that was given, not measured here, has no round-trip time.
+        let slower = filling.rtt > 0.0 && more.rtt > 1.5 * filling.rtt;
         let lossier = more.loss > 2.0 * filling.loss && more.loss > 0.001;
         let gain = (more.mean() - less.mean()) / (f64::from(more.streams - less.streams) * one.max(1.0));
         let grudging = gain < 0.5 && gain > 0.0 && exceeds(more, less);

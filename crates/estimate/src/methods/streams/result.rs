@@ -1,6 +1,6 @@
 //! From levels to an outcome.
 
-use units::{Layer, Metric};
+use units::{BitRate, Layer, Metric};
 
 use super::analyse::{Available, Basis, Findings, Level, findings};
 use crate::methods::bulk::{self, series};
@@ -21,6 +21,16 @@ pub(super) struct Known {
 const BUSY: f32 = 0.9;
 
 impl Known {
+    /// One stream's rate, as another method has measured it.
+    pub(super) fn given(&mut self, rate: BitRate) {
+        self.levels.push(Level {
+            streams: 1,
+            rates: vec![rate.as_f64()],
+            rtt: 0.0,
+            loss: 0.0,
+        });
+    }
+
     /// Adds a measurement to its level.
     pub(super) fn note(&mut self, streams: u16, rates: Vec<f64>, rtt: f64, report: &TransferReport) {
         let loss = series::sums(report).loss();

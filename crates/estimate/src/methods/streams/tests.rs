@@ -47,6 +47,19 @@ fn streams_held_by_their_windows() {
     assert!(measured.cost.time <= Duration::from_millis(2700), "{:?}", measured.cost);
 }
 
+/// What `tcp` has measured need not be measured again.
+#[test]
+fn one_streams_rate_may_be_given() {
+    let params = [("available_bps", "100M"), ("single_bps", "36M")];
+    let measured = windowed().measure("streams", &params);
+    let estimate = measured.outcome.estimate().unwrap();
+    assert_eq!((estimate.value, estimate.low, estimate.high), (3, 3, 3));
+    assert!(measured.cost.time <= Duration::from_millis(1400), "{:?}", measured.cost);
+    let measured = windowed().measure("streams", &[params[0], ("single_bps", "95M")]);
+    assert_eq!(measured.outcome.estimate().unwrap().value, 1);
+    assert_eq!(measured.cost.time, Duration::ZERO);
+}
+
 #[test]
 fn without_the_available_rate_the_ladder_is_climbed_until_flat() {
     let estimate = windowed().estimate("streams", &[("max_time", "20 s")]);
@@ -69,7 +82,7 @@ fn rivals_give_way() {
 fn thorough_sees_what_harms() {
     let mut path = windowed();
     path.tcp.harmful_beyond = 4;
-    let measured = path.measure("streams", &[("mode", "thorough"), ("available_bps", "100M")]);
+    let measured = path.measure("streams", &[("thorough", "true"), ("available_bps", "100M")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.value, 3);
     assert_eq!(
@@ -147,7 +160,7 @@ fn extreme_round_trips() {
 #[test]
 fn parameters_out_of_range_are_refused() {
     for (name, value) in [
-        ("mode", "slow"),
+        ("thorough", "very"),
         ("max_streams", "0"),
         ("runs", "0"),
         ("available_bps", "0"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{BitRate, Framing, Layer};
 
 use crate::facts::PathFacts;
-use crate::methods::bulk::series::{Slot, Sums};
+use crate::methods::bulk::series::{self, Slot, Sums};
 use crate::outcome::Limit;
 use crate::probe::{Congestion, TcpSample, TcpState, TransferReport};
 
@@ -181,10 +181,7 @@ fn application_limits(reports: &[TransferReport]) -> bool {
 /// Most samples had nine tenths of the peer's window in flight.
 fn window_full(reports: &[TransferReport]) -> bool {
     let full: Vec<bool> = samples(reports)
-        .filter_map(|sample| {
-            let in_flight = u64::from(sample.in_flight_segments) * u64::from(sample.mss_octets);
-            Some(in_flight * 10 >= u64::from(sample.peer_window_octets?) * 9)
-        })
+        .filter_map(|sample| Some(series::peer_window_used(sample)? >= series::WINDOW_FULL))
         .collect();
     full.iter().filter(|full| **full).count() * 2 > full.len()
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use crate::methods::bulk::series;
 use crate::probe::{Congestion, TcpSample, TcpState};
 
 /// The rule by which the ramp's end is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// [Tirumala03]: the window moved less than in slow start since the poll before.
+    /// `[QuickMode03]`: the window moved less than in slow start since the poll before.
     Seed003,
     /// Ours: the same relative to the window, twice; or a plateau of the rate; or what BBR says of itself.
     Composite,
@@ -56,13 +57,13 @@ pub(super) struct Ramp {
     rates: Vec<f64>,
 }
 
-/// Window movements: absolute of [Tirumala03], relative ours (HyStart++'s conservative slow start moves 27 % and more, CUBIC's
+/// Window movements: absolute of `[QuickMode03]`, relative ours (HyStart++'s conservative slow start moves 27 % and more, CUBIC's
 /// concave phase up to some per cent).
 const FEW_SEGMENTS: u32 = 4;
 const STILL_SEGMENTS: u32 = 3;
 const STILL_SHARE: f64 = 0.10;
 const STILL_POLLS: u32 = 2;
-/// Round-trip times further apart than this make two windows incomparable; [Tirumala03] checks it, the number is ours.
+/// Round-trip times further apart than this make two windows incomparable; `[QuickMode03]` checks it, the number is ours.
 const RTT_CHANGE: f64 = 0.30;
 /// No ramp ends before so many round trips and acknowledged segments (ours).
 const FEWEST_RTTS: u32 = 6;
@@ -176,12 +177,11 @@ impl Ramp {
 }
 
 fn how(sample: &TcpSample, by_window: bool) -> RampEnd {
-    let held =
-        |peer: u32| u64::from(sample.in_flight_segments) * u64::from(sample.mss_octets) * 10 >= u64::from(peer) * 9;
+    let held = series::peer_window_used(sample).is_some_and(|share| share >= series::WINDOW_FULL);
     match sample.ssthresh_segments {
         Some(_) if sample.retransmitted_segments > 0 => RampEnd::Loss,
         Some(_) => RampEnd::WithoutLoss,
-        None if sample.peer_window_octets.is_some_and(held) => RampEnd::PeerWindow,
+        None if held => RampEnd::PeerWindow,
         None if by_window => RampEnd::SteadyWindow,
         None => RampEnd::Plateau,
     }
@@ -197,7 +197,8 @@ fn window_moves(last: &TcpSample, sample: &TcpSample) -> bool {
     let (Some(old), Some(new)) = (last.peer_window_octets, sample.peer_window_octets) else {
         return false;
     };
-    let held = u64::from(sample.in_flight_segments) * u64::from(sample.mss_octets) * 10 >= u64::from(old) * 8;
+    let in_flight = f64::from(sample.in_flight_segments) * f64::from(sample.mss_octets);
+    let held = in_flight >= 0.8 * f64::from(old);
     held && old.abs_diff(new) > old / 10
 }
 

@@ -43,9 +43,9 @@ pub(super) enum Standing {
     Stable,
 }
 
-/// A standard test runs this long; savings are reckoned against it ([Tirumala03] compares with 20 s).
+/// A standard test runs this long; savings are reckoned against it (`[QuickMode03]` compares with 20 s).
 const STANDARD_SECONDS: f64 = 20.0;
-/// Rates of two halves further apart than this are not stable; nor are means less sure than that ([D]: ours).
+/// Rates of two halves further apart than this are not stable; nor are means less sure than that (ours).
 const HALVES_APART: f64 = 0.10;
 const UNSURE: f64 = 0.05;
 const FEWEST_SLOTS: usize = 6;
@@ -98,11 +98,8 @@ fn is_unfilled(report: &TransferReport) -> bool {
         };
         let floor = last.min_rtt.unwrap_or(last.rtt);
         let queued = series::median_rtt(&slots).is_some_and(|rtt| rtt > floor.mul_f64(QUEUED));
-        let in_flight = u64::from(last.in_flight_segments);
-        let held = last
-            .peer_window_octets
-            .is_some_and(|window| in_flight * u64::from(last.mss_octets) * 10 >= u64::from(window) * 9);
-        let by_window = in_flight * 10 >= u64::from(last.cwnd_segments) * 9;
+        let held = series::peer_window_used(last).is_some_and(|share| share >= series::WINDOW_FULL);
+        let by_window = f64::from(last.in_flight_segments) >= series::WINDOW_FULL * f64::from(last.cwnd_segments);
         stream.congestion != Congestion::Bbr
             && last.ssthresh_segments.is_some()
             && last.retransmitted_segments == 0
@@ -271,13 +268,18 @@ fn window_evidence(mut estimate: Estimate, known: &Known, seen: &Seen<'_>, secon
 
 /// What the test took, and what it saved.
 fn cost_evidence(estimate: Estimate, known: &Known, bps: f64) -> Estimate {
-    let octets = |reports: &[TransferReport]| reports.iter().map(|report| series::sums(report).sent).sum::<u64>();
+    let octets = |reports: &[TransferReport]| {
+        reports
+            .iter()
+            .map(|report| series::sums(report).sent)
+            .fold(0, u64::saturating_add)
+    };
     let time = |reports: &[TransferReport]| {
         let lasted = reports.iter().map(|report| report.ended.since(report.began));
         lasted.sum::<Duration>()
     };
     let (ramp, window) = (time(&known.ramp), time(&known.window));
-    let all = octets(&known.ramp) + octets(&known.window);
+    let all = octets(&known.ramp).saturating_add(octets(&known.window));
     let standard_octets = bps * STANDARD_SECONDS / 8.0;
     estimate
         .with("ramp_end", known.ramp_end.map_or("none", RampEnd::name))

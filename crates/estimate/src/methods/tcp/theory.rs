@@ -1,4 +1,4 @@
-//! What theory says of slow start and of short windows of measurement ([Tirumala03], RFC 9438). Pure.
+//! What theory says of slow start and of short windows of measurement (`[QuickMode03]`, RFC 9438). Pure.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(super) fn window_segments(bps: f64, rtt: Duration, mss_octets: f64) -> f64 {
 }
 
 /// Time that slow start takes to reach a window of `segments`: `ceil(log2(W / 10))` round trips from an initial window of ten
-/// segments (RFC 6928). [Tirumala03] reckons with delayed acknowledgements and one segment: `2 ceil(log2(W))`.
+/// segments (RFC 6928). `[QuickMode03]` reckons with delayed acknowledgements and one segment: `2 ceil(log2(W))`.
 pub(super) fn slow_start(segments: f64, rtt: Duration) -> Duration {
     rtt.mul_f64((segments / 10.0).log2().ceil().clamp(0.0, 64.0))
 }
@@ -28,7 +28,7 @@ pub(super) fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duratio
 /// The share of the long-term mean that `seconds` of measurement show at worst, if they begin right after a cut, and no queue
 /// hides it.
 ///
-/// Reno, window of W segments: `2/3 (1 + T / (RTT W))`, as [Tirumala03] has it. CUBIC, with `x = T / K`: the mean of
+/// Reno, window of W segments: `2/3 (1 + T / (RTT W))`, as `[QuickMode03]` has it. CUBIC, with `x = T / K`: the mean of
 /// `W - 0.4 (K - t)^3` over the window over its mean over K, `(1 - 0.3 (1 - (1 - x)^4) / (4 x)) / 0.925`; ours, by integration. Both
 /// reach 1 when the window has recovered.
 pub(super) fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, seconds: f64) -> f64 {
@@ -76,7 +76,7 @@ mod tests {
         100.0 * worst_case(&Congestion::Reno, window, ms(rtt), seconds)
     }
 
-    /// Figures 5 and 6 of [Tirumala03]: per cent of the mean that 1 s and 10 s show at worst.
+    /// Figures 5 and 6 of `[QuickMode03]`: per cent of the mean that 1 s and 10 s show at worst.
     #[test]
     fn worst_case_tables() {
         for (mbps, one, ten) in [

@@ -8,7 +8,8 @@ use super::trial::Trial;
 #[derive(Debug, Clone)]
 pub(super) struct Bracket {
     max_loss: f64,
-    resolution: f64,
+    /// Width of the final bracket, as a share.
+    pub(super) resolution: f64,
     /// Highest rate worth asking for.
     cap: BitRate,
     /// The best trial that passed.
@@ -21,6 +22,8 @@ pub(super) struct Bracket {
     pub(super) receiver_limits: bool,
     /// The sender could not offer more than what passed.
     pub(super) sender_limits: bool,
+    /// Failures since the last trial that passed.
+    in_row: i32,
     /// Factor from one rate that passes to the next.
     step: f64,
 }
@@ -40,6 +43,10 @@ pub(super) enum Next {
 /// step is the square of the one before.
 const FIRST_STEP_UP: f64 = 1.25;
 const LARGEST_STEP_UP: f64 = 3.0;
+/// Rates closer than this share give no line worth following (ours).
+const APART: f64 = 0.05;
+/// The line is followed below the delivered rate by at most so many times what was lost (ours).
+const MOST_STEPS_DOWN: f64 = 4.0;
 
 impl Bracket {
     pub(super) fn new(max_loss: f64, resolution: f64, cap: BitRate) -> Self {
@@ -52,6 +59,7 @@ impl Bracket {
             failed: Vec::new(),
             receiver_limits: false,
             sender_limits: false,
+            in_row: 0,
             step: FIRST_STEP_UP,
         }
     }
@@ -67,6 +75,7 @@ impl Bracket {
             if self.passed.is_none_or(|best| best.delivered < trial.delivered) {
                 self.passed = Some(*trial);
             }
+            self.in_row = 0;
             self.sender_limits = trial.sender_limited;
             if trial.sender_limited || trial.asked >= self.cap {
                 return Next::Capped;
@@ -85,6 +94,7 @@ impl Bracket {
     }
 
     fn fail(&mut self, trial: &Trial) {
+        self.in_row += 1;
         let by_receiver = trial.sustained_loss() <= self.max_loss;
         let mut ceiling = trial.sent.min(trial.asked);
         // What a drop-tail queue delivers grows with what is offered, so that no lower rate gets more through.
@@ -112,14 +122,16 @@ impl Bracket {
         if self.passed.is_some() && high <= low * (1.0 + self.resolution) {
             return Next::Narrow;
         }
-        let margin = 1.0 + self.resolution / 4.0;
+        // Where cross traffic varies, rates at the edge fail by chance: each failure in a row steps further back.
+        let margin = 1.0 + self.resolution / 4.0 * f64::from(1 << (self.in_row - 1).clamp(0, 8));
         let guess = self.by_line().or_else(|| {
             let delivered = last.delivered.as_f64();
             (delivered > 0.0).then_some(delivered)
         });
         let rate = match guess {
-            Some(rate) if low * margin < rate && rate < high => rate,
-            Some(rate) if rate >= high => high / margin,
+            Some(rate) if low * margin < rate && rate * margin <= high => rate,
+            Some(rate) if low < rate / margin && rate < high => rate / margin,
+            Some(rate) if rate >= high && low * margin < high / margin => high / margin,
             _ if low > 0.0 => (low * high).sqrt(),
             _ => high / 4.0,
         };
@@ -136,8 +148,15 @@ impl Bracket {
         let &[.., earlier, later] = self.failed.as_slice() else {
             return None;
         };
+        if (earlier.0 - later.0).abs() < APART * later.0 {
+            return None;
+        }
         let line = stat::Line::through(earlier, later)?;
         let rate = line.crossing(1.0 / (1.0 - self.max_loss / 2.0))?;
+        // Noise bends the line; what the last trial lost bounds how far it is followed.
+        let delivered = later.0 / later.1;
+        let nearest = delivered - MOST_STEPS_DOWN * (later.0 - delivered);
+        let rate = rate.max(nearest);
         (line.slope > 0.0 && rate > 0.0).then_some(rate)
     }
 }

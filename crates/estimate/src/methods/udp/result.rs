@@ -16,6 +16,10 @@ pub(super) struct Known {
     pub(super) two: Option<Trial>,
     /// There was no time for the next trial.
     pub(super) out_of_time: bool,
+    /// The bracket was as narrow as asked for.
+    pub(super) narrow: bool,
+    /// The trial that delivered least and yet lost too much.
+    pub(super) best_failure: Option<Trial>,
     trials: u32,
     arrived: u64,
     local_drops: u64,
@@ -52,7 +56,7 @@ pub(super) fn outcome(
     if known.arrived == 0 {
         return Outcome::inconclusive(reason.unwrap_or(Reason::NoAnswer));
     }
-    let Some(best) = known.confirmed.or(bracket.passed) else {
+    let Some(best) = known.confirmed.or(bracket.passed).or(known.best_failure) else {
         return Outcome::inconclusive(reason.unwrap_or(Reason::NotConverged));
     };
     let payload = |rate: BitRate| {
@@ -61,10 +65,12 @@ pub(super) fn outcome(
             .unwrap_or(rate)
             .bps()
     };
-    let lowest = bracket
-        .passed
-        .map_or(best.delivered, |trial| trial.delivered.min(best.delivered));
-    let highest = bracket.ceiling.unwrap_or(best.delivered).max(best.delivered);
+    // No end of the interval is nearer than the resolution: trials vary by that much where traffic does.
+    let wide = |rate: BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
+    let lowest = bracket.passed.map_or(best.delivered, |trial| trial.delivered);
+    let lowest = lowest.min(wide(best.delivered, 1.0 - bracket.resolution));
+    let highest = bracket.ceiling.unwrap_or(best.delivered);
+    let highest = highest.max(wide(best.delivered, 1.0 + bracket.resolution));
     let mut estimate = Estimate::new(
         Metric::UdpAchievable,
         Some(Layer::UdpPayload),
@@ -76,7 +82,13 @@ pub(super) fn outcome(
     estimate = limits(estimate, known, bracket, &best);
     if known.confirmed.is_none() {
         estimate.confidence = Confidence::Low;
-        estimate = estimate.caveat(Caveat::NotConverged);
+        if bracket.passed.is_none() {
+            // Nothing passed: what was delivered, with too much loss, bounds what can be.
+            estimate = estimate.at_most();
+        }
+        if !known.narrow {
+            estimate = estimate.caveat(Caveat::NotConverged);
+        }
     }
     if reason.is_some() || known.out_of_time {
         estimate = estimate.caveat(Caveat::StoppedEarly);

@@ -27,8 +27,9 @@ pub(super) struct Reckoned {
 
 /// Segments that a window must hold (ours: one of two is acknowledged, and a lost one must be noticed by three behind it).
 const FEWEST_SEGMENTS: u64 = 4;
-/// Largest window that TCP can announce (RFC 7323: 2^30).
-const LARGEST: u64 = 1 << 30;
+/// Largest window worth asking for: TCP can announce 2^30 (RFC 7323), and kernels charge twice the window to a buffer whose size
+/// is a signed number of 32 bits.
+const LARGEST: u64 = 1 << 29;
 /// A window fills if it gets this share of the best rate, and loses at most this much more than half of it does.
 const FILLS: f64 = 0.95;
 const MORE_LOSS: f64 = 0.001;
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!((near.product, near.window, near.bound), (625, 5792, Bound::Floor));
         assert_eq!(to_try(5792, 1448), [5792, 11_584, 23_168]);
         assert_eq!(to_try(100_000, 1448), [100_000, 200_000, 50_000, 400_000, 25_000]);
-        assert_eq!(to_try(1 << 30, 1448), [1 << 30, 1 << 29, 1 << 28]);
+        assert_eq!(to_try(1 << 29, 1448), [1 << 29, 1 << 28, 1 << 27]);
     }
 
     fn tried(rows: &[(u64, f64, f64)]) -> Vec<Tried> {

@@ -45,6 +45,60 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
     assert!(Client::enter(address, None).is_ok());
 }
 
+/// A session's requests with one octet changed, or cut short: whatever the server makes of them, it lets go of the connection and
+/// attends to the next.
+#[test]
+fn mutated_requests_do_not_hold_the_server_up() {
+    let server = start(|_| ());
+    let address = server.addresses()[0];
+    let requests = [
+        ClientMessage::Slot { kind: SlotKind::Light }.frame(),
+        super::traffic::expect(1, 10).frame(),
+        ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
+        super::traffic::load(2, wire::Direction::Reverse, 1).frame(),
+        ClientMessage::SendTrain { id: 3, flow: 0 }.frame(),
+        wire::Rows {
+            id: 3,
+            table: wire::Table::Plan(vec![
+                wire::PlanRow {
+                    gap_ns: u64::MAX,
+                    ip_octets: 1,
+                    hop_limit: 255
+                };
+                20
+            ]),
+        }
+        .frame()
+        .unwrap(),
+        ClientMessage::Release { kind: SlotKind::Light }.frame(),
+    ]
+    .concat();
+    // A linear congruential generator with the constants of MMIX, for a fixed course.
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for _ in 0..150 {
+        let mut octets = requests.clone();
+        let at = draw(octets.len());
+        if draw(2) == 0 {
+            octets.truncate(at);
+        } else {
+            octets[at] = u8::try_from(draw(256)).unwrap();
+        }
+        let mut client = Client::enter(address, None).unwrap();
+        // The server may hang up before it has read all.
+        let _ = client.tcp.write_all(&octets);
+        let _ = client.tcp.shutdown(std::net::Shutdown::Write);
+        assert!(client.is_closed());
+        drop(client);
+        assert!(soon(|| server.sessions() == 0));
+    }
+}
+
 #[test]
 fn the_last_word_is_heard() {
     let server = start(|_| ());
@@ -124,6 +178,57 @@ impl Client {
     }
 }
 
+#[test]
+fn a_load_faster_than_allowed_is_broken_off() {
+    let server = start(|options| options.limits.session.max_load_rate_bps = 100_000);
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let socket = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    let ClientMessage::LoadBegin(mut plan) = super::traffic::load(1, wire::Direction::Forward, 1) else {
+        panic!("no load");
+    };
+    client.say(&ClientMessage::LoadBegin(plan.clone()));
+    assert_eq!(refusal(&client.hear()), RefusalCode::Limit);
+    // Announced slower than it is.
+    plan.max_rate_bps = Some(100_000);
+    client.say(&ClientMessage::LoadBegin(plan));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    for seq in 0..100 {
+        socket
+            .send(&Client::datagram(&client.probe(ProbeKind::Load, 1, seq), 1472))
+            .unwrap();
+    }
+    let ended = loop {
+        match client.hear() {
+            ServerMessage::LoadStatus(_) => {}
+            other => break other,
+        }
+    };
+    assert_eq!(refusal(&ended), RefusalCode::Limit);
+}
+
+#[test]
+fn a_flood_of_requests_ends_the_session() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let _flow = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    client.say(&super::traffic::load(1, wire::Direction::Reverse, 1));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    let segment = ClientMessage::LoadSegment(wire::LoadSegment {
+        id: 1,
+        rate_bps: Some(1_000_000),
+        burst: 1,
+        duration_ns: 0,
+        continues: false,
+    });
+    let flood = segment.frame().repeat(5_000);
+    // The server may hang up before it has read all.
+    let _ = client.tcp.write_all(&flood);
+    assert!(client.is_closed());
+    assert!(soon(|| server.sessions() == 0));
+}
+
 /// Octets that come back on a socket within a while.
 fn answered(socket: &UdpSocket) -> usize {
     let mut total = 0;
@@ -163,6 +268,11 @@ fn before_validation_no_address_gets_more_than_it_sent() {
         vec![],
         vec![0; 1000],
         Handshake::Hello { session, nonce }.encode()[..63].to_vec(),
+        Handshake::Hello {
+            session: !session,
+            nonce,
+        }
+        .encode(),
         start(wrong_token, cookie).encode(),
         start(client.token, wrong_cookie).encode(),
         far_flow.encode(),

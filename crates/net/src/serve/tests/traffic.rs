@@ -218,7 +218,9 @@ fn a_reverse_load_in_segments() {
         assert!(report.ended_ns - report.began_ns >= 100_000_000);
         assert_eq!((report.send_failures, report.ip_octets), (0, report.packets * 1500));
         // 12 Mbit/s are one packet per millisecond; a busy host may send fewer.
-        assert!(report.packets > 5 && report.packets <= 2 + (report.ended_ns - report.began_ns) as u64 / 900_000);
+        assert!(
+            report.packets > 5 && report.packets <= 2 + (report.ended_ns - report.began_ns).unsigned_abs() / 900_000
+        );
         sent += report.packets;
     }
     client.say(&ClientMessage::LoadEnd { id: 7 });
@@ -295,8 +297,12 @@ fn a_forward_transfer_counts_every_octet() {
     let mut stray = data(&client, 2, 0);
     assert!(!matches!(stray.read(&mut [0; 1]), Ok(count) if count > 0));
     let mut streams = [data(&client, 1, 0), data(&client, 1, 1)];
-    for stream in &mut streams {
-        stream.write_all(&vec![7; 1_000_000]).unwrap();
+    // For longer than a silence may last, nothing but data comes.
+    for _ in 0..25 {
+        for stream in &mut streams {
+            stream.write_all(&vec![7; 40_000]).unwrap();
+        }
+        clock::sleep_until_ns(clock::now_ns() + 50_000_000);
     }
     drop(streams);
     client.say(&ClientMessage::TransferEnd { id: 1 });
@@ -389,7 +395,7 @@ fn a_client_killed_in_a_transfer_leaves_nothing() {
         let begun = clock::now_ns();
         drop(client);
         // The data connection ends too: read its end or its reset.
-        while matches!(bulk.read(&mut [0; 65_536]), Ok(count) if count > 0) {}
+        while matches!(bulk.read(&mut [0; 8192]), Ok(count) if count > 0) {}
         assert!(clock::now_ns() - begun < 1_500_000_000);
         assert!(soon(|| server.sessions() == 0));
         // The slot is free again.

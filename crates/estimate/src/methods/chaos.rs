@@ -1,0 +1,254 @@
+//! A world that answers with anything, for the tests of bursts, loads and transfers: whatever comes back, a method ends without a
+//! panic, and what it says is in order.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use stat::SplitMix64;
+use units::{BitRate, Clock, Sender, Stamp};
+
+use crate::budget::Budget;
+use crate::contract::{Event, Refusal, World, run};
+use crate::facts::{PathFacts, StampSource};
+use crate::outcome::{EvidenceValue, Outcome};
+use crate::probe::{
+    Arrival, Congestion, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, StreamReport, TcpSample, TcpState,
+    Train, TrainReport, Transfer, TransferReport,
+};
+use crate::registry::RawParams;
+
+struct Chaos {
+    random: SplitMix64,
+    now: i64,
+}
+
+impl Chaos {
+    /// Mostly small numbers, at times huge ones.
+    fn number(&mut self) -> u64 {
+        let word = self.random.next_u64();
+        word >> (word % 64)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.random.next_u64() % end
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn stamp<C: Clock>(&mut self) -> Stamp<C> {
+        let shift = self.below(63);
+        let nanos = i64::from_ne_bytes(self.random.next_u64().to_ne_bytes()) >> shift;
+        Stamp::from_nanos(nanos)
+    }
+
+    fn time(&mut self) -> Duration {
+        Duration::from_nanos(self.number())
+    }
+
+    fn narrow(&mut self) -> u32 {
+        u32::try_from(self.number() & 0xffff_ffff).unwrap()
+    }
+
+    fn share(&mut self) -> Option<f32> {
+        [None, Some(f32::NAN), Some(0.5), Some(7.0)][usize::try_from(self.below(4)).unwrap()]
+    }
+
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.chance(70) { Some(value(self)) } else { None }
+    }
+
+    fn train(&mut self, train: &Train) -> Event {
+        let rows = (0u32..).zip(&train.packets).map(|(seq, packet)| Arrival {
+            seq,
+            departed: self.stamp(),
+            ip_octets: packet.ip_octets,
+            fate: if self.chance(80) {
+                Fate::Received(self.stamp())
+            } else {
+                Fate::Lost
+            },
+        });
+        let mut arrivals: Vec<_> = rows.collect();
+        if self.chance(20) {
+            arrivals.truncate(usize::try_from(self.below(3)).unwrap());
+        }
+        Event::Train(TrainReport {
+            id: train.id,
+            arrivals,
+            reordered: self.narrow(),
+            duplicates: self.narrow(),
+            local_drops: if self.chance(70) { 0 } else { self.narrow() },
+            departed_by: StampSource::User,
+            arrived_by: StampSource::User,
+            pacing: PacingCheck::Unknown,
+        })
+    }
+
+    fn load(&mut self, _: &Load) -> Event {
+        let count = self.below(14);
+        let statuses = (0..count).map(|_| LoadStatus {
+            from: self.stamp(),
+            to: self.stamp(),
+            packets: self.number() >> 8,
+            ip_octets: self.number() >> 8,
+            lost: self.number() >> 8,
+            reordered: self.number() >> 8,
+            duplicates: self.number() >> 8,
+            local_drops: self.number() >> 8,
+            delay_above_min: self.maybe(|chaos| (chaos.time(), chaos.time(), chaos.time())),
+        });
+        let statuses = statuses.collect();
+        Event::Load(LoadReport {
+            began: self.stamp(),
+            ended: self.stamp(),
+            sent_packets: self.number(),
+            sent_ip_octets: self.number(),
+            send_failures: self.number(),
+            sender_cpu: self.share(),
+            statuses,
+        })
+    }
+
+    fn sample(&mut self) -> TcpSample {
+        TcpSample {
+            at: self.stamp(),
+            state: [TcpState::Open, TcpState::Recovery][usize::try_from(self.below(2)).unwrap()],
+            rtt: self.time(),
+            rtt_var: self.time(),
+            min_rtt: self.maybe(Self::time),
+            mss_octets: self.narrow(),
+            cwnd_segments: self.narrow(),
+            ssthresh_segments: self.maybe(Self::narrow),
+            in_flight_segments: self.narrow(),
+            acked_octets: self.number() >> 8,
+            sent_octets: self.maybe(|chaos| chaos.number() >> 8),
+            retransmitted_octets: self.maybe(|chaos| chaos.number() >> 8),
+            retransmitted_segments: self.narrow(),
+            timeouts: self.maybe(Self::narrow),
+            delivery_rate: self.maybe(|chaos| (BitRate::from_bps(chaos.number()), chaos.chance(50))),
+            pacing_rate: self.maybe(|chaos| BitRate::from_bps(chaos.number())),
+            peer_window_octets: self.maybe(Self::narrow),
+            unsent_octets: self.maybe(Self::narrow),
+            busy: self.maybe(Self::time),
+            limited_by_receive_window: self.maybe(Self::time),
+            limited_by_send_buffer: self.maybe(Self::time),
+            bbr_pacing_gain: self.maybe(Self::narrow),
+        }
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) -> Event {
+        let streams = if self.chance(90) {
+            u64::from(transfer.streams)
+        } else {
+            self.below(3)
+        };
+        let orderly = self.chance(50);
+        let streams = (0..streams).map(|_| {
+            let count = if self.chance(90) { 11 } else { self.below(3) };
+            let mut samples: Vec<_> = (0..count).map(|_| self.sample()).collect();
+            if orderly {
+                samples.sort_by_key(|sample| sample.at);
+                for (sample, acked_octets) in samples.iter_mut().zip((0..).step_by(100_000)) {
+                    sample.acked_octets = acked_octets;
+                }
+            }
+            let names = ["reno", "cubic", "bbr", "vegas"];
+            StreamReport {
+                congestion: Congestion::from_name(names[usize::try_from(self.below(4)).unwrap()]),
+                granted_send_buffer_octets: self.maybe(Self::narrow),
+                samples,
+            }
+        });
+        let streams = streams.collect();
+        Event::Transfer(TransferReport {
+            began: self.stamp(),
+            ended: self.stamp(),
+            streams,
+            far_end: self.maybe(|chaos| (chaos.number() >> 8, chaos.time())),
+            sender_cpu: self.share(),
+            receiver_cpu: self.share(),
+        })
+    }
+}
+
+impl World for Chaos {
+    type Fault = Infallible;
+
+    fn now(&self) -> Stamp<Sender> {
+        Stamp::from_nanos(self.now)
+    }
+
+    fn facts(&self) -> PathFacts {
+        PathFacts::ideal(1500, Duration::from_millis(3))
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Infallible> {
+        self.now += 1_000_000 + i64::try_from(self.below(200_000_000)).unwrap();
+        if self.chance(3) {
+            return Ok(Event::Refused(match self.below(4) {
+                0 => Refusal::NotOffered,
+                1 => Refusal::ForbiddenByPeer,
+                2 => Refusal::TooSmall { min_ip_octets: 1400 },
+                _ => Refusal::TooLarge { max_ip_octets: 1400 },
+            }));
+        }
+        Ok(match probe {
+            Probe::Train(train) => self.train(&train),
+            Probe::Load(load) => self.load(&load),
+            Probe::Transfer(transfer) => self.transfer(&transfer),
+            Probe::Capture(_) => Event::TimerFired,
+        })
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
+        self.now = self.now.max(until.nanos());
+        Ok(())
+    }
+}
+
+/// Every way to begin each of the methods.
+const WAYS: [(&str, &[(&str, &str)]); 12] = [
+    ("burst", &[]),
+    ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
+    ("udp", &[]),
+    ("udp", &[("start_bps", "50M"), ("streams", "2")]),
+    ("tcp", &[]),
+    ("tcp", &[("rule", "seed003")]),
+    ("tcp", &[("mode", "full"), ("pacing_bps", "1M")]),
+    ("streams", &[]),
+    ("streams", &[("available_bps", "50M"), ("single_bps", "1M")]),
+    (
+        "streams",
+        &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")],
+    ),
+    ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
+    ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),
+];
+
+proptest! {
+    #[test]
+    fn whatever_comes_back_a_method_ends_in_order(seed: u64, way in 0..WAYS.len()) {
+        let (name, params) = WAYS[way];
+        let mut raw = RawParams::new();
+        for (name, value) in params {
+            raw.set(*name, if *value == "18 Ebit/s" { "18000000000000000000" } else { *value });
+        }
+        let mut method = super::find(name).unwrap().begin(&raw).unwrap();
+        let mut world = Chaos { random: SplitMix64::new(seed), now: 0 };
+        let budget = Budget { octets: u64::MAX, ..Budget::default() };
+        let Ok(measured) = run(&mut world, method.as_mut(), budget);
+        if let Outcome::Estimated(estimate) = measured.outcome {
+            for one in std::iter::once(&*estimate).chain(&estimate.also) {
+                prop_assert!(one.low <= one.value && one.value <= one.high, "{:?}", one);
+            }
+            for (name, value) in estimate.evidence.iter() {
+                if let EvidenceValue::Number(number) = value {
+                    prop_assert!(!number.is_nan(), "{} {}", name, number);
+                }
+            }
+        }
+    }
+}
