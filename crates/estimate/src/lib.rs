@@ -11,7 +11,7 @@ mod budget;
 mod contract;
 mod facts;
 #[cfg(test)]
-mod fluid;
+mod fluid_path;
 pub mod job;
 pub mod methods;
 mod outcome;

@@ -17,7 +17,9 @@ pub const INTERFACE: &str = "path0";
 /// 20 MB, more than the path's own queues usually hold.
 const QUEUE_PACKETS: u32 = 16_384;
 
-/// A TUN device, seen from the path.
+/// A TUN device, seen from the path. Packets come complete: without a virtio header the kernel has to segment and to compute checksums
+/// itself. A packet counts as sent once it is in the device's queue, so TCP small queues do not hold a sender back here as they do on an
+/// interface card.
 pub(crate) struct Device {
     tun: SyncDevice,
 }

@@ -53,7 +53,8 @@ impl Side {
 pub struct Addresses {
     /// IPv4.
     pub ipv4: Ipv4Addr,
-    /// IPv6; `None` on a path that cannot carry it (a first hop whose MTU is below 1280 octets, RFC 8200 §5).
+    /// IPv6; `None` on a path that cannot carry it (a first hop whose MTU is below 1280 octets, RFC 8200 §5) and on a machine whose
+    /// kernel has none.
     pub ipv6: Option<Ipv6Addr>,
 }
 
@@ -105,6 +106,12 @@ impl AddressPlan {
             reverse_routers: routers(Way::Reverse)?,
             ipv6: first_mtus.iter().all(|&mtu| mtu >= 1280),
         })
+    }
+
+    /// The same plan for kernels without IPv6.
+    #[must_use]
+    pub fn without_ipv6(self) -> Self {
+        Self { ipv6: false, ..self }
     }
 
     /// Addresses of a host.
@@ -234,6 +241,9 @@ mod tests {
     fn small_links_carry_no_ipv6() {
         let plan = AddressPlan::of(&path(2, 576)).unwrap();
         assert_eq!(plan.host(Side::Sender).ipv6, None);
+        let plan = AddressPlan::of(&path(2, 1280)).unwrap();
+        assert!(plan.host(Side::Sender).ipv6.is_some());
+        assert_eq!(plan.without_ipv6().host(Side::Sender).ipv6, None);
     }
 
     #[test]

@@ -20,8 +20,9 @@ use crate::tally::Tally;
 const CLOSE_NS: u64 = 2_000;
 /// Hop limit of what routers send.
 const ROUTER_HOP_LIMIT: u8 = 64;
-/// Buffers made before the start: more than most paths ever hold, so that the first burst meets no allocation.
-const READY_BUFFERS: usize = 2_048;
+/// Octets of buffers made before the start: more than most paths ever hold (11 000 packets of 1500 octets), so that no burst meets an
+/// allocation.
+const READY_OCTETS: usize = 16 << 20;
 
 /// A packet's octets, in a buffer that is used again.
 #[derive(Debug)]
@@ -95,7 +96,9 @@ impl Player {
     ) -> Self {
         // An ICMP answer may be up to 1280 octets long on a path whose hosts send smaller packets.
         let buffer_octets = usize::from(mtu).max(1_500);
-        let free = (0..READY_BUFFERS).map(|_| new_buffer(buffer_octets)).collect();
+        let free = (0..READY_OCTETS / buffer_octets)
+            .map(|_| new_buffer(buffer_octets))
+            .collect();
         let clock = PathClock::starting_at(path.now());
         let now = clock.now();
         Self {

@@ -14,7 +14,8 @@ use crate::error::WhyNot;
 /// nobody else exists. Files keep their owners' rights; outside, nothing changes. Returns whether it moved.
 ///
 /// Must be called before any thread starts (first in `main`): the kernel refuses it to a process of several threads, and says
-/// `Invalid argument`. Does nothing if the process may make network namespaces already.
+/// `Invalid argument`. If an error comes after the move, the process has lost its rights to other users' files; it should say so and
+/// end, or go on without a lab. Does nothing if the process may make network namespaces already.
 pub fn enter_user_namespace_if_needed() -> Result<bool, WhyNot> {
     if may_administer() {
         return Ok(false);

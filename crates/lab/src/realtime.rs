@@ -103,6 +103,7 @@ impl RealTimePath {
             return Err(LabError::Elastic);
         }
         let plan = AddressPlan::of(scenario)?;
+        let plan = if kernel_has_ipv6() { plan } else { plan.without_ipv6() };
         crate::privilege::available()?;
         for name in clean_leftovers() {
             tracing::info!(name, "removed a namespace that a dead process left");
@@ -252,6 +253,11 @@ fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alon
         }
     }
     player
+}
+
+/// A kernel that was started without IPv6 has no such file; namespaces of their own do not depend on anything else.
+fn kernel_has_ipv6() -> bool {
+    std::path::Path::new("/proc/self/net/if_inet6").exists()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the lab is a world: it may read the clock")]

@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -51,6 +52,7 @@ pub struct ProbeSocket {
 impl ProbeSocket {
     /// Opens and binds.
     pub fn bind(local: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
+        keep_stamps_on();
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         let ipv6 = local.is_ipv6();
         if ipv6 {
@@ -226,6 +228,17 @@ impl AsFd for ProbeSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Keeps the kernel's switch for receive stamps on until the process ends. It is one for the whole host, and turning it on takes
+/// effect only milliseconds later: without this the first packets of every socket that is the only one to ask would lack stamps.
+fn keep_stamps_on() {
+    static KEEPER: OnceLock<Option<Socket>> = OnceLock::new();
+    KEEPER.get_or_init(|| {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).ok()?;
+        option::set_int(socket.as_fd(), libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).ok()?;
+        Some(socket)
+    });
 }
 
 /// What a wait ended with; neither is set when time ran out.

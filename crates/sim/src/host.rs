@@ -10,7 +10,7 @@ use crate::rng::{Purpose, Stream, round_ns};
 use crate::{NEVER, nanos};
 
 /// What a clock shows at `at` nanoseconds: the formula of [`ClockModel`].
-pub fn clock_reading(clock: &ClockModel, at: u64) -> i64 {
+fn clock_reading(clock: &ClockModel, at: u64) -> i64 {
     let true_ns = i128::from(at);
     let steps = clock.steps.iter().filter(|step| nanos(step.at) <= at);
     let stepped: i128 = steps.map(|step| i128::from(step.by.nanos())).sum();

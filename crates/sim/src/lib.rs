@@ -3,6 +3,22 @@
 //! Shapes: a [`Path`] carries packets of any payload over the hops of a [`scenario::Scenario`], both ways, in whole
 //! nanoseconds since the scenario's begin; what comes out of it is a list of [`Output`]s in order of time. The same scenario
 //! and seed give the same outputs, bit for bit.
+//! [`SimWorld`] carries out the probes of estimators on such a path, between hosts whose clocks and calls have their faults.
+//!
+//! ```
+//! use scenario::{Hop, Scenario, Way};
+//! use sim::{Packet, Path};
+//! use units::BitRate;
+//!
+//! let scenario = Scenario::new("one hop").hop(Hop::rate(BitRate::from_mbps(100))).validate()?;
+//! let mut path = Path::new(&scenario, scenario.seed);
+//! path.send(0, Way::Forward, Packet { ip_octets: 1500, hop_limit: 64, payload: "probe" });
+//! let mut outputs = Vec::new();
+//! path.advance(1_000_000, &mut outputs);
+//! // 1538 octet times at 100 Mbit/s.
+//! assert_eq!(outputs[0].at(), 123_040);
+//! # Ok::<(), scenario::ScenarioError>(())
+//! ```
 //!
 //! Nothing here reads a clock, opens a socket or draws from a global random source.
 
@@ -11,7 +27,6 @@ mod path;
 mod rng;
 mod world;
 
-pub use host::clock_reading;
 pub use path::{DropCause, Output, Packet, Path};
 pub use world::SimWorld;
 

@@ -240,7 +240,8 @@ impl<T> Path<T> {
         (next < NEVER).then_some(next)
     }
 
-    /// Lets everything happen up to and including `until`, and appends the outputs, in order of time.
+    /// Lets everything happen up to and including `until`, and appends the outputs, in order of time (at one instant: the forward
+    /// way first, then by node). Into how many calls a time is cut changes nothing.
     pub fn advance(&mut self, until: u64, out: &mut Vec<Output<T>>) {
         let until = until.min(NEVER - 1);
         while self.now < until || self.next_at().is_some_and(|next| next <= until) {

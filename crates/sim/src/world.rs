@@ -3,6 +3,10 @@
 //! Time passes only while probes are carried out or waited for; it is accounted as on a real path: a far end is told to begin,
 //! and tells what it saw, over an idle control channel (base delay of a 100-octet packet each way), and packets that do not
 //! come are waited for ([`SimWorld::patience`]).
+//!
+//! Stamps are those of the scenario's host models: departures when the send call is made, before the host's interface; arrivals
+//! when the receive call returns ([`scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
+//! that overflows and a socket that blocks at its interface under a load.
 
 mod engine;
 mod load;

@@ -28,12 +28,12 @@ fn mean_wait_ns(arrivals: Arrivals, load: f64, sizes: &SizeMix) -> (f64, f64) {
     const BATCHES: u64 = 40;
     const PER_BATCH: u64 = 2_500;
     const SPACING_NS: u64 = 1_000_000;
-    let rate = BitRate::from_mbps(100).scaled(load).unwrap();
+    let rate = BitRate::from_mbps(100).scaled(load).expect("a load is a share");
     let scenario = Scenario::new("queue")
         .hop(bare(100))
         .cross(Cross::on_hop(0, arrivals, rate, sizes.clone()))
         .validate()
-        .unwrap();
+        .expect("a plain path is valid");
     let mut path = Path::new(&scenario, 11);
     let mut out = Vec::new();
     let mut means = Vec::new();
@@ -101,7 +101,7 @@ fn long_run_share(arrivals: Arrivals, sizes: SizeMix) -> f64 {
         .hop(bare(10))
         .cross(Cross::on_hop(0, arrivals, BitRate::from_mbps(20), sizes))
         .validate()
-        .unwrap();
+        .expect("a plain path is valid");
     let mut path = Path::new(&scenario, 5);
     let mut out = Vec::new();
     let end = 100_000_000_000;
@@ -144,15 +144,15 @@ fn trains_follow_the_fluid_response_curve() {
             SizeMix::constant(40),
         ))
         .validate()
-        .unwrap();
+        .expect("a plain path is valid");
     for step in 1..=15u32 {
         let offered = 10e6 * f64::from(step);
-        let gap = 12_000.0 / offered * 1e9;
+        let rate = BitRate::from_mbps(10 * u64::from(step));
         let mut path = Path::new(&scenario, 3);
         let mut out = Vec::new();
         for k in 0..1000u32 {
-            let at = 1_000_000_000 + (f64::from(k) * gap).round() as u64;
-            path.send(at, Way::Forward, packet(1500, k));
+            let at = Duration::from_secs(1) + rate.time_for(1500 * u64::from(k)).unwrap();
+            path.send(u64::try_from(at.as_nanos()).unwrap(), Way::Forward, packet(1500, k));
         }
         path.advance(10_000_000_000, &mut out);
         let span = out[999].at() - out[0].at();
@@ -214,8 +214,8 @@ proptest! {
         ip_octets in 100u16..1500,
     ) {
         let mut scenario = Scenario::new("burst");
-        for (index, &mbps) in rates.iter().enumerate() {
-            let hop = if index == 0 { Queue::Unlimited } else { Queue::Packets(queue + index as u32) };
+        for (index, &mbps) in (0u32..).zip(&rates) {
+            let hop = if index == 0 { Queue::Unlimited } else { Queue::Packets(queue + index) };
             scenario = scenario.hop(Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE).queue(hop));
         }
         let scenario = scenario.validate().unwrap();
@@ -231,13 +231,12 @@ proptest! {
                 _ => None,
             })
         };
-        match scenario.truth(Way::Forward).burst(ip_octets, None) {
-            Some(burst) => {
-                let packets = burst.ip_octets / u64::from(ip_octets);
-                prop_assert_eq!(first_drop(packets), None);
-                prop_assert_eq!(first_drop(packets + 1), Some((burst.hop, packets)));
-            }
-            None => prop_assert_eq!(first_drop(2000), None),
-        }
+        let Some(burst) = scenario.truth(Way::Forward).burst(ip_octets, None) else {
+            prop_assert_eq!(first_drop(2000), None);
+            return Ok(());
+        };
+        let packets = burst.ip_octets / u64::from(ip_octets);
+        prop_assert_eq!(first_drop(packets), None);
+        prop_assert_eq!(first_drop(packets + 1), Some((burst.hop, packets)));
     }
 }

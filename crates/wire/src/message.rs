@@ -79,6 +79,8 @@ pub enum RefusalCode {
     Limit,
     /// A message that is malformed or out of order. Ends the connection.
     Protocol,
+    /// The session lasted too long or held a slot for nothing, or the server ends. Ends the connection.
+    Expired,
     /// The server itself failed. The session goes on, the test does not.
     Internal,
 }
@@ -86,7 +88,7 @@ pub enum RefusalCode {
 impl RefusalCode {
     /// The connection ends after this refusal.
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Version | Self::Key | Self::Full | Self::Protocol)
+        matches!(self, Self::Version | Self::Key | Self::Full | Self::Protocol | Self::Expired)
     }
 }
 

@@ -1,4 +1,100 @@
-//! pathload (placeholder head).
+//! pathload: estimates the range of available IP-layer path capacity from periodic streams (self-loading periodic streams, SLoPS).
+//!
+//! # Model
+//!
+//! FIFO links. A periodic stream at rate `R` above what is available builds a queue at the tight link, so its one-way delays
+//! rise from packet to packet; below, they do not. A fleet of streams votes; a search over rates narrows the range.
+//!
+//! ```text
+//!  delay   R > A: .·'      R < A: .·..·.·.·      fleet: increasing | no trend | grey
+//!               .·'
+//!             .·'
+//! ```
+//!
+//! No capacity is needed, and the result is a range, because what is available moves while it is measured.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues.
+//! - A2 Receive stamps are good to a fraction of the period, or come in bursts whose last packet is.
+//! - A3 Departures keep the period; pauses of the sender are long and rare.
+//! - A4 The sender can go faster than what is available.
+//! - A5 What is available moves little within a fleet.
+//!
+//! # Formula
+//!
+//! Delays in ns, rates in bit/s at the IP layer, headers included.
+//!
+//! - Initial rate (`machine::train_rate`): dispersion of 50 back-to-back packets, the first left out; 35, 20, 5, 3 if any is
+//!   missing or late.
+//! - Packet size and period (`shape.rs`): full packets, `T = 8 L/R`, until that exceeds 1 ms; from there `L = R T/8`, at least
+//!   228 octets. With `full-size=false` the tool's rule: the same from 150 Mbit/s down, with `T = max(80 us, T_min)`.
+//! - Trend (`stat::stream_trend`): medians `m` of groups of `floor(sqrt n)` delays; `PCT = #(m_k > m_(k-1))/G`,
+//!   `PDT = (m_G - m_1)/sum |m_k - m_(k-1)|`; PCT above 0.605 rises, below 0.495 does not; PDT 0.44 and 0.36. One may abstain, none
+//!   may contradict.
+//! - Stream (`stream.rs`): cut where the sender paused for longer than `max(2 T, T + 1 ms)`; packets that the next follows back
+//!   to back are dropped; a piece needs 37 samples. Under interrupt coalescence one delay per burst of four or more.
+//! - Fleet (`fleet.rs`): of the usable pieces, the share `fraction` must agree; grey if it does not. A stream with 15 % loss, or
+//!   half of the streams with 3 %, count as increasing.
+//! - Search (`search.rs`): doubling until the first change of verdict, then bisection of the range, then of the two edges of the
+//!   grey region. It ends when the range is within `resolution`, both edges within `grey-resolution`, when the sender's timer has
+//!   no rate in between, or when the highest rate shows no trend twice.
+//! - Value: the middle of the grey region or of the range. Interval: from the highest rate without trend to the lowest with one.
+//!
+//! Departs from pathload 1.3.2:
+//!
+//! - periods are whole nanoseconds, not microseconds, which leave it 10 % steps at 1 Gbit/s; the rules that only undo that rounding
+//!   are gone;
+//! - no limit of 7 us for the smallest period, and short gaps are also below 0.3 of the period: at 10 Gbit/s all gaps are short;
+//! - grey resolution without the limit of 12 Mbit/s, out of reach above 1 Gbit/s; "approximately equal" likewise;
+//! - full packets down to 12 Mbit/s by default: small ones pay more for framing, so on Ethernet at 70 % load the tool's sizes
+//!   underestimate what full packets get by 10 %, which is the trend of [Abut18] table 10;
+//! - a fleet ends when the streams to come cannot change its verdict;
+//! - the grey region is a caveat, and the interval reaches beyond it to what was seen;
+//! - inside the grey region a rate is repeated twice at most, and rules call one another eight times at most.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `packets` | packets | 100 | 40 to 1000 | pathload 1.3.2 |
+//! | `streams` | streams | 12 | 1 to 100 | pathload 1.3.2 |
+//! | `fraction` | share | 0.6 | above 0.5 to 1 | pathload 1.3.2; 0.7 in `[SLoPS03]` |
+//! | `resolution` | bit/s | 2 % of the initial rate | above 0 | pathload 1.3.2; 5 % under coalescence |
+//! | `grey-resolution` | bit/s | 5 % of the initial rate | above 0 | pathload 1.3.2 |
+//! | `idle` | stream lengths | 9 | 1 to 100 | pathload 1.3.2: load of a tenth of the rate |
+//! | `max-fleets` | fleets | 60 | 1 to 1000 | ours: the end |
+//! | `full-size` | | true | | ours, see above |
+//! | `quick` | | false | | ours: half the streams, a third of the idle time |
+//!
+//! # Cost
+//!
+//! On a 100 Mbit/s path 6 to 10 fleets of 8 to 12 streams of 100 packets: 8 to 10 MB, 7 s idle, 20 s at 70 % load; with `quick`
+//! half the octets and a fifth of the time. The load is a tenth of the rate tried; a stream's own rate reaches twice what is
+//! available, for 100 packets.
+//!
+//! # Fails when
+//!
+//! - A1: schedulers that share evenly show no trend below the fair share.
+//! - A2: [`Caveat::ReceiveBatching`](crate::Caveat); with fewer than two bursts per stream rates cannot be judged, which ends in a
+//!   lower bound limited by the receiver.
+//! - A3: pieces too short to judge: [`Caveat::HostStall`](crate::Caveat); half of the streams unusable twice:
+//!   [`Reason::SenderCannotPace`](crate::Reason).
+//! - A4: [`Verdict::LowerBound`](crate::Verdict) with [`Caveat::SenderLimited`](crate::Caveat).
+//! - A5: [`Caveat::GreyRegion`](crate::Caveat), wide. Bursty traffic at high load lets fleets contradict one another: then the
+//!   range misses the truth by 5 to 15 %, and nothing shows it.
+//! - Constant-rate traffic whose period is a multiple of the stream's, without any noise: delays are level but for the start, which PDT
+//!   takes for a rise; the fleets come out grey.
+//! - Loss that is not congestion counts as increasing, so the result is too low; where nothing gets through without it,
+//!   [`Reason::TooMuchLoss`](crate::Reason).
+//!
+//! # References
+//!
+//! - `[SLoPS02]` M. Jain, C. Dovrolis, End-to-End Available Bandwidth: Measurement Methodology, Dynamics, and Relation with TCP,
+//!   SIGCOMM 2002.
+//! - `[SLoPS03]` M. Jain, C. Dovrolis, the same, IEEE/ACM ToN 11(4), 2003.
+//! - [PJD04] R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+//! - [Abut18] F. Abut, M. Leischner, An Experimental Evaluation of Tools for Estimating Bandwidth-Related Metrics, IJCNIS 2018.
 
 mod fleet;
 mod machine;
@@ -40,7 +136,7 @@ pub struct Params {
     pub max_fleets: u32,
     /// Half the streams, and less than half the idle time.
     pub quick: bool,
-    /// Largest packets at every rate, where the tool shrinks them below 150 Mbit/s.
+    /// Largest packets down to 12 Mbit/s, where the tool shrinks them below 150 Mbit/s.
     pub full_size: bool,
 }
 
@@ -55,7 +151,7 @@ impl Default for Params {
             idle: 9,
             max_fleets: 60,
             quick: false,
-            full_size: false,
+            full_size: true,
         }
     }
 }
@@ -166,7 +262,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: true,
     },
     imposes: Imposes {
-        typical_octets: 8_000_000,
+        typical_octets: 9_000_000,
         max_octets: 120_000_000,
         typical_time: Duration::from_secs(10),
         max_time: Duration::from_secs(120),
@@ -188,7 +284,11 @@ static INFO: MethodInfo = MethodInfo {
         ("max-fleets", "fleets at most (default: 60)"),
         (
             "full-size",
+<<<<<<< HEAD
             "largest packets at every rate: true or false (default: false)",
+=======
+            "largest packets down to 12 Mbit/s: true or false (default: true)",
+>>>>>>> main
         ),
         (
             "quick",

@@ -19,7 +19,7 @@ use crate::error::{Error, PathError, PeerError};
 
 /// While a train, load or transfer is under way, silence of the far host for this long means that it is gone. Ours: it speaks at
 /// least every 250 ms, and a second is left for a slow path and a lost segment.
-const SILENT_AFTER: Duration = Duration::from_millis(2_000);
+const SILENT_AFTER: Duration = Duration::from_secs(2);
 /// The listening thread looks around this often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -308,7 +308,7 @@ impl Link {
             if now - self.heard_ns.load(Ordering::Relaxed) > nanos(limit) {
                 break End::Silent;
             }
-            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY - LOOK)
+            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY.saturating_sub(LOOK))
                 && self.write(&ClientMessage::Alive.frame()).is_err()
             {
                 break End::Closed;

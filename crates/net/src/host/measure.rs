@@ -57,20 +57,20 @@ fn call_costs() -> io::Result<(Duration, Duration)> {
     let near = UdpSocket::bind(loopback())?;
     near.connect(far.local_addr()?)?;
     let mut buffer = [1; 2048];
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    let (mut out, mut back) = (Vec::new(), Vec::new());
     for _ in 0..CALLS {
         let begun = clock::now_ns();
         near.send(&buffer[..FULL_PAYLOAD])?;
-        let sent = clock::now_ns();
+        let gone = clock::now_ns();
         // A packet that the loopback lost (a full buffer elsewhere) costs a row, not the measurement.
-        let received = far.recv(&mut buffer).is_ok();
+        let arrived = far.recv(&mut buffer).is_ok();
         let ended = clock::now_ns();
-        sends.push(sent - begun);
-        if received {
-            receives.push(ended - sent);
+        out.push(gone - begun);
+        if arrived {
+            back.push(ended - gone);
         }
     }
-    Ok((quantile(&mut sends, 0.5), quantile(&mut receives, 0.5)))
+    Ok((quantile(&mut out, 0.5), quantile(&mut back, 0.5)))
 }
 
 /// The value below which this share of the values lies; zero without values.
@@ -94,6 +94,7 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
     const GAP: Duration = Duration::from_micros(60);
     let (near, far) = pair(&SocketOptions::default())?;
     let mut receiver = Receiver::new(&far, 64);
+    await_stamps(&near, &far, &mut receiver)?;
     let plan = vec![full_packet(GAP); PACKETS];
     let payloads = Payloads::new((0..PACKETS).map(|_| FULL_PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
@@ -106,17 +107,30 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
         seen.push(datagram.seen);
         seen.len() < PACKETS
     })?;
-    // The kernel's switch for stamps takes effect a moment after it is asked for.
-    let settled = seen.get(20..).unwrap_or_default();
-    let alignment = Alignment::choose(settled);
+    let alignment = Alignment::choose(&seen);
     let mut delays: Vec<i64> = seen
         .iter()
         .zip(&departures.stamps_ns)
-        .skip(20)
         .map(|(seen, departed)| alignment.stamp_ns(seen) - departed)
         .collect();
     let error = quantile(&mut delays, 0.99).saturating_sub(quantile(&mut delays, 0.5));
     Ok((error, alignment.source()))
+}
+
+/// Sends until the kernel stamps what arrives, or it is clear that it will not: its switch for stamps takes effect a moment after it
+/// is asked for.
+fn await_stamps(near: &ProbeSocket, far: &ProbeSocket, receiver: &mut Receiver) -> io::Result<()> {
+    const PATIENCE_NS: i64 = 100_000_000;
+    let deadline = clock::now_ns() + PATIENCE_NS;
+    while clock::now_ns() < deadline {
+        near.send(&[0; 16])?;
+        receiver.receive(far, deadline)?;
+        if receiver.iter().any(|datagram| datagram.seen.kernel_ns.is_some()) {
+            break;
+        }
+        clock::sleep_until_ns(clock::now_ns() + 1_000_000);
+    }
+    Ok(())
 }
 
 /// The best of several blasts, cut by the kernel out of large buffers where it can, into a socket that nobody reads.

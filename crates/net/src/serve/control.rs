@@ -1,79 +1,36 @@
 //! One control connection, from its first octet to its end.
 
+mod link;
+
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use wire::{
-    Auth, ClientMessage, Conversation, DATA_HELLO_OCTETS, DataHello, Frame, FrameCaps, FrameKind, FrameReader, Nonce,
-    RefusalCode, Rows, ServerMessage, Side, SlotKind, Table, VERSION, Verdict,
+    ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, RefusalCode, Rows, ServerMessage, Side, SlotKind,
+    Table, Verdict,
 };
 
+use link::{End, Link, broke, internal};
+
 use super::conduct::{Conductor, Order, Word};
-use super::session::{NoRoom, Server, Session, SessionGuard, lock, random};
+use super::session::{Pending, Server, Session, SessionGuard, lock};
 use super::slots::SlotNews;
 
-/// How long the peer may leave our words unread.
-const WRITE_TIME: Duration = Duration::from_secs(5);
 /// How often the session looks after itself.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a refused peer gets to read why.
-const FAREWELL: Duration = Duration::from_millis(500);
-
-/// Why a connection ends.
-#[derive(Debug)]
-enum End {
-    /// The peer left, or the connection broke.
-    Gone(io::Error),
-    /// We end it, and say why.
-    Refused(RefusalCode, String),
-    /// The peer did not read or write in time.
-    Late,
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Gone(error)
-    }
-}
-
-fn broke(what: impl ToString) -> End {
-    End::Refused(RefusalCode::Protocol, what.to_string())
-}
-
-fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> End {
-    move |error| End::Refused(RefusalCode::Full, format!("the server's host cannot {doing}: {error}"))
-}
-
-/// Counts a connection that has not got through its handshake.
-struct Pending<'a>(&'a AtomicUsize);
-
-impl<'a> Pending<'a> {
-    fn new(count: &'a AtomicUsize, most: usize) -> Option<Self> {
-        let pending = Self(count);
-        // Counted first, so that two cannot both take the last place; `pending` takes it back if there was none.
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(pending)
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Attends to a connection until it ends.
 pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Server>) {
-    let Some(pending) = Pending::new(&server.handshakes, server.options.limits.handshakes) else {
+    let Some(pending) = Pending::new(&server, peer.ip()) else {
         tracing::info!(%peer, "too many handshakes");
         return;
     };
@@ -135,163 +92,6 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
         .filter(|door| door.transfer == hello.transfer)
         .ok_or_else(refused)?;
     door.streams.send((hello.stream, stream)).map_err(|_| refused())
-}
-
-/// The connection and what may be said on it.
-struct Link {
-    read: OwnedReadHalf,
-    write: OwnedWriteHalf,
-    frames: FrameReader,
-    conversation: Conversation,
-    said: Instant,
-}
-
-impl Link {
-    fn new(read: OwnedReadHalf, write: OwnedWriteHalf, first: &[u8]) -> Self {
-        let mut frames = FrameReader::new(FrameCaps::HANDSHAKE);
-        frames.push(first);
-        Self {
-            read,
-            write,
-            frames,
-            conversation: Conversation::new(),
-            said: Instant::now(),
-        }
-    }
-
-    /// The next frame. May be dropped and called again without loss.
-    async fn frame(&mut self, heard: impl Fn()) -> Result<Frame, End> {
-        let mut octets = [0; 16 << 10];
-        loop {
-            if let Some(frame) = self.frames.next_frame().map_err(broke)? {
-                return Ok(frame);
-            }
-            let count = self.read.read(&mut octets).await?;
-            if count == 0 {
-                return Err(End::Gone(io::ErrorKind::UnexpectedEof.into()));
-            }
-            heard();
-            self.frames.push(&octets[..count]);
-        }
-    }
-
-    async fn message(&mut self) -> Result<ClientMessage, End> {
-        let frame = self.frame(|| ()).await?;
-        if frame.kind != FrameKind::Json {
-            return Err(broke("a table where a message is due"));
-        }
-        let message = ClientMessage::parse(&frame.body).map_err(broke)?;
-        self.conversation.client(&message).map_err(broke)?;
-        Ok(message)
-    }
-
-    async fn say(&mut self, message: &ServerMessage) -> Result<(), End> {
-        if let Err(violation) = self.conversation.server(message) {
-            tracing::error!(%violation, ?message, "the server itself is out of order");
-            return Err(End::Refused(
-                RefusalCode::Protocol,
-                "the server is out of order".to_owned(),
-            ));
-        }
-        self.put(&message.frame()).await
-    }
-
-    async fn say_rows(&mut self, rows: &Rows) -> Result<(), End> {
-        self.conversation.rows(Side::Server, rows).map_err(broke)?;
-        match rows.frame() {
-            Some(frame) => self.put(&frame).await,
-            None => Err(broke("a table with too many rows")),
-        }
-    }
-
-    async fn put(&mut self, octets: &[u8]) -> Result<(), End> {
-        timeout(WRITE_TIME, self.write.write_all(octets))
-            .await
-            .map_err(|_| End::Late)??;
-        self.said = Instant::now();
-        Ok(())
-    }
-
-    /// The handshake.
-    async fn enter(&mut self, peer: SocketAddr, server: &Arc<Server>) -> Result<SessionGuard, End> {
-        let ClientMessage::Hello { version, nonce } = self.message().await? else {
-            return Err(broke("no hello"));
-        };
-        if version != VERSION {
-            let text = format!("this server speaks version {VERSION}, not {version}");
-            return Err(End::Refused(RefusalCode::Version, text));
-        }
-        server.room(peer.ip()).map_err(no_room)?;
-        let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
-        let auth = if server.options.psk.is_some() {
-            Auth::Psk
-        } else {
-            Auth::None
-        };
-        self.say(&ServerMessage::Welcome {
-            version: VERSION,
-            nonce: ours,
-            auth,
-        })
-        .await?;
-        let mut proof = None;
-        if let Some(psk) = &server.options.psk {
-            let ClientMessage::Prove { proof: theirs } = self.message().await? else {
-                return Err(broke("no proof"));
-            };
-            if theirs != psk.client_proof(&nonce, &ours) {
-                return Err(End::Refused(RefusalCode::Key, "wrong key".to_owned()));
-            }
-            proof = Some(psk.server_proof(&nonce, &ours));
-        }
-        let guard = server.open(peer.ip()).map_err(no_room)?;
-        self.say(&ServerMessage::Session {
-            session: guard.session.id,
-            token: guard.session.token,
-            proof,
-            limits: guard.session.limits.clone(),
-            host: server.options.host.clone(),
-        })
-        .await?;
-        self.frames.set_caps(FrameCaps::SESSION);
-        Ok(guard)
-    }
-
-    /// Says why, where the peer can still hear it.
-    async fn farewell(&mut self, peer: SocketAddr, end: End) {
-        let (code, text) = match end {
-            End::Gone(error) => {
-                tracing::debug!(%peer, %error, "connection ended");
-                return;
-            }
-            End::Late => {
-                tracing::info!(%peer, "connection too slow");
-                return;
-            }
-            End::Refused(code, text) => (code, text),
-        };
-        tracing::info!(%peer, ?code, text, "refused");
-        let words = ServerMessage::refused(code, None, text).frame();
-        let depart = async {
-            self.write.write_all(&words).await?;
-            self.write.shutdown().await?;
-            // Closing with unread octets would send a reset, which may overtake the words at the peer.
-            let mut octets = [0; 4096];
-            while self.read.read(&mut octets).await? > 0 {}
-            io::Result::Ok(())
-        };
-        // Whether the peer reads it or not, this is the end.
-        let _ = timeout(FAREWELL, depart).await;
-    }
-}
-
-fn no_room(no_room: NoRoom) -> End {
-    let text = match no_room {
-        NoRoom::Server => "all of this server's sessions are taken".to_owned(),
-        NoRoom::Address => "too many sessions from this address".to_owned(),
-        NoRoom::Random(error) => format!("the server's host cannot draw random numbers: {error}"),
-    };
-    End::Refused(RefusalCode::Full, text)
 }
 
 /// A session in progress.
@@ -368,7 +168,7 @@ impl<'a> Attendance<'a> {
 
     async fn look_after(&mut self) -> Result<(), End> {
         if self.server.ended.load(Ordering::Relaxed) {
-            return Err(End::Refused(RefusalCode::Full, "the server ends".to_owned()));
+            return Err(End::Refused(RefusalCode::Expired, "the server ends".to_owned()));
         }
         let limits = &self.server.options.limits;
         let conversation = &self.link.conversation;
@@ -383,13 +183,13 @@ impl<'a> Attendance<'a> {
             }
         }
         let holds = conversation.holds(SlotKind::Light) || conversation.holds(SlotKind::Load);
-        if holds && self.idle_from.elapsed() > limits.slot_idle_time {
+        if holds && self.idle_from.elapsed().min(self.session.unused()) > limits.slot_idle_time {
             let text = format!("a slot held for {:?} without any test", limits.slot_idle_time);
-            return Err(End::Refused(RefusalCode::Limit, text));
+            return Err(End::Refused(RefusalCode::Expired, text));
         }
         if self.began.elapsed() > limits.session_time {
             let text = format!("sessions end after {:?}", limits.session_time);
-            return Err(End::Refused(RefusalCode::Limit, text));
+            return Err(End::Refused(RefusalCode::Expired, text));
         }
         let quiet = if busy { wire::ALIVE_EVERY } else { wire::IDLE_LIMIT / 4 };
         // Half a tick early rather than half a tick late.

@@ -111,23 +111,31 @@ impl Flow {
         if count == 0 && drops == 0 {
             return;
         }
-        let mut collected = Vec::new();
+        let (mut collected, mut ours) = (Vec::new(), false);
         for datagram in receiver.iter().take(count) {
             // Between bind and connect the kernel may have queued others' datagrams here.
             if datagram.from.is_some_and(|from| from != self.peer) {
                 continue;
             }
             match wire::Datagram::parse(datagram.payload) {
-                Ok(wire::Datagram::Probe(probe)) if probe.tag == session.tag => match probe.kind {
-                    ProbeKind::EchoRequest { .. } => self.echo(session, &probe, &datagram, reply),
-                    ProbeKind::Train | ProbeKind::Load => collected.push((probe.kind, self.arrived(&probe, &datagram))),
-                    ProbeKind::EchoReply { .. } | ProbeKind::Wake => {}
-                },
+                Ok(wire::Datagram::Probe(probe)) if probe.tag == session.tag => {
+                    ours = true;
+                    match probe.kind {
+                        ProbeKind::EchoRequest { .. } => self.echo(session, &probe, &datagram, reply),
+                        ProbeKind::Train | ProbeKind::Load => {
+                            collected.push((probe.kind, self.arrived(&probe, &datagram)));
+                        }
+                        ProbeKind::EchoReply { .. } | ProbeKind::Wake => {}
+                    }
+                }
                 Ok(wire::Datagram::Handshake(Handshake::Start { token, .. })) if token == session.token => {
-                    self.confirm()
+                    self.confirm();
                 }
                 _ => {}
             }
+        }
+        if ours {
+            session.hear();
         }
         self.collect(&collected, drops);
     }
@@ -178,6 +186,7 @@ impl Flow {
         if answer.write(reply).is_some() {
             // What the host will not send is a lost echo, as the client sees it.
             let _ = self.socket.send(reply);
+            session.note_use();
         }
     }
 }

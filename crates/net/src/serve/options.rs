@@ -18,7 +18,7 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions at a time from one address.
     pub sessions_per_address: usize,
-    /// Connections that have not got through the handshake.
+    /// Connections that have not got through the handshake; half as many from one address.
     pub handshakes: usize,
     /// Sessions that hold the light slot at a time.
     pub light_slots: usize,
@@ -40,7 +40,7 @@ impl Default for Limits {
             session: SessionLimits::default(),
             sessions: 64,
             sessions_per_address: 16,
-            handshakes: 256,
+            handshakes: 512,
             light_slots: 8,
             load_slots: 1,
             queue: 32,

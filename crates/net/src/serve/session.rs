@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,19 +52,38 @@ pub(super) struct Session {
     pub(super) meter: Mutex<LightMeter>,
     /// Where data connections of the transfer under way go.
     pub(super) door: Mutex<Option<Door>>,
-    /// When the client last said anything on the control connection.
+    /// When anything last came that only the client can have sent.
     heard_ns: AtomicI64,
+    /// When the session last used a slot for something that the control connection does not show.
+    used_ns: AtomicI64,
+}
+
+/// Time since a monotonic stamp.
+fn since(stamp_ns: &AtomicI64) -> Duration {
+    let nanos = clock::now_ns().saturating_sub(stamp_ns.load(Ordering::Relaxed));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
 impl Session {
+    /// Something came that only the client can have sent: on the control connection, or a datagram with the session's mark. The
+    /// latter counts because a load may well hold up the control connection's segments.
     pub(super) fn hear(&self) {
         self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
 
-    /// How long the client has said nothing.
+    /// How long nothing came.
     pub(super) fn silence(&self) -> Duration {
-        let nanos = clock::now_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+        since(&self.heard_ns)
+    }
+
+    /// An echo was sent.
+    pub(super) fn note_use(&self) {
+        self.used_ns.store(clock::now_ns(), Ordering::Relaxed);
+    }
+
+    /// How long no echo was sent.
+    pub(super) fn unused(&self) -> Duration {
+        since(&self.used_ns)
     }
 
     /// Traffic towards the client must stop now. Every thread that sends asks this, so that no stuck task keeps it going.
@@ -92,7 +111,8 @@ pub(super) struct Server {
     pub(super) slots: Slots,
     /// The server ends.
     pub(super) ended: AtomicBool,
-    pub(super) handshakes: AtomicUsize,
+    /// Connections in their handshake, by address.
+    handshakes: Mutex<BTreeMap<IpAddr, usize>>,
     sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
 }
 
@@ -111,7 +131,7 @@ impl Server {
             keys: CookieKeys::new(random()?),
             slots: Slots::new(limits.light_slots, limits.load_slots, limits.queue),
             ended: AtomicBool::new(false),
-            handshakes: AtomicUsize::new(0),
+            handshakes: Mutex::new(BTreeMap::new()),
             sessions: Mutex::new(BTreeMap::new()),
             options,
         })
@@ -156,6 +176,7 @@ impl Server {
             flows: Mutex::new(BTreeMap::new()),
             door: Mutex::new(None),
             heard_ns: AtomicI64::new(clock::now_ns()),
+            used_ns: AtomicI64::new(clock::now_ns()),
         });
         sessions.insert(id, Arc::clone(&session));
         Ok(SessionGuard {
@@ -178,6 +199,41 @@ impl Server {
 
     pub(super) fn sessions(&self) -> usize {
         lock(&self.sessions).len()
+    }
+}
+
+/// Counts a connection that has not got through its handshake.
+#[derive(Debug)]
+pub(super) struct Pending {
+    server: Arc<Server>,
+    address: IpAddr,
+}
+
+impl Pending {
+    /// `None` if there are too many; one address may have half of them all.
+    pub(super) fn new(server: &Arc<Server>, address: IpAddr) -> Option<Self> {
+        let most = server.options.limits.handshakes;
+        let mut handshakes = lock(&server.handshakes);
+        let total: usize = handshakes.values().sum();
+        let count = handshakes.entry(address).or_default();
+        if total >= most || *count >= most.div_ceil(2) {
+            return None;
+        }
+        *count += 1;
+        Some(Self {
+            server: Arc::clone(server),
+            address,
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let mut handshakes = lock(&self.server.handshakes);
+        if let Some(count) = handshakes.get_mut(&self.address) {
+            *count -= 1;
+        }
+        handshakes.retain(|_, count| *count > 0);
     }
 }
 

@@ -163,7 +163,7 @@ fn a_slot_held_for_nothing_is_taken_back() {
     let server = start(|options| options.limits.slot_idle_time = Duration::from_millis(200));
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     client.take_slot(SlotKind::Load);
-    assert_eq!(refusal(&client.hear()), RefusalCode::Limit);
+    assert_eq!(refusal(&client.hear()), RefusalCode::Expired);
     assert!(client.is_closed());
     assert!(soon(|| server.sessions() == 0));
 }

@@ -13,6 +13,7 @@ use super::session::{Session, lock};
 use crate::clock;
 use crate::errors::ErrorQueue;
 use crate::pace::{PaceOptions, Payloads, send_train, worth_stamping};
+use crate::socket::ProbeSocket;
 
 /// Departure stamps come within this time of the last packet, unless a queue of this host holds it up.
 const SETTLE_NS: i64 = 2_000_000;
@@ -113,29 +114,14 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
     let flow = lock(&session.flows).get(&flow).cloned();
     let flow = flow.ok_or_else(|| BrokenOff::limit("that flow is not open"))?;
     let socket = &flow.socket;
-    let mut lengths = Vec::with_capacity(plan.len());
-    for packet in &plan {
-        let length = socket
-            .payload_octets(packet.ip_octets)
-            .filter(|length| *length >= wire::PROBE_OCTETS);
-        lengths.push(length.ok_or_else(|| BrokenOff::limit("a packet is too small for the probe header"))?);
-    }
-    if lengths.is_empty() {
-        return Err(BrokenOff::limit("a train without packets"));
-    }
-    let mut probe = Probe {
+    let probe = Probe {
         kind: ProbeKind::Train,
         tag: session.tag,
         id,
         seq: 0,
         stamp_ns: clock::now_ns(),
     };
-    let mut payloads = Payloads::new(lengths, u64::from(id) + 1);
-    for (seq, index) in (0u32..).zip(0..plan.len()) {
-        probe.seq = seq;
-        // Fits: every length was checked against the header's.
-        let _ = probe.write(payloads.get_mut(index));
-    }
+    let payloads = payloads(socket, &plan, probe)?;
     let mut wake = [0; wire::PROBE_OCTETS];
     let waker = Probe {
         kind: ProbeKind::Wake,
@@ -173,4 +159,23 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
         table: Table::Departures(rows),
     });
     Ok(())
+}
+
+/// The train's datagrams.
+fn payloads(socket: &ProbeSocket, plan: &[PacketPlan], mut probe: Probe) -> Result<Payloads, BrokenOff> {
+    let lengths: Option<Vec<_>> = plan
+        .iter()
+        .map(|packet| socket.payload_octets(packet.ip_octets))
+        .collect();
+    let small = || BrokenOff::limit("a packet is too small for the probe header");
+    let lengths = lengths.ok_or_else(small)?;
+    if lengths.is_empty() {
+        return Err(BrokenOff::limit("a train without packets"));
+    }
+    let mut payloads = Payloads::new(lengths, u64::from(probe.id) + 1);
+    for (seq, index) in (0u32..).zip(0..plan.len()) {
+        probe.seq = seq;
+        probe.write(payloads.get_mut(index)).ok_or_else(small)?;
+    }
+    Ok(payloads)
 }

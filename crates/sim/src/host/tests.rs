@@ -116,7 +116,32 @@ fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[
     for (id, &at) in arrivals.iter().enumerate() {
         intake.arrive(at, id, &mut state);
     }
-    std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state)).collect()
+    std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state))
+        .map(|reading| {
+            assert!(!reading.dropped);
+            (reading.at, reading.cargo)
+        })
+        .collect()
+}
+
+/// A call takes 10 µs, packets come every 5 µs: of 10 000 the buffer's 2048 and every second one of those meanwhile are read.
+#[test]
+fn a_full_socket_drops() {
+    let mut state = host(&Host {
+        receive_cost: Duration::from_micros(10),
+        ..Host::default()
+    });
+    let mut intake = Intake::new(None);
+    for k in 0..10_000u64 {
+        intake.arrive(k * 5_000, k, &mut state);
+    }
+    let all: Vec<intake::Reading<u64>> = std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state)).collect();
+    let dropped = all.iter().filter(|reading| reading.dropped).count();
+    assert_eq!(all.len(), 10_000);
+    // Packet k finds k − ⌊k/2⌋ waiting or being read: 4095 is the first to find 2048, and then every other one does.
+    let first = all.iter().find(|reading| reading.dropped).unwrap();
+    assert_eq!((first.cargo, dropped), (4095, (10_000 - 4095_usize).div_ceil(2)));
+    assert!(all.is_sorted_by_key(|reading| reading.at));
 }
 
 #[test]

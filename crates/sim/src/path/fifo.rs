@@ -53,6 +53,11 @@ impl Fifo {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.queue.capacity()
+    }
+
     /// When the first packet arrives; [`NEVER`] if there is none.
     #[inline]
     pub(super) fn next(&self) -> u64 {

@@ -73,6 +73,13 @@ impl HopState {
         self.transit.next_guest().min(self.injected.next_guest())
     }
 
+    /// Entries for which there is memory.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        let devices = self.chain.devices.iter().map(|device| device.link.capacity());
+        self.transit.capacity() + self.injected.capacity() + self.chain.link.capacity() + devices.sum::<usize>()
+    }
+
     /// Serves everything that enters up to the bench's time.
     pub(super) fn run<T>(&mut self, bench: &mut Bench<'_, T>, mut next: Option<&mut Fifo>, sink: &mut Fifo) {
         loop {

@@ -78,10 +78,10 @@ impl Link {
             return None;
         }
         let idle_from = self.free.saturating_add(u64::from(self.part > 0));
-        let mut begin = idle_from;
-        if at >= idle_from {
-            (begin, self.free, self.part) = (at, at, 0);
-        }
+        let idle = at >= idle_from;
+        let begin = at.max(idle_from);
+        self.free = if idle { at } else { self.free };
+        self.part = if idle { 0 } else { self.part };
         if begin >= self.next_change {
             self.follow_schedule(begin);
         }
@@ -89,12 +89,10 @@ impl Link {
             NEVER
         } else {
             let time = self.serialisation(ip_octets);
-            self.free = self.free.saturating_add(time.whole);
-            self.part += time.part;
-            if self.part >= self.rate_bps {
-                self.part -= self.rate_bps;
-                self.free = self.free.saturating_add(1);
-            }
+            let part = self.part + time.part;
+            let carry = part >= self.rate_bps;
+            self.part = part - if carry { self.rate_bps } else { 0 };
+            self.free = self.free.saturating_add(time.whole + u64::from(carry));
             self.free.saturating_add(u64::from(self.part > 0))
         };
         if self.queue != Queue::Unlimited {
@@ -102,6 +100,11 @@ impl Link {
             self.held_octets += u64::from(ip_octets);
         }
         Some(departure)
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.held.capacity()
     }
 
     #[inline]

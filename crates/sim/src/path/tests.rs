@@ -4,7 +4,7 @@ mod strategy;
 
 use std::time::Duration;
 
-use scenario::{Hop, Layer2, Loss, Queue, Reorder, Router, TokenBucket};
+use scenario::{Arrivals, Cross, Hop, Host, Layer2, Loss, Queue, Reorder, Router, SizeMix, TokenBucket};
 use units::{BitRate, Framing, Octets};
 
 use super::*;
@@ -56,6 +56,58 @@ fn drops(outputs: &[Output<u32>]) -> Vec<(u64, u32, DropCause)> {
             _ => None,
         })
         .collect()
+}
+
+/// Four million packets, one of them over all hops; room for a few thousand.
+#[test]
+fn memory_does_not_grow_with_time() {
+    let device = Layer2 {
+        rate: BitRate::from_mbps(2000),
+        framing: Framing::BARE,
+        delay: Duration::ZERO,
+        queue: Queue::Packets(1000),
+    };
+    let hop = Hop::rate(BitRate::from_gbps(1)).framing(Framing::BARE).layer2(device);
+    let mut scenario = Scenario::new("memory");
+    for index in 0..3 {
+        let own = Cross::on_hop(
+            index,
+            Arrivals::Poisson,
+            BitRate::from_mbps(400),
+            SizeMix::constant(500),
+        );
+        scenario = scenario.hop(hop.clone()).cross(own);
+    }
+    let all = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(400), SizeMix::constant(500)).to_hop(2);
+    let mut path = Path::<()>::new(&scenario.cross(all).validate().unwrap(), 1);
+    let room = |path: &Path<()>| -> usize { path.ways[0].hops.iter().map(HopState::capacity).sum() };
+    path.advance(500 * MS, &mut Vec::new());
+    let early = room(&path);
+    path.advance(10_000 * MS, &mut Vec::new());
+    assert!(early < 30_000 && room(&path) < 2 * early, "{early} {}", room(&path));
+}
+
+/// The host's interface serialises first, at 8 Mbit/s of Ethernet: 1038 µs per packet of 1000 octets. Injected packets do not
+/// pass it.
+#[test]
+fn a_slow_interface_comes_before_the_first_hop() {
+    let scenario = Scenario::new("interface")
+        .hop(microsecond_link())
+        .sender(Host {
+            interface_rate: Some(BitRate::from_mbps(8)),
+            ..Host::default()
+        })
+        .validate()
+        .unwrap();
+    let mut path = Path::new(&scenario, 1);
+    path.send(0, Way::Forward, packet(1000, 0));
+    path.send(0, Way::Forward, packet(1000, 1));
+    path.inject(0, Way::Forward, 0, packet(1000, 2));
+    path.send(0, Way::Reverse, packet(1000, 3));
+    let mut out = Vec::new();
+    assert_eq!(path.advance_to_output(10 * MS, &mut out), MS);
+    path.advance(10 * MS, &mut out);
+    assert_eq!(deliveries(&out), [(MS, 2), (MS, 3), (2_038_000, 0), (3_076_000, 1)]);
 }
 
 /// Two Ethernet hops, 100 and 10 Mbit/s, 1 ms each: 123.04 µs and 1230.4 µs per packet of 1500 octets.
@@ -217,9 +269,8 @@ fn losses_have_their_ratio_and_burst_length() {
     assert!((burst - 5.0).abs() < 4.0 * 0.16, "{burst}");
 }
 
-/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one more per 10 ms.
-#[test]
-fn routers_answer_at_their_rate() {
+/// A router of two answers at once and one more per 10 ms, a silent one, and a hop for small packets.
+fn answering_scenario() -> Scenario {
     let router = Router {
         icmp_delay: Duration::from_micros(20),
         icmp_limit: Some((100.0, 2)),
@@ -229,12 +280,18 @@ fn routers_answer_at_their_rate() {
         answers: false,
         ..Router::default()
     };
-    let scenario = Scenario::new("routers")
+    Scenario::new("routers")
         .hop(microsecond_link().router(router))
         .hop(microsecond_link().router(silent))
         .hop(microsecond_link().mtu(80))
         .validate()
-        .unwrap();
+        .unwrap()
+}
+
+/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one more per 10 ms.
+#[test]
+fn routers_answer_at_their_rate() {
+    let scenario = answering_scenario();
     let mut path = Path::new(&scenario, 1);
     let mut send = |at, ip_octets, hop_limit, payload| {
         let packet = Packet {

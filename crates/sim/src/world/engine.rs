@@ -47,6 +47,8 @@ pub(super) struct Heard {
     /// What the reading host's clock showed.
     pub(super) stamp: i64,
     pub(super) ip_octets: u16,
+    /// The host dropped it for want of buffer, and has counted it.
+    pub(super) dropped: bool,
     pub(super) cargo: Cargo,
 }
 
@@ -176,39 +178,39 @@ impl Engine {
         self.outputs = outputs;
         for way in [Way::Forward, Way::Reverse] {
             let end = side(way);
-            while let Some((at, (ip_octets, cargo))) =
-                self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end])
-            {
-                self.hear(at, way, ip_octets, cargo, heard);
+            while let Some(reading) = self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end]) {
+                let (ip_octets, cargo) = reading.cargo;
+                let word = Heard {
+                    at: reading.at,
+                    stamp: self.reading(way, reading.at),
+                    ip_octets,
+                    dropped: reading.dropped,
+                    cargo,
+                };
+                self.hear(way, word, heard);
             }
         }
     }
 
-    /// The program on the host at the beginning of `way` has read a packet.
-    fn hear(&mut self, at: u64, way: Way, ip_octets: u16, cargo: Cargo, heard: &mut Vec<Heard>) {
-        let stamp = self.reading(way, at);
-        match cargo {
+    /// The program on the host at the beginning of `way` has read a packet, or that one was dropped.
+    fn hear(&mut self, way: Way, word: Heard, heard: &mut Vec<Heard>) {
+        match word.cargo {
             Cargo::Probe {
                 run,
                 seq,
                 echo: Some(echo_octets),
                 ..
-            } => {
+            } if !word.dropped => {
                 let host = self.host(way);
-                let departure = host.departure(at, host.send_cost);
+                let departure = host.departure(word.at, host.send_cost);
                 let payload = Cargo::Echo {
                     run,
                     seq,
-                    turned: stamp,
+                    turned: word.stamp,
                 };
                 self.send(departure, way, packet(echo_octets, payload));
             }
-            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => heard.push(Heard {
-                at,
-                stamp,
-                ip_octets,
-                cargo,
-            }),
+            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => heard.push(word),
         }
     }
 

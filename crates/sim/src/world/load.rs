@@ -105,20 +105,7 @@ impl SimWorld {
         while done < end {
             let stretch = end.min(done.saturating_add(STRIDE_NS));
             while plan < stretch && running.left[0] < stretch && load.rate > BitRate::ZERO {
-                let mut early = true;
-                for _ in 0..load.burst.max(1) {
-                    let host = self.engine.host(self.way);
-                    let earliest = plan.max(running.left[0]);
-                    let at = if early {
-                        host.paced_departure(earliest, cost)
-                    } else {
-                        host.departure(earliest, cost)
-                    };
-                    early = false;
-                    let leaves = running.interface.serve(at, load.ip_octets).unwrap_or(NEVER);
-                    running.left = [running.left[1], leaves];
-                    self.send_load_packet(running, at, load.ip_octets);
-                }
+                self.send_burst(running, load, plan, cost);
                 running.last_burst = Some((plan, burst_octets));
                 octets += burst_octets;
                 plan = load
@@ -129,6 +116,23 @@ impl SimWorld {
             done = stretch;
             self.engine.stride(done, &mut heard);
             self.take_heard(running, &mut heard);
+            let end = opposite(self.way);
+            running.sink.close_until(done, |at| self.engine.reading(end, at));
+        }
+    }
+
+    /// One burst, planned for `plan`. Its first packet has the host's pacing error, unless the interface holds it up.
+    fn send_burst(&mut self, running: &mut RunningLoad, load: &Load, plan: u64, cost: u64) {
+        for index in 0..load.burst.max(1) {
+            let host = self.engine.host(self.way);
+            let at = if index == 0 && plan >= running.left[0] {
+                host.paced_departure(plan, cost)
+            } else {
+                host.departure(plan.max(running.left[0]), cost)
+            };
+            let leaves = running.interface.serve(at, load.ip_octets).unwrap_or(NEVER);
+            running.left = [running.left[1], leaves];
+            self.send_load_packet(running, at, load.ip_octets);
         }
     }
 
@@ -149,22 +153,24 @@ impl SimWorld {
             if let Cargo::Probe { run, seq, sent, .. } = heard.cargo
                 && run == running.run
             {
+                if heard.dropped {
+                    running.sink.local_drop();
+                    continue;
+                }
                 let ip_octets = heard.ip_octets;
                 let reading = |at| self.engine.reading(end, at);
                 running.sink.take(heard.at, seq, ip_octets, heard.stamp - sent, reading);
             }
         }
-        let now = self.engine.now();
-        running.sink.close_until(now, |at| self.engine.reading(end, at));
     }
 
-    /// Waits for what is still under way, and for the far end's last word.
+    /// Waits for what is still under way, and for the far end's last word. Silence after the load makes no status intervals.
     fn await_last(&mut self, running: &mut RunningLoad) {
         let patience = nanos(self.patience());
         let mut heard = Vec::new();
         let ended = self.engine.now();
         while running.sink.received < u64::from(running.sent) {
-            let deadline = ended.max(running.sink.last_heard) + patience;
+            let deadline = ended.max(running.sink.last_heard).saturating_add(patience);
             if self.engine.now() >= deadline {
                 break;
             }

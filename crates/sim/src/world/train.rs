@@ -56,7 +56,7 @@ impl SimWorld {
             arrivals: watch.rows,
             reordered: watch.reordered,
             duplicates: 0,
-            local_drops: 0,
+            local_drops: watch.local_drops,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
             pacing: pacing_check(&train.packets, &departures, send_cost),
@@ -88,7 +88,7 @@ impl SimWorld {
         let mut departures = Vec::with_capacity(plans.len());
         for (index, plan) in plans.iter().enumerate() {
             let gap = if index == 0 { 0 } else { nanos(plan.gap) };
-            planned += gap;
+            planned = planned.saturating_add(gap);
             departures.push(if index > 0 && gap == 0 {
                 host.departure(planned, cost)
             } else {
@@ -108,7 +108,7 @@ impl SimWorld {
             for packet in heard.drain(..) {
                 watch.take(&packet);
             }
-            let deadline = last_departure.max(watch.last_heard) + patience;
+            let deadline = last_departure.max(watch.last_heard).saturating_add(patience);
             if watch.missing == 0 || self.engine.now() >= deadline {
                 return;
             }
@@ -132,6 +132,7 @@ struct Watch {
     rows: Vec<Arrival>,
     missing: usize,
     reordered: u32,
+    local_drops: u32,
     latest: Option<u32>,
     last_heard: u64,
 }
@@ -152,6 +153,7 @@ impl Watch {
             missing: rows.len(),
             rows,
             reordered: 0,
+            local_drops: 0,
             latest: None,
             last_heard: 0,
         }
@@ -185,6 +187,10 @@ impl Watch {
         let Some(row) = self.rows.get_mut(seq as usize).filter(|_| run == self.run) else {
             return;
         };
+        if heard.dropped {
+            self.local_drops += 1;
+            return;
+        }
         row.fate = fate;
         self.missing -= 1;
         self.last_heard = heard.at;

@@ -74,7 +74,7 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(params: Params) -> Self {
         Self {
-            burst_octets: params.burst_octets as f64,
+            burst_octets: f64::from(params.burst_octets),
             seen: Seen::new(params.capacity),
             params,
             facts: None,
@@ -269,19 +269,16 @@ impl Machine {
     fn refine(&mut self, now: Stamp<Sender>) -> Option<Ending> {
         self.seen.refined(self.train_began, now);
         let known = self.params.capacity.map(BitRate::as_f64);
-        match fit::fit(&self.seen.readings, self.available, known) {
-            Some(found) => {
-                self.available = found.available;
-                self.local = found.local;
-                if self.enough(now, &found) {
-                    return Some(Ending::Settled);
-                }
+        if let Some(found) = fit::fit(&self.seen.readings, self.available, known) {
+            self.available = found.available;
+            self.local = found.local;
+            if self.enough(now, &found) {
+                return Some(Ending::Settled);
             }
+        } else {
             // Not overloaded yet: the knee lies higher than believed.
-            None => {
-                let reached = self.seen.readings.last().map_or(0.0, |last| last.rate_in);
-                self.available = self.available.max(reached);
-            }
+            let reached = self.seen.readings.last().map_or(0.0, |last| last.rate_in);
+            self.available = self.available.max(reached);
         }
         self.next_slope();
         None

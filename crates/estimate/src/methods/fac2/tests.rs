@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use units::Stamp;
 
 use super::*;
-use crate::fluid::Fluid;
+use crate::fluid_path::Fluid;
 use crate::probe::{Fate, PacingCheck};
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{

@@ -1,9 +1,11 @@
 //! The order of things: initial train, fleets of streams, idle times, the end.
 
+mod answer;
+
 use std::time::Duration;
 
 use stat::Thresholds;
-use units::{BitRate, Metric, Sender, Stamp};
+use units::{BitRate, Sender, Stamp};
 
 use super::Params;
 use super::fleet::{Fleet, Judgement, Rules};
@@ -11,9 +13,7 @@ use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
 use crate::probe::{Probe, Train, TrainId, TrainReport};
-use crate::{
-    Caveat, Confidence, Estimate, Estimator, Event, Evidence, Limit, Outcome, PathFacts, Reason, Refusal, Step,
-};
+use crate::{Caveat, Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 
 /// Lengths of the initial trains, tried in turn until one arrives whole; one packet more is sent.
 const INITIAL_LENGTHS: [usize; 5] = [50, 35, 20, 5, 3];
@@ -58,7 +58,10 @@ pub(super) struct Machine {
     lost: u64,
     reordered: u64,
     local_drops: u64,
-    switches: usize,
+    /// Distance of the receiver's interrupts, if it coalesces them.
+    bursts_every: Option<Duration>,
+    sender_switches: usize,
+    receiver_switches: usize,
     began: Stamp<Sender>,
     stream_began: Stamp<Sender>,
     now: Stamp<Sender>,
@@ -103,7 +106,9 @@ impl Machine {
             lost: 0,
             reordered: 0,
             local_drops: 0,
-            switches: 0,
+            bursts_every: None,
+            sender_switches: 0,
+            receiver_switches: 0,
             began: Stamp::from_nanos(0),
             stream_began: Stamp::from_nanos(0),
             now: Stamp::from_nanos(0),
@@ -182,7 +187,8 @@ impl Machine {
         if stamps.is_empty() && rates.is_empty() {
             return Step::Done(self.finish_without(Reason::NoAnswer));
         }
-        self.reader.coalescing = whole && self.reader.receiving.coalesces(&stamps);
+        self.bursts_every = self.reader.receiving.coalesces(&stamps).filter(|_| whole);
+        self.reader.coalescing = self.bursts_every.is_some();
         self.phase = Phase::Fleets;
         self.begin_search()
     }
@@ -236,7 +242,8 @@ impl Machine {
 
     fn stream(&mut self, report: &TrainReport) -> Step {
         let reading: StreamReading = self.reader.read(report, self.shape);
-        self.switches += reading.sender_switches + reading.receiver_switches;
+        self.sender_switches += reading.sender_switches;
+        self.receiver_switches += reading.receiver_switches;
         let rules = self.rules();
         match self.fleet.take(&reading, rules) {
             Judgement::Open => self.pause(self.idle_end()),
@@ -258,7 +265,13 @@ impl Machine {
             Judgement::Unusable => {
                 self.repeats += 1;
                 if self.repeats > 1 {
-                    return Step::Done(self.finish_unless(Reason::SenderCannotPace));
+                    let by_receiver = self.receiver_switches > self.sender_switches;
+                    let reason = if by_receiver {
+                        Reason::StampsTooCoarse
+                    } else {
+                        Reason::SenderCannotPace
+                    };
+                    return Step::Done(self.finish_unless(reason));
                 }
                 self.begin_fleet(self.wanted)
             }
@@ -337,118 +350,6 @@ impl Machine {
             self.shape = self.limits.shape(self.wanted);
         }
         self.send()
-    }
-
-    fn finish_without(&self, reason: Reason) -> Outcome {
-        let mut evidence = Evidence::default();
-        evidence.insert("fleets", self.fleets);
-        Outcome::Inconclusive {
-            reason,
-            caveats: self.caveats(),
-            evidence,
-        }
-    }
-
-    /// What there is, if there is anything.
-    fn finish_unless(&self, reason: Reason) -> Outcome {
-        match &self.search {
-            Some(search) if search.low > 0.0 && search.high.is_some() => self.finish(None),
-            _ => self.finish_without(reason),
-        }
-    }
-
-    fn finish(&self, stop: Option<Stop>) -> Outcome {
-        let Some(search) = &self.search else {
-            return self.finish_without(Reason::NotConverged);
-        };
-        let grey = search.grey_low.zip(search.grey_high);
-        let high = search.high.unwrap_or(search.low);
-        let middle = match (stop, grey) {
-            (Some(Stop::GreyResolution), Some((low, high))) => f64::midpoint(low, high),
-            _ => f64::midpoint(search.low, high),
-        };
-        let bound_only = self.lower_bound_only || search.high.is_none();
-        let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
-        if (bound_only && search.low <= 0.0) || high <= 0.0 {
-            let coalesced = self.reader.coalescing;
-            return self.finish_without(if coalesced {
-                Reason::ReceiveBatching
-            } else {
-                Reason::NotConverged
-            });
-        }
-        // Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only,
-        // so the interval reaches from the highest rate without trend to the lowest with one.
-        let mut estimate = if bound_only {
-            let limit = if self.lower_bound_only {
-                Limit::Receiver
-            } else {
-                self.rate_limit()
-            };
-            let low = rate(search.low);
-            Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit)
-        } else {
-            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(search.low), rate(high))
-        };
-        if bound_only && !self.lower_bound_only && stop == Some(Stop::MaxRate) {
-            estimate = estimate.caveat(Caveat::SenderLimited);
-        }
-        if let Some((low, high)) = grey.filter(|_| !bound_only) {
-            let (low, high) = (rate(low), rate(high));
-            estimate = estimate.caveat(Caveat::GreyRegion { low, high });
-        }
-        let settled = matches!(stop, Some(Stop::Resolution | Stop::GreyResolution | Stop::MaxRate));
-        if !settled {
-            estimate = estimate.caveat(Caveat::NotConverged);
-            estimate.confidence = Confidence::Low;
-        }
-        if stop == Some(Stop::Timer) {
-            estimate = estimate.caveat(Caveat::TimerLimited);
-        }
-        estimate.interval = Some(self.now.since(self.began));
-        for caveat in self.caveats() {
-            estimate = estimate.caveat(caveat);
-        }
-        self.with_evidence(estimate, search).into()
-    }
-
-    fn rate_limit(&self) -> Limit {
-        let capped = self.facts.as_ref().and_then(|facts| facts.rate_cap);
-        let capped = capped.is_some_and(|cap| self.limits.max_rate() >= 0.99 * cap.as_f64());
-        if capped { Limit::Budget } else { Limit::Sender }
-    }
-
-    fn with_evidence(&self, estimate: Estimate, search: &Search) -> Estimate {
-        estimate
-            .with("initial_dispersion_bps", self.initial_rate.unwrap_or(f64::NAN))
-            .with("resolution_bps", search.resolution)
-            .with("grey_resolution_bps", search.grey_resolution)
-            .with("fleet_rate_bps", self.log[0].clone())
-            .with("fleet_verdict", self.log[1].clone())
-            .with("no_trend_up_to_bps", search.low)
-            .with("increasing_from_bps", search.high.unwrap_or(f64::NAN))
-            .with("fleets", self.fleets)
-            .with("interrupt_coalescence", self.reader.coalescing)
-    }
-
-    fn caveats(&self) -> Vec<Caveat> {
-        let share = |count: u64| count as f64 / self.sent.max(1) as f64;
-        let seen = [
-            self.reader
-                .coalescing
-                .then_some(Caveat::ReceiveBatching { period: Duration::ZERO }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss {
-                ratio: share(self.lost),
-            }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops {
-                packets: self.local_drops,
-            }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
-                ratio: share(self.reordered),
-            }),
-            (self.switches > 0).then_some(Caveat::HostStall),
-        ];
-        seen.into_iter().flatten().collect()
     }
 }
 

@@ -52,10 +52,19 @@ pub(super) struct Search {
     /// Rates double until the first change of verdict.
     exponential: bool,
     last: Option<Verdict>,
-    upper_by_timer: bool,
-    lower_by_timer: bool,
-    range_by_timer: bool,
+    by_timer: ByTimer,
     at_max: u32,
+}
+
+/// What the sender's timer gives no rates for.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct ByTimer {
+    /// Between the grey region and the lowest rate with a trend.
+    upper: bool,
+    /// Between the highest rate without a trend and the grey region.
+    lower: bool,
+    /// Between those two rates, without a grey region.
+    range: bool,
 }
 
 /// How often the rules may call one another.
@@ -74,9 +83,7 @@ impl Search {
             max_rate,
             exponential: true,
             last: None,
-            upper_by_timer: false,
-            lower_by_timer: false,
-            range_by_timer: false,
+            by_timer: ByTimer::default(),
             at_max: 0,
         }
     }
@@ -85,15 +92,15 @@ impl Search {
     pub(super) fn missed(&mut self, wanted: f64, actual: f64) {
         let Some(high) = self.high else { return };
         if self.grey_high.is_none() && self.grey_low.is_none() {
-            self.range_by_timer |= self.low > 0.0 && !(self.low < actual && actual < high);
+            self.by_timer.range |= self.low > 0.0 && !(self.low < actual && actual < high);
         }
         if let Some(grey) = self.grey_high {
             let inside = |rate: f64| grey < rate && rate < high;
-            self.upper_by_timer |= inside(wanted) && !inside(actual);
+            self.by_timer.upper |= inside(wanted) && !inside(actual);
         }
         if let Some(grey) = self.grey_low {
             let inside = |rate: f64| self.low < rate && rate < grey;
-            self.lower_by_timer |= inside(wanted) && !inside(actual);
+            self.by_timer.lower |= inside(wanted) && !inside(actual);
         }
     }
 
@@ -125,10 +132,10 @@ impl Search {
             (self.grey_low, self.grey_high) = (None, None);
         }
         self.high = Some(rate);
-        if self.upper_by_timer {
+        if self.by_timer.upper {
             self.exponential = false;
         }
-        let way = if self.upper_by_timer { Self::up } else { Self::down };
+        let way = if self.by_timer.upper { Self::up } else { Self::down };
         self.unless_converged(|search| way(search, rate, 0))
     }
 
@@ -140,7 +147,7 @@ impl Search {
             (self.grey_low, self.grey_high) = (None, None);
         }
         self.low = self.low.max(rate);
-        if self.lower_by_timer {
+        if self.by_timer.lower {
             return Next::Stop(Stop::Timer);
         }
         self.unless_converged(|search| search.up(rate, 0))
@@ -152,7 +159,7 @@ impl Search {
         }
         if self.grey_high.is_none_or(|grey| rate >= grey) {
             self.grey_high = Some(rate);
-            if self.upper_by_timer {
+            if self.by_timer.upper {
                 self.exponential = false;
                 return self.unless_converged(|search| search.up(rate, 0));
             }
@@ -173,7 +180,7 @@ impl Search {
     }
 
     fn converged(&self) -> Option<Stop> {
-        if self.range_by_timer || (self.upper_by_timer && self.lower_by_timer) {
+        if self.by_timer.range || (self.by_timer.upper && self.by_timer.lower) {
             return Some(Stop::Timer);
         }
         let high = self.high?;

@@ -11,7 +11,7 @@ pub(super) struct Limits {
     pub(super) most_octets: u16,
     /// Smallest period, nanoseconds.
     pub(super) least_gap_ns: f64,
-    /// Largest packets at every rate.
+    /// Largest packets as long as the period stays short.
     pub(super) full_size: bool,
 }
 
@@ -26,6 +26,8 @@ pub(super) struct Shape {
 const SMALL_PACKETS_BELOW: f64 = 150e6;
 /// That period, nanoseconds.
 const SMALL_PACKET_GAP: f64 = 80_000.0;
+/// Longest period of the largest packets where they are kept up below that rate, nanoseconds: streams of 0.1 s ("ours").
+const FULL_SIZE_GAP: f64 = 1_000_000.0;
 /// Longest period, nanoseconds.
 const MOST_GAP: f64 = 200e6;
 /// Where nothing else bounds the rate ("ours": no host sends faster today).
@@ -47,15 +49,20 @@ impl Limits {
         let rate = rate.clamp(self.min_rate(), self.max_rate());
         let full = f64::from(self.most_octets);
         let at_full_size = Shape::new(full, full * 8e9 / rate);
-        if rate >= SMALL_PACKETS_BELOW || self.full_size {
+        if rate >= SMALL_PACKETS_BELOW {
             return at_full_size;
         }
-        let gap = SMALL_PACKET_GAP.max(self.least_gap_ns);
+        let gap = if self.full_size {
+            FULL_SIZE_GAP
+        } else {
+            SMALL_PACKET_GAP
+        }
+        .max(self.least_gap_ns);
         let octets = (rate * gap / 8e9).round();
         if octets < f64::from(self.least_octets) {
             let octets = f64::from(self.least_octets);
             Shape::new(octets, octets * 8e9 / rate)
-        } else if octets > full {
+        } else if octets >= full {
             at_full_size
         } else {
             Shape::new(octets, gap)
@@ -138,10 +145,17 @@ mod tests {
             ..LIMITS
         };
         assert_eq!(
-            full.shape(10e6),
+            full.shape(50e6),
             Shape {
                 ip_octets: 1500,
-                gap_ns: 1_200_000
+                gap_ns: 240_000
+            }
+        );
+        assert_eq!(
+            full.shape(10e6),
+            Shape {
+                ip_octets: 1250,
+                gap_ns: 1_000_000
             }
         );
     }

@@ -1,5 +1,7 @@
 //! What one stream says: its loss, and whether its delays rise.
 
+use std::time::Duration;
+
 use stat::{Thresholds, Trend};
 use units::{Receiver, Stamp};
 
@@ -36,19 +38,24 @@ impl Receiving {
         (3.0 * self.receive_cost_ns).max(7000.0).min(SHORT_SHARE * gap_ns)
     }
 
-    /// The stamps of a back-to-back train come in bursts: more than 60 % of its gaps are short.
-    pub(super) fn coalesces(self, stamps: &[Stamp<Receiver>]) -> bool {
-        let (Some(first), Some(last)) = (stamps.first(), stamps.last()) else {
-            return false;
-        };
+    /// The stamps of a back-to-back train come in bursts: more than 60 % of its gaps are short. Then the distance of the bursts;
+    /// of a single one, its length.
+    pub(super) fn coalesces(self, stamps: &[Stamp<Receiver>]) -> Option<Duration> {
+        let (first, last) = (stamps.first()?, stamps.last()?);
         let steps = stamps.len() - 1;
         let mean = (*last - *first).as_f64() / steps.max(1) as f64;
         let short = self.coalesced_ns(mean);
-        let count = stamps
+        let ends: Vec<Stamp<Receiver>> = stamps
             .windows(2)
-            .filter(|pair| (pair[1] - pair[0]).as_f64() <= short)
-            .count();
-        mean > 0.0 && count as f64 > 0.6 * steps as f64
+            .filter(|pair| (pair[1] - pair[0]).as_f64() > short)
+            .map(|pair| pair[0])
+            .collect();
+        if mean <= 0.0 || (steps - ends.len()) as f64 <= 0.6 * steps as f64 {
+            return None;
+        }
+        let distances: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_f64()).collect();
+        let typical = stat::median(&distances).unwrap_or_else(|| (*last - *first).as_f64());
+        Some(Duration::from_secs_f64(typical.max(0.0) * 1e-9))
     }
 }
 
@@ -269,7 +276,7 @@ mod tests {
     fn a_sender_that_slept_cuts_the_stream_in_two() {
         let mut report = stream(|k| Some(500 * k));
         for row in &mut report.arrivals[50..] {
-            row.departed = row.departed + std::time::Duration::from_millis(5);
+            row.departed = row.departed + Duration::from_millis(5);
             // Delays start afresh behind the pause.
             row.fate = Fate::Received(Stamp::from_nanos(
                 row.departed.nanos() + 500 * (i64::from(row.seq) - 50),
@@ -295,7 +302,10 @@ mod tests {
         // Ten packets per interrupt, the delay of the last of each rising.
         let report = stream(|k| Some((9 - k % 10) * 80_000 + 5000 * (k / 10)));
         let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
-        assert!(reader(false).receiving.coalesces(&stamps));
+        assert_eq!(
+            reader(false).receiving.coalesces(&stamps),
+            Some(Duration::from_micros(805))
+        );
         let reading = reader(true).read(&report, SHAPE);
         // The last burst does not end within the stream.
         assert_eq!((reading.bursts, reading.grades), (Some(9), vec![Trend::Increasing]));

@@ -39,7 +39,7 @@ impl SocketWorld {
                     self.path_mtu = self.path_mtu.min(mtu);
                 }
                 let candidates = open(&replies, true);
-                if let Some(seq) = subject(&answer, &self.keys.token.tag(), id, &candidates)
+                if let Some(seq) = subject(&answer, self.keys.token.tag(), id, &candidates)
                     && let Some(place) = replies.get_mut(seq)
                 {
                     place.get_or_insert(HopReply {
@@ -60,7 +60,7 @@ impl SocketWorld {
 
 /// Which packet an answer is about: the quoted header says it, or, where a router quotes too little, the fact that only one packet
 /// can be meant.
-fn subject(answer: &Answer, tag: &Tag, id: u32, candidates: &[usize]) -> Option<usize> {
+fn subject(answer: &Answer, tag: Tag, id: u32, candidates: &[usize]) -> Option<usize> {
     const TAG: std::ops::Range<usize> = 4..12;
     const ID: std::ops::Range<usize> = 12..16;
     let seq_at = wire::Probe::SEQ_OFFSET;
@@ -102,13 +102,13 @@ mod tests {
             ip_octets: 56,
             quoted: header.to_vec(),
         };
-        assert_eq!(subject(&answer, &tag, 4, &[]), Some(7));
-        assert_eq!(subject(&answer, &tag, 5, &[3]), None);
-        assert_eq!(subject(&answer, &Tag::new([8; 8]), 4, &[3]), None);
+        assert_eq!(subject(&answer, tag, 4, &[]), Some(7));
+        assert_eq!(subject(&answer, tag, 5, &[3]), None);
+        assert_eq!(subject(&answer, Tag::new([8; 8]), 4, &[3]), None);
         answer.quoted.truncate(20);
-        assert_eq!(subject(&answer, &tag, 4, &[]), Some(7));
+        assert_eq!(subject(&answer, tag, 4, &[]), Some(7));
         answer.quoted.truncate(19);
-        assert_eq!(subject(&answer, &tag, 4, &[3]), Some(3));
-        assert_eq!(subject(&answer, &tag, 4, &[3, 4]), None);
+        assert_eq!(subject(&answer, tag, 4, &[3]), Some(3));
+        assert_eq!(subject(&answer, tag, 4, &[3, 4]), None);
     }
 }

@@ -46,12 +46,12 @@ impl Client {
     }
 
     /// A whole handshake, or what the server said instead.
-    pub(super) fn enter(address: SocketAddr, psk: Option<&Psk>) -> Result<Self, ServerMessage> {
+    pub(super) fn enter(address: SocketAddr, psk: Option<&Psk>) -> Result<Self, Box<ServerMessage>> {
         let mut client = Self::dial(address);
         client.hello();
         let ours = match client.hear() {
             ServerMessage::Welcome { nonce, .. } => nonce,
-            other => return Err(other),
+            other => return Err(Box::new(other)),
         };
         if let Some(psk) = psk {
             client.say(&ClientMessage::Prove {
@@ -70,7 +70,7 @@ impl Client {
                 (client.session, client.token, client.limits, client.host) = (session, token, limits, host);
                 Ok(client)
             }
-            other => Err(other),
+            other => Err(Box::new(other)),
         }
     }
 

@@ -218,7 +218,9 @@ fn a_reverse_load_in_segments() {
         assert!(report.ended_ns - report.began_ns >= 100_000_000);
         assert_eq!((report.send_failures, report.ip_octets), (0, report.packets * 1500));
         // 12 Mbit/s are one packet per millisecond; a busy host may send fewer.
-        assert!(report.packets > 5 && report.packets <= 2 + (report.ended_ns - report.began_ns) as u64 / 900_000);
+        assert!(
+            report.packets > 5 && report.packets <= 2 + (report.ended_ns - report.began_ns).unsigned_abs() / 900_000
+        );
         sent += report.packets;
     }
     client.say(&ClientMessage::LoadEnd { id: 7 });
@@ -389,7 +391,7 @@ fn a_client_killed_in_a_transfer_leaves_nothing() {
         let begun = clock::now_ns();
         drop(client);
         // The data connection ends too: read its end or its reset.
-        while matches!(bulk.read(&mut [0; 65_536]), Ok(count) if count > 0) {}
+        while matches!(bulk.read(&mut [0; 8192]), Ok(count) if count > 0) {}
         assert!(clock::now_ns() - begun < 1_500_000_000);
         assert!(soon(|| server.sessions() == 0));
         // The slot is free again.

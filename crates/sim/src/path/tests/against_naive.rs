@@ -84,6 +84,38 @@ proptest! {
         prop_assert_eq!(real(&scenario, seed, &sendings, END), out);
     }
 
+    /// Rates that change and stop, against a search of the whole schedule for every packet. All rates divide 8·10⁹, so times
+    /// are whole.
+    #[test]
+    fn schedules(
+        changes in proptest::collection::vec((0u64..20_000, prop::sample::select(vec![0u64, 1, 2, 4, 8, 10, 40])), 0..8),
+        packets in proptest::collection::vec((0u64..3_000_000, 1u16..1500), 1..100),
+    ) {
+        let mut hop = Hop::rate(BitRate::from_mbps(5)).framing(Framing::BARE).queue(Queue::Unlimited);
+        for (micros, mbps) in &changes {
+            hop = hop.then_rate(Duration::from_micros(*micros), BitRate::from_mbps(*mbps));
+        }
+        hop.schedule.sort_by_key(|change| change.at);
+        let mut link = Link::new(hop.rate, hop.framing, hop.queue, &hop.schedule);
+        let nanoseconds = |index: usize| crate::nanos(hop.schedule[index].at);
+        let (mut at, mut free) = (0, 0);
+        for (gap, ip_octets) in packets {
+            at += gap / 10;
+            let mut begin: u64 = at.max(free);
+            let in_force = |begin: u64| (0..hop.schedule.len()).rev().find(|&index| nanoseconds(index) <= begin);
+            let rate = |begin: u64| in_force(begin).map_or(hop.rate, |index| hop.schedule[index].rate);
+            while begin < NEVER && rate(begin) == BitRate::ZERO {
+                let next = (0..hop.schedule.len()).find(|&index| nanoseconds(index) > begin);
+                begin = next.map_or(NEVER, nanoseconds);
+            }
+            free = match rate(begin).time_for(u64::from(ip_octets)) {
+                Some(time) if begin < NEVER => begin + crate::nanos(time),
+                _ => NEVER,
+            };
+            prop_assert_eq!(link.serve(at, ip_octets), Some(free));
+        }
+    }
+
     /// Without overtaking a way is FIFO from end to end, and no link is faster than its rate.
     #[test]
     fn order_and_pace(scenario in scenario(false), plans in plans(), seed in any::<u64>()) {

@@ -15,6 +15,8 @@ use crate::nanos;
 use crate::rng::{Purpose, Stream};
 
 const BIT_NANOS: u128 = 8_000_000_000;
+/// Payload of cross traffic.
+const CROSS: u32 = u32::MAX;
 
 /// What is sent: when, which way, into which hop, out of which.
 pub(super) type Sending = (u64, Way, usize, usize, Packet<u32>);
@@ -141,6 +143,59 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The packet reaches the node: hop limit and size.
+    fn enter(
+        &mut self,
+        at: u64,
+        from_before: bool,
+        way: Way,
+        hop: usize,
+        packet: &mut Packet<u32>,
+    ) -> Result<u64, Output<u32>> {
+        let (ip_octets, payload) = (packet.ip_octets, packet.payload);
+        if from_before && payload != CROSS {
+            packet.hop_limit -= 1;
+        }
+        let expires = packet.hop_limit == 0 && payload != CROSS;
+        if !expires && ip_octets <= self.hop.mtu {
+            return Ok(at);
+        }
+        let answer = match &mut self.router {
+            Some(router) if payload != CROSS => router.answer(at),
+            Some(_) => None,
+            None => Some(at),
+        };
+        let cause = if expires {
+            DropCause::HopLimit
+        } else {
+            DropCause::TooBig
+        };
+        Err(match answer {
+            None => Output::Dropped {
+                at,
+                way,
+                hop,
+                cause,
+                payload,
+            },
+            Some(at) if expires => Output::Expired {
+                at,
+                way,
+                node: hop,
+                ip_octets,
+                payload,
+            },
+            Some(at) => Output::TooBig {
+                at,
+                way,
+                node: hop,
+                mtu: self.hop.mtu,
+                ip_octets,
+                payload,
+            },
+        })
+    }
+
     /// Takes a packet through one stage: when it is at the next one.
     fn pass(&mut self, stage: usize, at: u64, ip_octets: u16) -> Result<u64, DropCause> {
         if stage == 1 {
@@ -165,7 +220,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Everything that becomes of these packets up to `until`. Cross traffic has the payload `u32::MAX`.
+/// Everything that becomes of these packets up to `until`. Cross traffic has the payload [`CROSS`].
 pub(super) fn run(scenario: &Scenario, seed: u64, sendings: &[Sending], until: u64) -> Vec<Output<u32>> {
     let mut out = Vec::new();
     for way in [Way::Forward, Way::Reverse] {
@@ -176,130 +231,97 @@ pub(super) fn run(scenario: &Scenario, seed: u64, sendings: &[Sending], until: u
         | Output::Expired { payload, .. }
         | Output::TooBig { payload, .. }
         | Output::Dropped { payload, .. }) = output;
-        *payload != u32::MAX && output.at() <= until
+        *payload != CROSS && output.at() <= until
     });
     out
+}
+
+struct Agenda {
+    events: Vec<Event>,
+    heap: BinaryHeap<Reverse<(Key, usize)>>,
+    order: usize,
+}
+
+impl Agenda {
+    fn new(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until: u64) -> Self {
+        let mut agenda = Self {
+            events: Vec::new(),
+            heap: BinaryHeap::new(),
+            order: 0,
+        };
+        for (index, cross) in scenario.cross.iter().enumerate().filter(|(_, cross)| cross.way == way) {
+            let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
+                continue;
+            };
+            let mut source = Source::new(cross, *arrivals, *rate, sizes, seed, index);
+            while source.next <= until {
+                let packet = super::packet(source.ip_octets, CROSS);
+                agenda.add((source.next, 0, index), cross.first_hop, cross.last_hop, packet);
+                source.step();
+            }
+        }
+        for (order, (at, on, hop, exit, packet)) in sendings.iter().enumerate() {
+            if *on == way {
+                agenda.add((*at, 2, order), *hop, *exit, packet.clone());
+            }
+        }
+        agenda
+    }
+
+    fn add(&mut self, key: Key, hop: usize, exit: usize, packet: Packet<u32>) {
+        self.heap.push(Reverse((key, self.events.len())));
+        self.events.push(Event {
+            hop,
+            stage: 0,
+            exit,
+            packet,
+        });
+    }
+
+    /// The packet reaches its next stage. Events of one instant stay in the order in which they were made.
+    fn again(&mut self, at: u64, index: usize) {
+        self.order += 1;
+        self.heap.push(Reverse(((at, 1, self.order), index)));
+    }
 }
 
 fn run_way(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until: u64, out: &mut Vec<Output<u32>>) {
     let hops = scenario.hops(way);
     let mut nodes: Vec<Node<'_>> = (0..hops.len()).map(|index| Node::new(hops, way, index, seed)).collect();
-    let mut events: Vec<Event> = Vec::new();
-    let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
-    for (index, cross) in scenario.cross.iter().enumerate().filter(|(_, cross)| cross.way == way) {
-        let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
-            continue;
-        };
-        let mut source = Source::new(cross, *arrivals, *rate, sizes, seed, index);
-        while source.next <= until {
-            let packet = super::packet(source.ip_octets, u32::MAX);
-            heap.push(Reverse(((source.next, 0, index), events.len())));
-            events.push(Event {
-                hop: cross.first_hop,
-                stage: 0,
-                exit: cross.last_hop,
-                packet,
-            });
-            source.step();
-        }
-    }
-    for (order, (at, _, hop, exit, packet)) in sendings.iter().enumerate().filter(|(_, sending)| sending.1 == way) {
-        heap.push(Reverse(((*at, 2, order), events.len())));
-        events.push(Event {
-            hop: *hop,
-            stage: 0,
-            exit: *exit,
-            packet: packet.clone(),
-        });
-    }
-    let mut order = 0;
-    while let Some(Reverse(((at, class, _), index))) = heap.pop() {
-        let Event {
-            hop,
-            stage,
-            exit,
-            ref mut packet,
-            ..
-        } = events[index];
-        let cross = packet.payload == u32::MAX;
-        let node = &mut nodes[hop];
-        let fate = if stage > 0 {
-            node.pass(stage, at, packet.ip_octets).map_err(|cause| (at, hop, cause))
+    let mut agenda = Agenda::new(scenario, seed, way, sendings, until);
+    while let Some(Reverse(((at, class, _), index))) = agenda.heap.pop() {
+        let event = &mut agenda.events[index];
+        let (hop, payload) = (event.hop, event.packet.payload);
+        let passed = if event.stage == 0 {
+            nodes[hop].enter(at, class == 1, way, hop, &mut event.packet)
         } else {
-            if class == 1 && !cross {
-                packet.hop_limit -= 1;
-            }
-            let expires = packet.hop_limit == 0 && !cross;
-            let refused = expires || packet.ip_octets > node.hop.mtu;
-            let answer =
-                node.router.as_mut().map_or(
-                    Some(at),
-                    |router| {
-                        if refused && !cross { router.answer(at) } else { None }
-                    },
-                );
-            let (ip_octets, mtu, payload) = (packet.ip_octets, node.hop.mtu, packet.payload);
-            match (refused, answer) {
-                (false, _) => Ok(at),
-                (true, None) => Err((
-                    at,
-                    hop,
-                    if expires {
-                        DropCause::HopLimit
-                    } else {
-                        DropCause::TooBig
-                    },
-                )),
-                (true, Some(at)) => {
-                    out.push(if expires {
-                        Output::Expired {
-                            at,
-                            way,
-                            node: hop,
-                            ip_octets,
-                            payload,
-                        }
-                    } else {
-                        Output::TooBig {
-                            at,
-                            way,
-                            node: hop,
-                            mtu,
-                            ip_octets,
-                            payload,
-                        }
-                    });
-                    continue;
-                }
-            }
-        };
-        match fate {
-            Err((at, hop, cause)) => out.push(Output::Dropped {
+            let passed = nodes[hop].pass(event.stage, at, event.packet.ip_octets);
+            passed.map_err(|cause| Output::Dropped {
                 at,
                 way,
                 hop,
                 cause,
-                payload: packet.payload,
-            }),
-            Ok(at) if stage < 4 + hops[hop].layer2.len() => {
-                // The order within a hop is the order of entry: events of one instant stay in it.
-                order += 1;
-                events[index].stage += 1;
-                heap.push(Reverse(((at, 1, order), index)));
+                payload,
+            })
+        };
+        match passed {
+            Err(output) => out.push(output),
+            Ok(at) if event.stage < 4 + hops[hop].layer2.len() => {
+                event.stage += 1;
+                agenda.again(at, index);
             }
-            Ok(at) if hop == exit => out.push(Output::Delivered {
+            Ok(at) if hop == event.exit => out.push(Output::Delivered {
                 at,
                 way,
                 node: hop + 1,
-                ip_octets: packet.ip_octets,
-                hop_limit: packet.hop_limit,
-                payload: packet.payload,
+                ip_octets: event.packet.ip_octets,
+                hop_limit: event.packet.hop_limit,
+                payload,
             }),
             Ok(at) => {
-                order += 1;
-                events[index].hop += 1;
-                events[index].stage = 0;
-                heap.push(Reverse(((at, 1, order), index)));
+                event.hop += 1;
+                event.stage = 0;
+                agenda.again(at, index);
             }
         }
     }

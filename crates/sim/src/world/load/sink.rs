@@ -32,6 +32,7 @@ struct Tally {
     packets: u64,
     ip_octets: u64,
     reordered: u64,
+    local_drops: u64,
     delay_sum: i128,
     delay_min: i64,
     delay_max: i64,
@@ -41,6 +42,7 @@ const NOTHING: Tally = Tally {
     packets: 0,
     ip_octets: 0,
     reordered: 0,
+    local_drops: 0,
     delay_sum: 0,
     delay_min: i64::MAX,
     delay_max: i64::MIN,
@@ -81,6 +83,11 @@ impl LoadSink {
         tally.delay_min = tally.delay_min.min(delay);
         tally.delay_max = tally.delay_max.max(delay);
         self.expected = self.expected.max(u64::from(seq) + 1);
+    }
+
+    /// The host has dropped a packet.
+    pub(super) fn local_drop(&mut self) {
+        self.tally.local_drops += 1;
     }
 
     /// Ends the intervals that are over at `now`.
@@ -126,7 +133,7 @@ impl LoadSink {
             lost,
             reordered: tally.reordered,
             duplicates: 0,
-            local_drops: 0,
+            local_drops: tally.local_drops,
             delay_above_min: mean.map(|mean| (above(tally.delay_min), above(mean), above(tally.delay_max))),
         };
         self.statuses.push_back((to, status));

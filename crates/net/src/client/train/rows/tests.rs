@@ -80,10 +80,9 @@ fn came(stamps: [Option<i64>; 3]) -> Gathered {
             })
         })
         .collect();
-    Gathered {
-        packets,
-        ..Gathered::default()
-    }
+    let mut gathered = Gathered::default();
+    gathered.packets = packets;
+    gathered
 }
 
 #[test]

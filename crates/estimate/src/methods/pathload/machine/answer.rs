@@ -1,0 +1,128 @@
+//! What the run has found, and what to say of it.
+
+use units::{BitRate, Metric};
+
+use super::Machine;
+use crate::methods::pathload::search::{Search, Stop};
+use crate::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+
+/// Loss that says more about the path than about a rate, when no rate went through without a trend ("ours").
+const TOO_MUCH_LOSS: f64 = 0.15;
+
+impl Machine {
+    pub(super) fn finish_without(&self, reason: Reason) -> Outcome {
+        let mut evidence = Evidence::default();
+        evidence.insert("fleets", self.fleets);
+        Outcome::Inconclusive {
+            reason,
+            caveats: self.caveats(),
+            evidence,
+        }
+    }
+
+    /// What there is, if there is anything.
+    pub(super) fn finish_unless(&self, reason: Reason) -> Outcome {
+        match &self.search {
+            Some(search) if search.low > 0.0 && search.high.is_some() => self.finish(None),
+            _ => self.finish_without(reason),
+        }
+    }
+
+    pub(super) fn finish(&self, stop: Option<Stop>) -> Outcome {
+        let Some(search) = &self.search else {
+            return self.finish_without(Reason::NotConverged);
+        };
+        let grey = search.grey_low.zip(search.grey_high);
+        let high = search.high.unwrap_or(search.low);
+        let middle = match (stop, grey) {
+            (Some(Stop::GreyResolution), Some((low, high))) => f64::midpoint(low, high),
+            _ => f64::midpoint(search.low, high),
+        };
+        if search.low <= 0.0 && self.lost as f64 > TOO_MUCH_LOSS * self.sent as f64 {
+            return self.finish_without(Reason::TooMuchLoss {
+                lost: self.lost,
+                sent: self.sent,
+            });
+        }
+        let bound_only = self.lower_bound_only || search.high.is_none();
+        let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
+        if (bound_only && search.low <= 0.0) || high <= 0.0 {
+            let coalesced = self.reader.coalescing;
+            return self.finish_without(if coalesced {
+                Reason::ReceiveBatching
+            } else {
+                Reason::NotConverged
+            });
+        }
+        // Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only,
+        // so the interval reaches from the highest rate without trend to the lowest with one.
+        let mut estimate = if bound_only {
+            let limit = if self.lower_bound_only {
+                Limit::Receiver
+            } else {
+                self.rate_limit()
+            };
+            let low = rate(search.low);
+            Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit)
+        } else {
+            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(search.low), rate(high))
+        };
+        if bound_only && !self.lower_bound_only && stop == Some(Stop::MaxRate) {
+            estimate = estimate.caveat(Caveat::SenderLimited);
+        }
+        if let Some((low, high)) = grey.filter(|_| !bound_only) {
+            let (low, high) = (rate(low), rate(high));
+            estimate = estimate.caveat(Caveat::GreyRegion { low, high });
+        }
+        let settled = matches!(stop, Some(Stop::Resolution | Stop::GreyResolution | Stop::MaxRate));
+        if !settled {
+            estimate = estimate.caveat(Caveat::NotConverged);
+            estimate.confidence = Confidence::Low;
+        }
+        if stop == Some(Stop::Timer) {
+            estimate = estimate.caveat(Caveat::TimerLimited);
+        }
+        estimate.interval = Some(self.now.since(self.began));
+        for caveat in self.caveats() {
+            estimate = estimate.caveat(caveat);
+        }
+        self.with_evidence(estimate, search).into()
+    }
+
+    fn rate_limit(&self) -> Limit {
+        let capped = self.facts.as_ref().and_then(|facts| facts.rate_cap);
+        let capped = capped.is_some_and(|cap| self.limits.max_rate() >= 0.99 * cap.as_f64());
+        if capped { Limit::Budget } else { Limit::Sender }
+    }
+
+    fn with_evidence(&self, estimate: Estimate, search: &Search) -> Estimate {
+        estimate
+            .with("initial_dispersion_bps", self.initial_rate.unwrap_or(f64::NAN))
+            .with("resolution_bps", search.resolution)
+            .with("grey_resolution_bps", search.grey_resolution)
+            .with("fleet_rate_bps", self.log[0].clone())
+            .with("fleet_verdict", self.log[1].clone())
+            .with("no_trend_up_to_bps", search.low)
+            .with("increasing_from_bps", search.high.unwrap_or(f64::NAN))
+            .with("fleets", self.fleets)
+            .with("interrupt_coalescence", self.reader.coalescing)
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        let share = |count: u64| count as f64 / self.sent.max(1) as f64;
+        let seen = [
+            self.bursts_every.map(|period| Caveat::ReceiveBatching { period }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss {
+                ratio: share(self.lost),
+            }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops {
+                packets: self.local_drops,
+            }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
+                ratio: share(self.reordered),
+            }),
+            (self.sender_switches + self.receiver_switches > 0).then_some(Caveat::HostStall),
+        ];
+        seen.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Begin and end of labs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lab::{RealTimePath, Side, StartOptions};
+use scenario::{Hop, Scenario, Way};
+use units::BitRate;
+
+use crate::bench::{MS, alone, round_trips, start, three_hops};
+
+fn names_of_this_process() -> Vec<String> {
+    let prefix = format!("narrows-{}-", std::process::id());
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with(&prefix))
+        .collect()
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn nothing_is_left_behind() {
+    let _alone = alone();
+    let named = StartOptions {
+        named: true,
+        ..StartOptions::default()
+    };
+    let path = RealTimePath::start(&three_hops(), named).unwrap();
+    assert_eq!(names_of_this_process().len(), 2);
+    let name = path.host(Side::Sender).name().unwrap().to_owned();
+    assert!(Path::new("/run/netns").join(&name).exists());
+    drop(path);
+    assert_eq!(names_of_this_process(), Vec::<String>::new());
+
+    let panicked = std::panic::catch_unwind(|| {
+        let path = RealTimePath::start(&three_hops(), named).unwrap();
+        path.host(Side::Receiver)
+            .run(|| panic!("the closure's own trouble"))
+            .unwrap();
+    });
+    let message = panicked.unwrap_err();
+    assert_eq!(*message.downcast_ref::<&str>().unwrap(), "the closure's own trouble");
+    assert_eq!(names_of_this_process(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn names_of_dead_processes_are_removed() {
+    let _alone = alone();
+    // The largest process number is 2^22.
+    let dead = Path::new("/run/netns/narrows-4194305-0-sender");
+    let foreign = Path::new("/run/netns/narrows-test-foreign");
+    std::fs::create_dir_all("/run/netns").unwrap();
+    for path in [dead, foreign] {
+        std::fs::write(path, "").unwrap();
+    }
+    let bind = nix::mount::MsFlags::MS_BIND;
+    let none = None::<&str>;
+    nix::mount::mount(Some("/proc/self/ns/net"), dead, none, bind, none).unwrap();
+    let removed = lab::clean_leftovers();
+    assert!(removed.contains(&"narrows-4194305-0-sender".to_owned()), "{removed:?}");
+    assert!(!dead.exists() && foreign.exists());
+    std::fs::remove_file(foreign).unwrap();
+}
+
+/// The same addresses twice, with different paths between them; the clocks are not judged, since two labs share two processors.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn labs_live_side_by_side() {
+    let _alone = alone();
+    let with_delay = |delay| {
+        Scenario::new("side by side")
+            .hop(Hop::rate(BitRate::from_mbps(100)).delay(delay))
+            .validate()
+            .unwrap()
+    };
+    let scenarios = [with_delay(20 * MS), with_delay(100 * MS)];
+    let paths = scenarios.each_ref().map(start);
+    for (path, scenario) in paths.iter().zip(&scenarios) {
+        let mut trips = round_trips(path, false, 100, 9);
+        trips.sort();
+        let truth = scenario.truth(Way::Forward).base_rtt(128, 128);
+        assert!(
+            trips[0] >= truth && trips[0] <= truth + 50 * MS,
+            "{trips:?}, truth {truth:?}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_report_taken_begins_anew() {
+    let _alone = alone();
+    let path = start(&three_hops());
+    round_trips(&path, false, 100, 3);
+    assert_eq!(path.honesty().unwrap().releases, 6);
+    assert_eq!(path.take_honesty().unwrap().releases, 6);
+    round_trips(&path, false, 100, 2);
+    let last = path.stop().unwrap();
+    assert_eq!((last.releases, last.accepted), (4, 4));
+    assert!(
+        last.ran < Duration::from_secs(1),
+        "counted from the report that was taken"
+    );
+}

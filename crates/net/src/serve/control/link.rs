@@ -1,0 +1,209 @@
+//! A control connection: frames in, frames out, each checked against the order of messages.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, timeout};
+use wire::{
+    Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, Nonce, RefusalCode, Rows,
+    ServerMessage, Side, VERSION,
+};
+
+use super::super::session::{NoRoom, Server, SessionGuard, random};
+
+/// How long the peer may leave our words unread.
+const WRITE_TIME: Duration = Duration::from_secs(5);
+/// How long a refused peer gets to read why.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// Octets of one read.
+const READ_OCTETS: usize = 16 << 10;
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The peer left, or the connection broke.
+    Gone(io::Error),
+    /// We end it, and say why.
+    Refused(RefusalCode, String),
+    /// The peer did not read or write in time.
+    Late,
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+/// The peer broke the protocol.
+#[expect(clippy::needless_pass_by_value, reason = "made for `map_err`")]
+pub(super) fn broke(what: impl ToString) -> End {
+    End::Refused(RefusalCode::Protocol, what.to_string())
+}
+
+pub(super) fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> End {
+    move |error| End::Refused(RefusalCode::Full, format!("the server's host cannot {doing}: {error}"))
+}
+
+/// The connection and what may be said on it.
+pub(super) struct Link {
+    read: OwnedReadHalf,
+    write: OwnedWriteHalf,
+    frames: FrameReader,
+    pub(super) conversation: Conversation,
+    /// When we last said anything.
+    pub(super) said: Instant,
+    buffer: Box<[u8]>,
+}
+
+impl Link {
+    pub(super) fn new(read: OwnedReadHalf, write: OwnedWriteHalf, first: &[u8]) -> Self {
+        let mut frames = FrameReader::new(FrameCaps::HANDSHAKE);
+        frames.push(first);
+        Self {
+            read,
+            write,
+            frames,
+            conversation: Conversation::new(),
+            said: Instant::now(),
+            buffer: vec![0; READ_OCTETS].into_boxed_slice(),
+        }
+    }
+
+    /// The next frame. May be dropped and called again without loss.
+    pub(super) async fn frame(&mut self, heard: impl Fn()) -> Result<Frame, End> {
+        loop {
+            if let Some(frame) = self.frames.next_frame().map_err(broke)? {
+                return Ok(frame);
+            }
+            let count = self.read.read(&mut self.buffer).await?;
+            if count == 0 {
+                return Err(End::Gone(io::ErrorKind::UnexpectedEof.into()));
+            }
+            heard();
+            self.frames.push(&self.buffer[..count]);
+        }
+    }
+
+    async fn message(&mut self) -> Result<ClientMessage, End> {
+        let frame = self.frame(|| ()).await?;
+        if frame.kind != FrameKind::Json {
+            return Err(broke("a table where a message is due"));
+        }
+        let message = ClientMessage::parse(&frame.body).map_err(broke)?;
+        self.conversation.client(&message).map_err(broke)?;
+        Ok(message)
+    }
+
+    pub(super) async fn say(&mut self, message: &ServerMessage) -> Result<(), End> {
+        if let Err(violation) = self.conversation.server(message) {
+            tracing::error!(%violation, ?message, "the server itself is out of order");
+            return Err(End::Refused(
+                RefusalCode::Protocol,
+                "the server is out of order".to_owned(),
+            ));
+        }
+        self.put(&message.frame()).await
+    }
+
+    pub(super) async fn say_rows(&mut self, rows: &Rows) -> Result<(), End> {
+        self.conversation.rows(Side::Server, rows).map_err(broke)?;
+        match rows.frame() {
+            Some(frame) => self.put(&frame).await,
+            None => Err(broke("a table with too many rows")),
+        }
+    }
+
+    async fn put(&mut self, octets: &[u8]) -> Result<(), End> {
+        timeout(WRITE_TIME, self.write.write_all(octets))
+            .await
+            .map_err(|_| End::Late)??;
+        self.said = Instant::now();
+        Ok(())
+    }
+
+    /// The handshake.
+    pub(super) async fn enter(&mut self, peer: SocketAddr, server: &Arc<Server>) -> Result<SessionGuard, End> {
+        let ClientMessage::Hello { version, nonce } = self.message().await? else {
+            return Err(broke("no hello"));
+        };
+        if version != VERSION {
+            let text = format!("this server speaks version {VERSION}, not {version}");
+            return Err(End::Refused(RefusalCode::Version, text));
+        }
+        server.room(peer.ip()).map_err(no_room)?;
+        let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
+        let auth = if server.options.psk.is_some() {
+            Auth::Psk
+        } else {
+            Auth::None
+        };
+        self.say(&ServerMessage::Welcome {
+            version: VERSION,
+            nonce: ours,
+            auth,
+        })
+        .await?;
+        let mut proof = None;
+        if let Some(psk) = &server.options.psk {
+            let ClientMessage::Prove { proof: theirs } = self.message().await? else {
+                return Err(broke("no proof"));
+            };
+            if theirs != psk.client_proof(&nonce, &ours) {
+                return Err(End::Refused(RefusalCode::Key, "wrong key".to_owned()));
+            }
+            proof = Some(psk.server_proof(&nonce, &ours));
+        }
+        let guard = server.open(peer.ip()).map_err(no_room)?;
+        self.say(&ServerMessage::Session {
+            session: guard.session.id,
+            token: guard.session.token,
+            proof,
+            limits: guard.session.limits.clone(),
+            host: server.options.host.clone(),
+        })
+        .await?;
+        self.frames.set_caps(FrameCaps::SESSION);
+        Ok(guard)
+    }
+
+    /// Says why, where the peer can still hear it.
+    pub(super) async fn farewell(&mut self, peer: SocketAddr, end: End) {
+        let (code, text) = match end {
+            End::Gone(error) => {
+                tracing::debug!(%peer, %error, "connection ended");
+                return;
+            }
+            End::Late => {
+                tracing::info!(%peer, "connection too slow");
+                return;
+            }
+            End::Refused(code, text) => (code, text),
+        };
+        tracing::info!(%peer, ?code, text, "refused");
+        let words = ServerMessage::refused(code, None, text).frame();
+        let depart = async {
+            self.write.write_all(&words).await?;
+            self.write.shutdown().await?;
+            // Closing with unread octets would send a reset, which may overtake the words at the peer.
+            let mut octets = [0; 4096];
+            while self.read.read(&mut octets).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // Whether the peer reads it or not, this is the end.
+        let _ = timeout(FAREWELL, depart).await;
+    }
+}
+
+fn no_room(no_room: NoRoom) -> End {
+    let text = match no_room {
+        NoRoom::Server => "all of this server's sessions are taken".to_owned(),
+        NoRoom::Address => "too many sessions from this address".to_owned(),
+        NoRoom::Random(error) => format!("the server's host cannot draw random numbers: {error}"),
+    };
+    End::Refused(RefusalCode::Full, text)
+}
