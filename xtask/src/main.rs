@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod ci;
+mod fuzz;
 mod install;
 mod shell;
 mod tidy;
@@ -12,6 +13,7 @@ const USAGE: &str = "\
 cargo xtask ci         everything below but bench, in order, with what it needs installed where possible
 cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask lab        tests that need namespaces and stock programs
+cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
 ";
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "tidy" => tidy::run(),
         "lab" => ci::lab_alone(),
+        "fuzz" => fuzz::run(&rest),
         "accuracy" => accuracy::run(&rest),
         _ => {
             shell::say(USAGE);

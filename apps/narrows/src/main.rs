@@ -19,6 +19,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use units::Metric;
+
+use crate::commands::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Parser)]
@@ -34,6 +37,16 @@ enum Command {
     Test(commands::test::TestArgs),
     Serve(commands::serve::ServeArgs),
     Demo(commands::demo::DemoArgs),
+    /// Measure the narrow link's rate to a host that runs `narrows serve`
+    Capacity(MeasureArgs),
+    /// Measure what other traffic leaves of the path
+    Available(MeasureArgs),
+    /// Measure the largest burst that no queue drops
+    Burst(MeasureArgs),
+    /// Measure what UDP gets through with little loss
+    Udp(MeasureArgs),
+    /// Measure what one TCP connection gets through
+    Tcp(commands::measure::TcpArgs),
     Emulate(commands::emulate::EmulateArgs),
     Simulate(commands::simulate::SimulateArgs),
     /// List the methods, or print one method's manual
@@ -63,6 +76,11 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Test(args) => commands::test::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Demo(args) => commands::demo::run(args),
+        Command::Capacity(args) => measure::run(args, Metric::IpCapacity, "pathrate"),
+        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity, "fac2"),
+        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets, "burst"),
+        Command::Udp(args) => measure::run(args, Metric::UdpAchievable, "udp"),
+        Command::Tcp(args) => measure::tcp(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
         Command::Methods(args) => commands::methods::run(args),

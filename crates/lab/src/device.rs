@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::host::LabHost;
 use crate::namespace::set_queue_packets;
 use crate::plan::AddressPlan;
+use crate::player::End;
 
 /// Name of the interface inside each host.
 pub const INTERFACE: &str = "path0";
@@ -48,9 +49,10 @@ impl Device {
         let tun = made.map_err(|source| LabError::kernel(doing(), source))?;
         Ok(Self { tun })
     }
+}
 
-    /// Takes one packet that the host sent; `None` if there is none now.
-    pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+impl End for Device {
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tun.recv(into) {
             Ok(octets) => Ok(Some(octets)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -58,8 +60,7 @@ impl Device {
         }
     }
 
-    /// Hands one packet to the host's kernel.
-    pub(crate) fn deliver(&self, packet: &[u8]) -> io::Result<()> {
+    fn deliver(&mut self, packet: &[u8]) -> io::Result<()> {
         self.tun.send(packet).map(|_| ())
     }
 }

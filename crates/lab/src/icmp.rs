@@ -16,6 +16,8 @@ const ICMP_OCTETS: usize = 8;
 pub(crate) enum Trouble {
     /// The hop limit ran out (type 11 code 0; `ICMPv6` type 3 code 0).
     HopLimitExceeded,
+    /// It is for a port of the router itself, on which nobody listens (type 3 code 3; `ICMPv6` type 1 code 4).
+    PortUnreachable,
     /// The packet is larger than the next link takes (type 3 code 4 with the MTU of RFC 1191; `ICMPv6` type 2).
     TooBig {
         /// MTU of that link in IP octets.
@@ -52,6 +54,8 @@ pub(crate) fn error(offender: &[u8], from: IpAddr, trouble: Trouble, max_octets:
             let [high, low] = mtu.to_be_bytes();
             [3, 4, 0, 0, 0, 0, high, low]
         }
+        (IpAddr::V4(_), Trouble::PortUnreachable) => [3, 3, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V6(_), Trouble::PortUnreachable) => [1, 4, 0, 0, 0, 0, 0, 0],
         (IpAddr::V6(_), Trouble::HopLimitExceeded) => [3, 0, 0, 0, 0, 0, 0, 0],
         (IpAddr::V6(_), Trouble::TooBig { mtu }) => {
             let [high, low] = mtu.to_be_bytes();
@@ -292,7 +296,7 @@ mod tests {
         fn no_octets_panic(octets in proptest::collection::vec(any::<u8>(), 0..200), limit: u16, mtu: u16, v6: bool) {
             let from: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
             let mut built = Vec::new();
-            for trouble in [Trouble::HopLimitExceeded, Trouble::TooBig { mtu }] {
+            for trouble in [Trouble::HopLimitExceeded, Trouble::PortUnreachable, Trouble::TooBig { mtu }] {
                 let sent = error(&octets, from, trouble, limit, &mut built);
                 prop_assert_eq!(sent, !built.is_empty());
             }

@@ -8,6 +8,8 @@ pub(crate) const IPV4_OCTETS: usize = 20;
 pub(crate) const IPV6_OCTETS: usize = 40;
 /// Protocol number of `ICMPv4`.
 pub(crate) const ICMPV4: u8 = 1;
+/// Protocol number of UDP.
+pub(crate) const UDP: u8 = 17;
 /// Next-header number of `ICMPv6`.
 pub(crate) const ICMPV6: u8 = 58;
 

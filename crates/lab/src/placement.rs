@@ -5,6 +5,10 @@ use nix::unistd::Pid;
 
 /// One processor for the path, the others for the hosts: a program woken on the path's processor would hold up the packets that
 /// follow the one that woke it.
+///
+/// The thread keeps its usual priority. With a real-time policy the kernel takes the processor away from a spinning thread for 50 ms of
+/// each second (`sched_rt_runtime_us`, sched(7)), which is worse than what a quiet machine does; a nice value counts only within a
+/// session where tasks are grouped by session (`sched_autogroup_enabled`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
     path: CpuSet,

@@ -5,19 +5,20 @@
 //! every train wait while it is caught up), hand over what has arrived, and if the next event is close, spin until it comes.
 //! In its steady state nothing is allocated: packets live in buffers that are used again.
 
-use std::time::Instant;
+use std::io;
 
 use scenario::Way;
 use sim::{Output, Packet, Path};
 
-use crate::device::Device;
 use crate::icmp::{self, Trouble};
-use crate::packet::{Header, set_hop_limit};
+use crate::packet::{Header, UDP, set_hop_limit};
 use crate::plan::{AddressPlan, Owner, Side};
 use crate::tally::Tally;
 
 /// An event this close is waited for, rather than risked to be missed while the devices are read: a read takes some 0.3 to 1 µs.
 const CLOSE_NS: u64 = 2_000;
+/// With an event this close the processor is not given away, on machines where there is only one.
+const SOON_NS: u64 = 50_000;
 /// Hop limit of what routers send.
 const ROUTER_HOP_LIMIT: u8 = 64;
 /// Octets of buffers made before the start: more than most paths ever hold (11 000 packets of 1500 octets), so that no burst meets an
@@ -39,15 +40,39 @@ impl Buffer {
     fn packet_mut(&mut self) -> &mut [u8] {
         &mut self.octets[..self.length]
     }
+
+    /// Takes over a packet; `false`, and nothing changed, if it does not fit.
+    fn fill(&mut self, packet: &[u8]) -> bool {
+        let Some(place) = self.octets.get_mut(..packet.len()) else {
+            return false;
+        };
+        place.copy_from_slice(packet);
+        self.length = packet.len();
+        true
+    }
+}
+
+/// Where a host's packets come out and go in.
+pub(crate) trait End {
+    /// Takes one packet that the host sent; `None` if there is none now.
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>>;
+    /// Hands one packet to the host.
+    fn deliver(&mut self, packet: &[u8]) -> io::Result<()>;
+}
+
+/// The path's time: nanoseconds since the scenario's begin, never backwards.
+pub(crate) trait Clock {
+    /// Now.
+    fn now(&mut self) -> u64;
 }
 
 /// The path, its ends, and the counts.
-pub(crate) struct Player {
+pub(crate) struct Player<E, C> {
     path: Path<Buffer>,
     plan: AddressPlan,
-    devices: [Device; 2],
+    ends: [E; 2],
     router_limits: RouterLimits,
-    clock: PathClock,
+    clock: C,
     last_read: u64,
     last_look: u64,
     free: Vec<Buffer>,
@@ -60,51 +85,26 @@ pub(crate) struct Player {
 /// Most octets of an ICMP answer, for the routers of both ways in order.
 pub(crate) type RouterLimits = [Vec<u16>; 2];
 
-/// The path's time: nanoseconds since the scenario's begin.
-struct PathClock {
-    started: Instant,
-    at_start: u64,
-}
-
-impl PathClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the lab is a world: the real clock drives its path"
-    )]
-    fn starting_at(at_start: u64) -> Self {
-        Self {
-            started: Instant::now(),
-            at_start,
-        }
-    }
-
-    fn now(&self) -> u64 {
-        // 584 years fit.
-        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.at_start.saturating_add(elapsed)
-    }
-}
-
-impl Player {
+impl<E: End, C: Clock> Player<E, C> {
     /// Takes a path to play; its time goes on from where it stands.
     pub(crate) fn new(
         path: Path<Buffer>,
         plan: AddressPlan,
-        devices: [Device; 2],
+        ends: [E; 2],
         mtu: u16,
         router_limits: RouterLimits,
+        mut clock: C,
     ) -> Self {
         // An ICMP answer may be up to 1280 octets long on a path whose hosts send smaller packets.
         let buffer_octets = usize::from(mtu).max(1_500);
         let free = (0..READY_OCTETS / buffer_octets)
             .map(|_| new_buffer(buffer_octets))
             .collect();
-        let clock = PathClock::starting_at(path.now());
         let now = clock.now();
         Self {
             path,
             plan,
-            devices,
+            ends,
             router_limits,
             clock,
             last_read: now,
@@ -126,7 +126,7 @@ impl Player {
         self.tally = Tally::new();
     }
 
-    /// One turn. Returns whether anything was going on.
+    /// One turn. Returns whether anything was going on, or will be soon.
     pub(crate) fn turn(&mut self) -> bool {
         let now = self.now();
         self.tally.looked(now - self.last_look);
@@ -137,7 +137,8 @@ impl Player {
         let Some(next) = self.path.next_at() else {
             return sent;
         };
-        if next.saturating_sub(now) <= CLOSE_NS {
+        let wait = next.saturating_sub(now);
+        if wait <= CLOSE_NS {
             let mut now = self.now();
             while now < next {
                 std::hint::spin_loop();
@@ -145,7 +146,7 @@ impl Player {
             }
             self.play(now);
         }
-        true
+        sent || wait <= SOON_NS
     }
 
     fn now(&mut self) -> u64 {
@@ -158,7 +159,7 @@ impl Player {
     /// Takes at most one packet from a host; whether there was one.
     fn look(&mut self, side: Side) -> bool {
         let mut buffer = self.take_buffer();
-        match self.devices[side.index()].receive(&mut buffer.octets) {
+        match self.ends[side.index()].receive(&mut buffer.octets) {
             Ok(Some(length)) => {
                 buffer.length = length;
                 let now = self.now();
@@ -267,36 +268,30 @@ impl Player {
     fn release(&mut self, at: u64, way: Way, hop_limit: u8, mut buffer: Buffer) {
         set_hop_limit(buffer.packet_mut(), hop_limit);
         let now = self.now();
-        let device = &self.devices[Side::at_end_of(way).index()];
-        match device.deliver(buffer.packet()) {
+        let end = &mut self.ends[Side::at_end_of(way).index()];
+        match end.deliver(buffer.packet()) {
             Ok(()) => self.tally.released(now.saturating_sub(at)),
             Err(_) => self.tally.refusals += 1,
         }
         self.free.push(buffer);
     }
 
-    /// A router's answer to a packet that ended there.
+    /// A router's answer to a packet that ended there; it takes the packet's buffer.
     fn answer(&mut self, at: u64, way: Way, node: usize, trouble: Trouble, mut buffer: Buffer) {
-        if self.compose(way, node, trouble, &mut buffer) {
-            // The answer takes the place of its cause; its octets are at most those of one buffer.
-            let length = self.answer.len();
-            if let Some(place) = buffer.octets.get_mut(..length) {
-                place.copy_from_slice(&self.answer);
-                buffer.length = length;
-                if let Ok(ip_octets) = u16::try_from(length) {
-                    self.tally.router_answers += 1;
-                    let back = opposite(way);
-                    let packet = Packet {
-                        ip_octets,
-                        hop_limit: ROUTER_HOP_LIMIT,
-                        payload: buffer,
-                    };
-                    self.path.inject(at, back, self.path.opposite(way, node), packet);
-                    return;
-                }
-            }
+        let answers = self.compose(way, node, trouble, &mut buffer) && buffer.fill(&self.answer);
+        if !answers {
+            self.free.push(buffer);
+            return;
         }
-        self.free.push(buffer);
+        self.tally.router_answers += 1;
+        let packet = Packet {
+            // Built by `icmp`, which makes no longer ones.
+            ip_octets: u16::try_from(buffer.length).unwrap_or(u16::MAX),
+            hop_limit: ROUTER_HOP_LIMIT,
+            payload: buffer,
+        };
+        self.path
+            .inject(at, opposite(way), self.path.opposite(way, node), packet);
     }
 
     /// Writes the router's answer; `false` if it has none.
@@ -311,17 +306,20 @@ impl Player {
         let Some(router) = router else {
             return false;
         };
+        let limits = &self.router_limits[side_of(way).index()];
+        let most = limits.get(node.saturating_sub(1)).copied().unwrap_or(576);
         if let Some(Owner::Router(there, number)) = self.plan.owner(header.destination)
             && trouble == Trouble::HopLimitExceeded
             && self.node(way, there, number).map(usize::from) == Some(node)
         {
-            return icmp::echo_reply(buffer.packet(), header.destination, &mut self.answer);
+            let (packet, own) = (buffer.packet(), header.destination);
+            let unreachable = Trouble::PortUnreachable;
+            return icmp::echo_reply(packet, own, &mut self.answer)
+                || header.protocol == UDP && icmp::error(packet, own, unreachable, most, &mut self.answer);
         }
         // Routers quote the packet as it came to them: one less for each router before.
         let passed = u8::try_from(node.saturating_sub(1)).unwrap_or(u8::MAX);
         set_hop_limit(buffer.packet_mut(), header.hop_limit.saturating_sub(passed));
-        let limits = &self.router_limits[side_of(way).index()];
-        let most = limits.get(node.saturating_sub(1)).copied().unwrap_or(576);
         icmp::error(buffer.packet(), router, trouble, most, &mut self.answer)
     }
 
@@ -352,3 +350,6 @@ fn side_of(way: Way) -> Side {
         Way::Reverse => Side::Receiver,
     }
 }
+
+#[cfg(test)]
+mod tests;

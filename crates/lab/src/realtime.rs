@@ -17,7 +17,7 @@ use crate::host::LabHost;
 use crate::namespace::{LabId, Namespace, clean_leftovers};
 use crate::placement::Placement;
 use crate::plan::{AddressPlan, Side};
-use crate::player::Player;
+use crate::player::{Clock, Player};
 use crate::tally::Tally;
 
 /// How a path is started.
@@ -46,7 +46,7 @@ pub struct RealTimePath {
     plan: AddressPlan,
     control: Arc<Control>,
     reports: Mutex<Reports>,
-    thread: Option<JoinHandle<Player>>,
+    thread: Option<JoinHandle<RealPlayer>>,
 }
 
 /// Where reports come from, and where the current one begins.
@@ -82,6 +82,9 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
     }
     left_out
 }
+
+/// A player of the real world.
+type RealPlayer = Player<Device, RealClock>;
 
 /// What the playing thread is told.
 #[derive(Debug, Default)]
@@ -198,7 +201,7 @@ impl RealTimePath {
     }
 
     /// Stops the thread; `None` if it had died, or was stopped before.
-    fn end(&mut self) -> Option<Player> {
+    fn end(&mut self) -> Option<RealPlayer> {
         self.control.stop.store(true, Ordering::Release);
         self.thread.take()?.join().ok()
     }
@@ -219,7 +222,7 @@ impl Drop for RealTimePath {
 }
 
 /// The path behind its warm-up, ready to play.
-fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> Player {
+fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> RealPlayer {
     let mut path = Path::new(scenario, seed.unwrap_or(scenario.seed));
     let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
@@ -234,10 +237,34 @@ fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: O
     });
     let hops = both.iter().flat_map(|&way| scenario.hops(way));
     let mtu = hops.map(|hop| hop.mtu).max().unwrap_or(1500);
-    Player::new(path, plan, devices, mtu, limits)
+    let clock = RealClock::starting_at(path.now());
+    Player::new(path, plan, devices, mtu, limits, clock)
 }
 
-fn play(mut player: Player, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> Player {
+/// The real clock, beginning at some time of the path.
+struct RealClock {
+    started: Instant,
+    at_start: u64,
+}
+
+impl RealClock {
+    fn starting_at(at_start: u64) -> Self {
+        Self {
+            started: now(),
+            at_start,
+        }
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&mut self) -> u64 {
+        // 584 years fit.
+        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.at_start.saturating_add(elapsed)
+    }
+}
+
+fn play(mut player: RealPlayer, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> RealPlayer {
     while !control.stop.load(Ordering::Acquire) {
         let busy = player.turn();
         if !busy && !alone {

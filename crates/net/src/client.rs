@@ -77,19 +77,12 @@ impl SocketWorld {
         let flow = handshake::open_flow(&keys, 0, options.timeout)?;
         let interface = Interface::towards(opened.peer);
         let near = host::measure(interface.as_ref()).map_err(Error::host("measure itself"))?;
-        let interface_mtu = interface
-            .as_ref()
-            .and_then(|interface| interface.mtu)
-            .unwrap_or(u32::MAX);
         let mut world = Self {
             control,
             keys,
             meter: LightMeter::new(&opened.limits, now()),
             limits: opened.limits,
-            path_mtu: flow
-                .path_mtu()
-                .unwrap_or(1500)
-                .min(u16::try_from(interface_mtu).unwrap_or(u16::MAX)),
+            path_mtu: flow.path_mtu().unwrap_or(1500),
             flows: vec![flow],
             queue: ErrorQueue::new(),
             options,
@@ -188,6 +181,16 @@ impl SocketWorld {
         slots::acquire(&mut self.control, SlotKind::Load, self.options.queue_patience)
     }
 
+    /// Gives the load slot back, so that others may load their paths while this session goes on. It is asked for again when a
+    /// probe needs it.
+    pub fn release_load_slot(&mut self) -> Result<(), Error> {
+        self.end_running()?;
+        if self.control.conversation().holds(SlotKind::Load) {
+            slots::release(&mut self.control, SlotKind::Load)?;
+        }
+        Ok(())
+    }
+
     /// Ends what runs on from earlier segments.
     fn end_running(&mut self) -> Result<(), Error> {
         self.end_load()?;
@@ -226,6 +229,7 @@ impl World for SocketWorld {
         match probe {
             Probe::Train(train) => {
                 self.end_running()?;
+                let _careful = self.options.care.take();
                 self.train(&train)
             }
             Probe::Load(load) => {

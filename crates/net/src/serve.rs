@@ -8,8 +8,9 @@
 //! | one validated flow: echo, receive | `flow.rs`, `collect.rs` | a thread per flow |
 //! | trains, loads, transfers, one after the other | `conduct.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
 //!
-//! **Invariant:** whatever sends towards a client asks [`Session::must_stop`](session) at least every 50 ms, so that traffic ends
-//! within a second of the client's last word, whatever happened to the control connection.
+//! **Invariant:** a session's conductor is never away from its orders and from `Session::must_stop` for longer than 50 ms while
+//! something of its own sends towards the client, so that traffic ends within a second of the client's last sign of life, whatever
+//! happened to the control connection.
 
 mod bulk;
 mod collect;

@@ -78,6 +78,11 @@ impl From<&Reason> for Remark {
 }
 
 impl MetricRow {
+    /// As one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+
     /// The row of an entry of the main job.
     pub fn new(entry: &Entry) -> Self {
         let estimate = entry.outcome.estimate();

@@ -134,6 +134,14 @@ impl Document {
 }
 
 impl MetricRow {
+    /// The row as its section of a report shows it, ending in a newline.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = write_row(&mut out, self);
+        out
+    }
+
     /// The row in one line, without cost: for progress displays.
     pub fn line(&self) -> String {
         format!("{} {}", title(self.metric), claim(self))

@@ -25,6 +25,7 @@
 mod host;
 mod path;
 mod rng;
+mod tcp;
 mod world;
 
 pub use path::{DropCause, Output, Packet, Path};

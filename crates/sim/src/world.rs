@@ -8,9 +8,11 @@
 //! when the receive call returns ([`scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
 //! that overflows and a socket that blocks at its interface under a load.
 
+mod connections;
 mod engine;
 mod load;
 mod train;
+mod transfer;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use units::{BitRate, Sender, Stamp};
 use crate::nanos;
 use engine::Engine;
 use load::RunningLoad;
+use transfer::RunningTransfer;
 
 /// One direction of a simulated path, as estimators see it. The estimator runs on the scenario's sender host in both
 /// directions.
@@ -35,6 +38,8 @@ pub struct SimWorld {
     facts: PathFacts,
     /// A load whose last segment said that it continues.
     load: Option<RunningLoad>,
+    /// A transfer whose last segment said that it continues.
+    transfer: Option<RunningTransfer>,
 }
 
 /// IP octets of a control message.
@@ -53,6 +58,7 @@ impl SimWorld {
             way,
             engine,
             load: None,
+            transfer: None,
         }
     }
 
@@ -89,12 +95,6 @@ impl SimWorld {
             None
         }
     }
-
-    /// TCP transfers need endpoints, which this world does not have.
-    #[expect(clippy::unused_self, reason = "it takes what a transfer needs")]
-    fn transfer(&mut self, _: &estimate::probe::Transfer) -> Event {
-        Event::Refused(Refusal::NotOffered)
-    }
 }
 
 impl World for SimWorld {
@@ -112,16 +112,20 @@ impl World for SimWorld {
         if !matches!(probe, Probe::Load(_)) {
             self.load = None;
         }
+        if !matches!(probe, Probe::Transfer(_)) {
+            self.end_transfer();
+        }
         Ok(match probe {
             Probe::Train(train) => self.send_train(&train),
             Probe::Load(load) => self.send_load(&load),
-            Probe::Transfer(transfer) => self.transfer(&transfer),
+            Probe::Transfer(transfer) => self.send_transfer(&transfer),
             Probe::Capture(_) => Event::Refused(Refusal::NotOffered),
         })
     }
 
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
         self.load = None;
+        self.end_transfer();
         let at = self.engine.time_of_reading(Way::Forward, until.nanos());
         self.engine.idle_until(at);
         Ok(())

@@ -75,7 +75,8 @@ pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
     Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure> {
+/// `NAME=VALUE` in two.
+pub(crate) fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| {
         let (name, value) = text.split_once('=')?;
         Some((name.trim().to_owned(), value.trim().to_owned()))

@@ -1,7 +1,8 @@
 //! The real-time path between real kernels. Needs privileges and a machine with time to spare, so nothing here runs by itself.
 //!
-//! What depends on the machine is judged only if the path says that it kept time; if it does not, it is measured again, at most five
-//! times, whatever the result was, and the count is printed. A machine that never keeps time fails the test: nothing was shown.
+//! What depends on the machine is judged only if the path says that it kept time and no program left datagrams unread; if not, it is
+//! measured again, at most five times, whatever the result was, and the count is printed. A machine that never keeps time fails the
+//! test: nothing was shown.
 
 #![expect(
     clippy::unwrap_used,

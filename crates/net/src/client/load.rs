@@ -25,6 +25,8 @@ pub(super) struct Running {
     statuses: Vec<LoadStatus>,
     /// Smallest delay of the whole load, offset of the clocks included.
     floor_ns: Option<i64>,
+    /// What had left at the last report, and when that was: what leaves between two segments belongs to the next.
+    reported: (LoadTotals, i64),
     /// Packets sent, and packets that statuses account for, since the load began.
     sent: u64,
     accounted: u64,
@@ -223,6 +225,7 @@ impl SocketWorld {
             traffic,
             statuses: Vec::new(),
             floor_ns: None,
+            reported: (LoadTotals::default(), now),
             sent: 0,
             accounted: 0,
             over_ns: now.saturating_add(nanos(self.limits.max_duration())),
@@ -246,13 +249,11 @@ impl SocketWorld {
     }
 
     fn forward_segment(&mut self, mut running: Running, load: &Load) -> Result<Result<LoadReport, Refusal>, Error> {
-        let began = clock::now_ns();
         let Traffic::Forward(sender) = &running.traffic else {
             return Ok(Err(Refusal::NotOffered));
         };
-        let before = sender.totals();
         sender.steer(self.spec(load));
-        let ends = began.saturating_add(nanos(load.duration));
+        let ends = clock::now_ns().saturating_add(nanos(load.duration));
         while clock::now_ns() < ends && !self.control.stop_requested() {
             match self.control.hear(ends.min(clock::now_ns() + 50_000_000))? {
                 Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
@@ -272,6 +273,7 @@ impl SocketWorld {
                 (totals, ended)
             }
         };
+        let (before, began) = std::mem::replace(&mut running.reported, (totals.clone(), ended));
         let elapsed = Duration::from_nanos(u64::try_from(ended - began).unwrap_or(0));
         let report = LoadReport {
             began: Stamp::from_nanos(began),
@@ -290,11 +292,10 @@ impl SocketWorld {
 
     /// Stops the local sender and waits for the receiver's last words.
     fn finish_forward(&mut self, running: &mut Running) -> Result<(LoadTotals, i64), Error> {
-        let stopped = Traffic::Forward(LoadSender::idle());
-        let Traffic::Forward(sender) = std::mem::replace(&mut running.traffic, stopped) else {
-            return Ok((LoadTotals::default(), clock::now_ns()));
+        let totals = match &mut running.traffic {
+            Traffic::Forward(sender) => sender.end(),
+            Traffic::Reverse { .. } => LoadTotals::default(),
         };
-        let totals = sender.stop();
         let ended = clock::now_ns();
         self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
         self.await_load_done(running)?;

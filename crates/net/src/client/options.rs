@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use wire::{Direction, Psk};
 
+use crate::care::Care;
+
 /// Which IP versions may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IpVersion {
@@ -33,6 +35,8 @@ pub struct ConnectOptions {
     pub timeout: Duration,
     /// Longest wait for a slot that other sessions hold. Default 30 s.
     pub queue_patience: Duration,
+    /// What to ask of the system for the thread that sends trains.
+    pub care: Care,
     /// Set it to end a measurement early.
     pub stop: Arc<AtomicBool>,
 }
@@ -46,6 +50,7 @@ impl Default for ConnectOptions {
             psk: None,
             timeout: Duration::from_secs(3),
             queue_patience: Duration::from_secs(30),
+            care: Care::default(),
             stop: Arc::new(AtomicBool::new(false)),
         }
     }

@@ -56,14 +56,22 @@ fn give_up(
         }
         .into());
     };
-    control.say(&ClientMessage::Release { kind })?;
-    // Refused or released: the queue is left either way.
-    let _ = control.await_answer("leaving the queue", Duration::from_secs(3), |heard| {
-        matches!(heard, Heard::Message(ServerMessage::Released { kind: released }) if released == kind).then_some(())
-    })?;
+    release(control, kind)?;
     Err(PeerError::Refused {
         peer,
         reason: format!("other measurements come first; place {place} in the queue after {patience:?}"),
     }
     .into())
+}
+
+/// Gives a slot back, or leaves its queue.
+pub(super) fn release(control: &mut Control, kind: SlotKind) -> Result<(), Error> {
+    control.say(&ClientMessage::Release { kind })?;
+    // Refused or released: the slot is not ours either way.
+    control
+        .await_answer("giving a slot back", Duration::from_secs(3), |heard| {
+            matches!(heard, Heard::Message(ServerMessage::Released { kind: released }) if released == kind)
+                .then_some(())
+        })
+        .map(|_| ())
 }

@@ -62,22 +62,39 @@ impl Interface {
     }
 
     fn by_name(name: &str) -> Self {
-        // A network namespace without its own /sys shows another's interfaces; then all that is read here is absent.
+        let index = nix::net::if_::if_nametoindex(name).unwrap_or(0);
         let folder = Path::new("/sys/class/net").join(name);
-        let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        let read = |file: &str| {
+            fs::read_to_string(folder.join(file))
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
+        // In a network namespace /sys may still show another namespace's interfaces: one that is not ours tells nothing.
+        let ours = read("ifindex").is_some_and(|text| text == index.to_string())
+            && read("address").is_some_and(|text| has_hardware_address(name, &text));
+        if !ours {
+            return Self {
+                name: name.to_owned(),
+                index,
+                mtu: None,
+                rate: None,
+                driver: None,
+                is_virtual: true,
+            };
+        }
         let driver = fs::read_link(folder.join("device/driver"))
             .ok()
             .and_then(|link| link.file_name().map(|name| name.to_string_lossy().into_owned()));
         let has_device = folder.join("device").exists();
         // Virtual cards report a rate that means nothing; unknown is reported as -1.
         let megabits = read("speed")
-            .and_then(|text| text.trim().parse::<u64>().ok())
+            .and_then(|text| text.parse::<u64>().ok())
             .filter(|&rate| rate > 0);
         let is_virtual = !has_device || driver.as_deref().is_some_and(|driver| PARAVIRTUAL.contains(&driver));
         Self {
             name: name.to_owned(),
-            index: nix::net::if_::if_nametoindex(name).unwrap_or(0),
-            mtu: read("mtu").and_then(|text| text.trim().parse().ok()),
+            index,
+            mtu: read("mtu").and_then(|text| text.parse().ok()),
             rate: megabits
                 .filter(|_| !is_virtual)
                 .and_then(|rate| rate.checked_mul(1_000_000))
@@ -86,6 +103,19 @@ impl Interface {
             is_virtual,
         }
     }
+}
+
+/// Whether our interface of this name has this hardware address (`aa:bb:…`).
+fn has_hardware_address(name: &str, address: &str) -> bool {
+    let Ok(mut interfaces) = getifaddrs() else { return false };
+    interfaces.any(|interface| {
+        let octets = interface
+            .address
+            .as_ref()
+            .and_then(|storage| storage.as_link_addr()?.addr());
+        let text = octets.map(|octets| octets.map(|octet| format!("{octet:02x}")).join(":"));
+        interface.interface_name == name && text.as_deref() == Some(address)
+    })
 }
 
 #[cfg(test)]
@@ -100,6 +130,9 @@ mod tests {
             assert!(interface.is_virtual && interface.index > 0);
             assert_eq!((interface.rate, interface.driver), (None, None));
         }
+        let interface = Interface::with_address([127, 0, 0, 1].into()).unwrap();
+        assert_eq!(interface.mtu, Some(65_536));
         assert_eq!(Interface::with_address([192, 0, 2, 77].into()), None);
+        assert!(!has_hardware_address("lo", "00:00:00:00:00:01"));
     }
 }

@@ -222,6 +222,11 @@ mod tests {
         clock::sleep_until_ns(spec.until_ns + 120_000_000);
         assert!(then > 0);
         assert_eq!(sender.totals().packets, then);
+        // And goes on when it is told to.
+        let until_ns = clock::now_ns() + 20_000_000;
+        sender.steer(LoadSpec { until_ns, ..spec });
+        clock::sleep_until_ns(until_ns + 100_000_000);
+        assert!(sender.totals().packets > then);
         assert!(LoadSender::start(&near, probe, 55, spec).is_err());
     }
 }

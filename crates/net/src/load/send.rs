@@ -40,7 +40,7 @@ pub struct LoadTotals {
     pub ip_octets: u64,
     /// Packets that the host refused.
     pub failures: u64,
-    /// CPU time of each sending thread.
+    /// CPU time of each sending thread, without the time for which it spun until the next packet was due: that it could spare.
     pub cpu: Vec<Duration>,
 }
 
@@ -106,6 +106,7 @@ impl LoadSender {
                 most,
                 seq: 0,
                 segments: true,
+                spun_ns: 0,
             };
             let thread = std::thread::Builder::new()
                 .name(format!("load-{index}"))
@@ -113,25 +114,6 @@ impl LoadSender {
             sender.threads.push(thread);
         }
         Ok(sender)
-    }
-
-    /// One without any flow.
-    pub(crate) fn idle() -> Self {
-        let spec = LoadSpec {
-            rate: None,
-            burst: 1,
-            until_ns: 0,
-        };
-        Self {
-            shared: Arc::new(Shared {
-                stop: AtomicBool::new(true),
-                generation: AtomicU64::new(0),
-                spec: Mutex::new(spec),
-                flows: Vec::new(),
-            }),
-            threads: Vec::new(),
-            ip_octets: 0,
-        }
     }
 
     /// Takes over at once, without a gap.
@@ -165,16 +147,17 @@ impl LoadSender {
 
     /// Stops every flow; what has left in all.
     pub fn stop(mut self) -> LoadTotals {
-        self.end();
-        self.totals()
+        self.end()
     }
 
-    fn end(&mut self) {
+    /// The same, where the sender is needed no more but cannot be given away.
+    pub(crate) fn end(&mut self) -> LoadTotals {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             // A flow that panicked has stopped too.
             let _ = thread.join();
         }
+        self.totals()
     }
 }
 
@@ -193,6 +176,7 @@ struct Flow {
     most: usize,
     seq: u32,
     segments: bool,
+    spun_ns: i64,
 }
 
 /// Time that a late flow may make up for.
@@ -259,13 +243,18 @@ impl Flow {
                 noted = now;
                 self.note_cpu();
             }
-            if now >= spec.until_ns || self.shared.stop.load(Ordering::Relaxed) {
+            if self.shared.stop.load(Ordering::Relaxed) {
                 break;
+            }
+            if now >= spec.until_ns {
+                // Its time is over, until it is given a new one.
+                clock::sleep_until_ns(now + LOOK_NS / 10);
+                continue;
             }
             if let Some(schedule) = &mut schedule {
                 let target = schedule.next_ns();
                 if now < target {
-                    rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
+                    self.spun_ns += rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
                     continue;
                 }
                 if now - target > MOST_DEBT_NS {
@@ -279,8 +268,9 @@ impl Flow {
     }
 
     fn note_cpu(&self) {
-        let nanos = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
-        self.shared.flows[self.index].cpu_ns.store(nanos, Ordering::Relaxed);
+        let spun = Duration::from_nanos(u64::try_from(self.spun_ns).unwrap_or(0));
+        let nanos = u64::try_from(clock::thread_cpu().saturating_sub(spun).as_nanos()).unwrap_or(u64::MAX);
+        self.shared.flows[self.index].cpu_ns.fetch_max(nanos, Ordering::Relaxed);
     }
 
     /// Sends a burst. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
@@ -365,12 +355,18 @@ impl Flow {
     }
 }
 
-/// Sleeps while there is time, and spins for the last of it.
-fn rest(target: i64, now: i64) {
+/// Sleeps while there is time, and spins for the last of it; the CPU time that the spinning took, in nanoseconds. Not the clock's
+/// time: a thread that is preempted while it spins uses none. Below a few microseconds asking would cost as much as it tells.
+fn rest(target: i64, now: i64) -> i64 {
     const SPIN_NS: i64 = 100_000;
+    const WORTH_NS: i64 = 5_000;
     if target - now > 2 * SPIN_NS {
         clock::sleep_until_ns(target - SPIN_NS);
-    } else {
+        return 0;
+    }
+    let before = (target - now > WORTH_NS).then(clock::thread_cpu);
+    while clock::now_ns() < target {
         std::hint::spin_loop();
     }
+    before.map_or(0, |before| clock::nanos(clock::thread_cpu().saturating_sub(before)))
 }

@@ -22,11 +22,13 @@ use wire::{
 use link::{End, Link, broke, internal};
 
 use super::conduct::{Conductor, Order, Word};
-use super::session::{Pending, Server, Session, SessionGuard, lock};
+use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
 
 /// How often the session looks after itself.
 const TICK: Duration = Duration::from_millis(50);
+/// Requests that may wait for the conductor; an honest client has two or three on the way.
+const MOST_ORDERS: usize = 64;
 
 /// Attends to a connection until it ends.
 pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Server>) {
@@ -52,9 +54,10 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let Ok(local) = stream.local_addr() else { return };
     let (read, write) = stream.into_split();
     let mut link = Link::new(read, write, &first);
-    let entered = timeout(patience, link.enter(peer, &server))
+    let entered = timeout(patience, link.enter(peer, local.ip(), &server))
         .await
         .unwrap_or(Err(End::Late));
     drop(pending);
@@ -82,7 +85,7 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
     stream.read_exact(&mut octets[4..]).await?;
     let hello = DataHello::parse(&octets).map_err(|_| refused())?;
     let session = server.session_by_token(&hello.token).ok_or_else(refused)?;
-    if session.peer.to_canonical() != peer.ip().to_canonical() {
+    if !same_address(session.peer, peer.ip()) {
         return Err(refused());
     }
     let stream = stream.into_std()?;
@@ -122,7 +125,7 @@ impl<'a> Attendance<'a> {
     }
 
     async fn run(mut self) -> Result<(), End> {
-        let (orders, conductor_orders) = mpsc::channel();
+        let (orders, conductor_orders) = mpsc::sync_channel(MOST_ORDERS);
         let (conductor_words, mut words) = unbounded_channel();
         Conductor::start(Arc::clone(self.session), conductor_orders, conductor_words)
             .map_err(internal("start a thread"))?;
@@ -199,7 +202,7 @@ impl<'a> Attendance<'a> {
         Ok(())
     }
 
-    async fn take(&mut self, frame: Frame, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+    async fn take(&mut self, frame: Frame, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         match frame.kind {
             FrameKind::Json => {
                 let message = ClientMessage::parse(&frame.body).map_err(broke)?;
@@ -220,7 +223,7 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    async fn act(&mut self, message: ClientMessage, orders: &mpsc::Sender<Order>) -> Result<(), End> {
+    async fn act(&mut self, message: ClientMessage, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         let asked = match message {
             ClientMessage::Slot { kind } => {
                 let (told, news) = unbounded_channel();
@@ -269,11 +272,15 @@ impl<'a> Attendance<'a> {
     }
 }
 
-/// The conductor lives as long as the session; one that is gone has panicked.
-fn order(orders: &mpsc::Sender<Order>, order: Order) -> Result<(), End> {
-    orders
-        .send(order)
-        .map_err(|_| End::Refused(RefusalCode::Full, "the server's conductor is gone".to_owned()))
+/// Hands an order on without ever waiting for the conductor.
+fn order(orders: &mpsc::SyncSender<Order>, order: Order) -> Result<(), End> {
+    orders.try_send(order).map_err(|refused| match refused {
+        mpsc::TrySendError::Full(_) => broke("more requests than anyone can answer"),
+        // The conductor lives as long as the session; one that is gone has panicked.
+        mpsc::TrySendError::Disconnected(_) => {
+            End::Refused(RefusalCode::Expired, "the server's conductor is gone".to_owned())
+        }
+    })
 }
 
 /// Never, while the session waits for nothing.

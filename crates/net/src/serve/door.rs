@@ -1,10 +1,10 @@
 //! The server's public UDP port: stateless address validation, then a socket of its own for each flow.
 //!
-//! Before an address has echoed a cookie *and* shown the token of a session whose control connection comes from that same
-//! address, it gets at most one cookie per hello, 44 octets for 64.
+//! An address gets nothing unless a session's control connection comes from it; and until it has echoed a cookie *and* shown the
+//! session's token, it gets at most one cookie per hello, 44 octets for 64.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wire::{Datagram, Handshake};
 
 use super::flow::Flow;
-use super::session::{Server, lock, now};
+use super::session::{Server, lock, now, same_address, same_socket};
 
 /// How often the thread looks whether it should end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -162,6 +162,13 @@ fn send(socket: &Socket, way: Way, octets: &[u8]) -> io::Result<()> {
 fn answer(socket: &Socket, server: &Arc<Server>, way: Way, message: Handshake) {
     match message {
         Handshake::Hello { session, nonce } => {
+            // A stranger's address gets nothing at all, so that the port reflects nothing.
+            if !server
+                .session(session)
+                .is_some_and(|session| same_address(session.peer, way.from.ip()))
+            {
+                return;
+            }
             let cookie = server.keys.make(way.from, &nonce, now());
             let reply = Handshake::Cookie { session, nonce, cookie };
             // Whether it failed here or on the path, the client asks again.
@@ -186,13 +193,17 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: Way, message: Handshake) {
             }
             let known = lock(&session.flows).get(&flow).cloned();
             if let Some(known) = known {
-                if known.peer == way.from {
+                if same_socket(known.peer, way.from) {
                     known.confirm();
                     return;
                 }
                 known.replaced.store(true, Ordering::Relaxed);
             }
-            match Flow::open(&session, way.to, way.from, nonce, flow) {
+            if server.flows.load(Ordering::Relaxed) >= server.options.limits.flows {
+                tracing::warn!(client = %way.from, "too many flows");
+                return;
+            }
+            match Flow::open(&session, way.to, way.from, nonce, flow, &server.flows) {
                 Ok(opened) => {
                     let mut flows = lock(&session.flows);
                     // The session may have ended meanwhile; then nobody would remove the flow again.
@@ -208,8 +219,4 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: Way, message: Handshake) {
         // Answers belong to clients.
         Handshake::Cookie { .. } | Handshake::Started { .. } => {}
     }
-}
-
-fn same_address(one: IpAddr, other: IpAddr) -> bool {
-    one.to_canonical() == other.to_canonical()
 }

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
-use super::session::{Session, lock};
+use super::session::{Session, lock, same_socket};
 use crate::clock;
 use crate::pace::Payloads;
 use crate::receive::{Datagram, Receiver};
@@ -37,6 +37,14 @@ pub(super) struct Flow {
     /// Another flow took this one's number.
     pub(super) replaced: AtomicBool,
     started: Vec<u8>,
+    /// The server's flows.
+    count: Arc<AtomicUsize>,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Flow {
@@ -47,6 +55,7 @@ impl Flow {
         peer: SocketAddr,
         nonce: Nonce,
         number: u16,
+        count: &Arc<AtomicUsize>,
     ) -> io::Result<Arc<Self>> {
         let options = SocketOptions {
             reuse_port: true,
@@ -67,7 +76,9 @@ impl Flow {
             cpu_ns: AtomicU64::new(0),
             replaced: AtomicBool::new(false),
             started: started.encode(),
+            count: Arc::clone(count),
         });
+        count.fetch_add(1, Ordering::Relaxed);
         let (listener, session) = (Arc::clone(&flow), Arc::clone(session));
         thread::Builder::new()
             .name(format!("flow-{number}"))
@@ -114,7 +125,7 @@ impl Flow {
         let (mut collected, mut ours) = (Vec::new(), false);
         for datagram in receiver.iter().take(count) {
             // Between bind and connect the kernel may have queued others' datagrams here.
-            if datagram.from.is_some_and(|from| from != self.peer) {
+            if datagram.from.is_some_and(|from| !same_socket(from, self.peer)) {
                 continue;
             }
             match wire::Datagram::parse(datagram.payload) {

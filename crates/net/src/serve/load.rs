@@ -69,6 +69,7 @@ struct Receiving<'a> {
     tally: Arc<Tally>,
     octets: u64,
     cpu: Vec<Duration>,
+    began_ns: i64,
     reported_ns: i64,
 }
 
@@ -93,6 +94,7 @@ impl<'a> Receiving<'a> {
             tally,
             octets: 0,
             cpu: cpu(flows),
+            began_ns: now,
             reported_ns: now,
         }
     }
@@ -142,6 +144,11 @@ impl<'a> Receiving<'a> {
             .say(ServerMessage::LoadStatus(status(self.plan.id, &interval, share)));
         if self.octets > self.conductor.session.limits.max_octets {
             return Err(BrokenOff::limit("the load has more octets than a test may have"));
+        }
+        let most = BitRate::from_bps(self.conductor.session.limits.max_load_rate_bps);
+        let lasted = Duration::from_nanos(u64::try_from(interval.to_ns - self.began_ns).unwrap_or(0));
+        if self.octets > most.octets_in(lasted + RATE_SLACK) {
+            return Err(BrokenOff::limit(format!("the load is faster than the {most} allowed")));
         }
         Ok(())
     }
@@ -316,6 +323,9 @@ impl<'a> Sending<'a> {
         }));
     }
 }
+
+/// How far ahead of its highest rate a load may arrive: what a full buffer lets go at once (ours).
+const RATE_SLACK: Duration = Duration::from_secs(1);
 
 /// A limit this high limits nothing: pacing by it would only cost.
 const UNPACED_BPS: u64 = 100_000_000_000;

@@ -20,6 +20,8 @@ pub struct Limits {
     pub sessions_per_address: usize,
     /// Connections that have not got through the handshake; half as many from one address.
     pub handshakes: usize,
+    /// Validated UDP flows of all sessions together; each has a socket and a thread.
+    pub flows: usize,
     /// Sessions that hold the light slot at a time.
     pub light_slots: usize,
     /// Sessions that hold the load slot at a time.
@@ -41,6 +43,7 @@ impl Default for Limits {
             sessions: 64,
             sessions_per_address: 16,
             handshakes: 512,
+            flows: 1024,
             light_slots: 8,
             load_slots: 1,
             queue: 32,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ fn since(stamp_ns: &AtomicI64) -> Duration {
 }
 
 impl Session {
-    /// Something came that only the client can have sent: on the control connection, or a datagram with the session's mark. The
-    /// latter counts because a load may well hold up the control connection's segments.
+    /// Something came that only the client can have sent: on the control connection, a datagram with the session's mark, or data of
+    /// a transfer. The latter two count because a load may well hold up the control connection's segments.
     pub(super) fn hear(&self) {
         self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
@@ -114,6 +114,8 @@ pub(super) struct Server {
     /// Connections in their handshake, by address.
     handshakes: Mutex<BTreeMap<IpAddr, usize>>,
     sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
+    /// Flows of all sessions.
+    pub(super) flows: Arc<AtomicUsize>,
 }
 
 /// Why a session cannot be opened.
@@ -133,6 +135,7 @@ impl Server {
             ended: AtomicBool::new(false),
             handshakes: Mutex::new(BTreeMap::new()),
             sessions: Mutex::new(BTreeMap::new()),
+            flows: Arc::new(AtomicUsize::new(0)),
             options,
         })
     }
@@ -256,6 +259,16 @@ impl Drop for SessionGuard {
         }
         lock(&self.server.sessions).remove(&session.id);
     }
+}
+
+/// The same address and port; the scope of a link-local address is known to some sockets only.
+pub(super) fn same_socket(one: SocketAddr, other: SocketAddr) -> bool {
+    same_address(one.ip(), other.ip()) && one.port() == other.port()
+}
+
+/// The same address, however written.
+pub(super) fn same_address(one: IpAddr, other: IpAddr) -> bool {
+    one.to_canonical() == other.to_canonical()
 }
 
 /// The same IPv4 address, or the same IPv6 /64: one subscriber has at least that many.

@@ -159,6 +159,39 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
 }
 
 #[test]
+fn many_clients_side_by_side_each_have_their_own_flows() {
+    let server = start(|_| ());
+    let address = server.addresses()[0];
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            thread::spawn(move || {
+                let client = Client::enter(address, None).unwrap();
+                let flows: Vec<_> = (0..4).map(|number| client.flow(number)).collect();
+                for seq in 0..20 {
+                    for socket in &flows {
+                        let request = client.probe(wire::ProbeKind::EchoRequest { reply_octets: None }, 1, seq);
+                        socket.send(&Client::datagram(&request, 200)).unwrap();
+                        let mut octets = [0; 400];
+                        // A repeated `Started` may still wait.
+                        while socket.recv(&mut octets).unwrap() != 200 {}
+                        let Ok(wire::Datagram::Probe(reply)) = wire::Datagram::parse(&octets[..200]) else {
+                            panic!("no probe");
+                        };
+                        assert_eq!((reply.tag, reply.seq), (client.token.tag(), seq));
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(soon(
+        || server.sessions() == 0 && server.server.flows.load(Ordering::Relaxed) == 0
+    ));
+}
+
+#[test]
 fn a_slot_held_for_nothing_is_taken_back() {
     let server = start(|options| options.limits.slot_idle_time = Duration::from_millis(200));
     let mut client = Client::enter(server.addresses()[0], None).unwrap();

@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use estimate::probe::HopReplyKind;
 use scenario::{Scenario, Way};
 
+use super::connections::Connections;
 use crate::host::{HostState, Intake};
 use crate::path::{Output, Packet, Path};
+use crate::tcp::Segment;
 
 /// What the packets of this world carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(super) enum Cargo {
         reply_ip_octets: u16,
         kind: HopReplyKind,
     },
+    /// A segment of a TCP connection.
+    Tcp(Segment),
 }
 
 /// A packet that a program has read.
@@ -61,6 +65,7 @@ pub(super) struct Engine {
     intakes: [Intake<(u16, Cargo)>; 2],
     /// Most octets of the ICMP messages of the router at each node of each way.
     icmp_octets: [Vec<u16>; 2],
+    connections: Connections,
     outputs: Vec<Output<Cargo>>,
     runs: u32,
 }
@@ -81,6 +86,7 @@ impl Engine {
             hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
             intakes: ends.map(|(_, host)| Intake::new(host.coalescing)),
             icmp_octets: [icmp_octets(Way::Forward), icmp_octets(Way::Reverse)],
+            connections: Connections::new(scenario, seed),
             outputs: Vec::new(),
             runs: 0,
         }
@@ -99,6 +105,11 @@ impl Engine {
     /// The host at the beginning of a way.
     pub(super) fn host(&mut self, way: Way) -> &mut HostState {
         &mut self.hosts[side(way)]
+    }
+
+    /// The TCP connections.
+    pub(super) fn connections(&mut self) -> &mut Connections {
+        &mut self.connections
     }
 
     pub(super) fn reading(&self, way: Way, at: u64) -> i64 {
@@ -125,7 +136,8 @@ impl Engine {
     pub(super) fn step(&mut self, until: u64, heard: &mut Vec<Heard>) -> u64 {
         let before = heard.len();
         loop {
-            let due = self.intakes.iter().map(Intake::next_at).fold(until, u64::min);
+            let due = until.min(self.connections.next_at());
+            let due = self.intakes.iter().map(Intake::next_at).fold(due, u64::min);
             self.path.advance_to_output(due.max(self.now()), &mut self.outputs);
             self.react(heard);
             if heard.len() > before || self.now() >= until {
@@ -134,8 +146,13 @@ impl Engine {
         }
     }
 
-    /// Goes straight to `until`. Only for times in which no host and no router answers anything.
+    /// Goes straight to `until`, unless there are TCP connections. Only for times in which no host and no router answers
+    /// anything else.
     pub(super) fn stride(&mut self, until: u64, heard: &mut Vec<Heard>) {
+        if !self.connections.is_idle() {
+            while self.step(until, heard) < until {}
+            return;
+        }
         self.path.advance(until, &mut self.outputs);
         self.react(heard);
     }
@@ -144,6 +161,11 @@ impl Engine {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
+                Output::Delivered {
+                    at,
+                    payload: Cargo::Tcp(segment),
+                    ..
+                } => self.connections.deliver(at, &segment),
                 Output::Delivered {
                     at,
                     way,
@@ -176,6 +198,7 @@ impl Engine {
             }
         }
         self.outputs = outputs;
+        self.connections.run(&mut self.path);
         for way in [Way::Forward, Way::Reverse] {
             let end = side(way);
             while let Some(reading) = self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end]) {
@@ -210,7 +233,8 @@ impl Engine {
                 };
                 self.send(departure, way, packet(echo_octets, payload));
             }
-            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => heard.push(word),
+            // Segments never get here: the kernel takes them.
+            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } | Cargo::Tcp(_) => heard.push(word),
         }
     }
 

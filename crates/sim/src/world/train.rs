@@ -183,6 +183,7 @@ impl Watch {
                 };
                 (run, seq, Fate::Answered(reply))
             }
+            Cargo::Tcp(_) => return,
         };
         let Some(row) = self.rows.get_mut(seq as usize).filter(|_| run == self.run) else {
             return;

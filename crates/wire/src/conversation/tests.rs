@@ -6,6 +6,7 @@ use super::*;
 use crate::limits::SessionLimits;
 use crate::message::{
     Direction, HostFacts, LoadPlan, LoadSegment, LoadSent, LoadStatus, StampSource, TrainExpectation, TrainResult,
+    TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 use crate::rows::{ArrivalRow, PlanRow};
 use crate::secret::{Nonce, Proof, Token};
@@ -92,6 +93,18 @@ fn load(id: u32, direction: Direction) -> ClientMessage {
         max_duration_ns: 1,
         status_every_ns: 50_000_000,
         quiet_ns: 0,
+    })
+}
+
+fn transfer(id: u32, direction: Direction) -> ClientMessage {
+    ClientMessage::TransferBegin(TransferPlan {
+        id,
+        direction,
+        max_streams: 1,
+        max_duration_ns: 1,
+        congestion: None,
+        window_octets: None,
+        pacing_bps: None,
     })
 }
 
@@ -191,6 +204,8 @@ fn slots() {
     conversation.client(&ClientMessage::Slot { kind }).unwrap();
 }
 
+const TRIES: usize = 33;
+
 /// What each side of the model may try next.
 #[derive(Debug, Clone)]
 enum Said {
@@ -200,7 +215,43 @@ enum Said {
 }
 
 fn tries() -> Vec<Said> {
+    let mut tries = train_tries();
+    tries.extend(load_tries());
+    tries.extend(transfer_tries());
+    tries.push(Said::Server(ServerMessage::refused(RefusalCode::Internal, Some(1), "")));
+    tries
+}
+
+fn train_tries() -> Vec<Said> {
     let (kind, id) = (SlotKind::Load, 1);
+    let plan = Table::Plan(Vec::new());
+    let departures = Table::Departures(Vec::new());
+    vec![
+        Said::Client(ClientMessage::Slot { kind }),
+        Said::Client(ClientMessage::Release { kind }),
+        Said::Client(expect(id)),
+        Said::Client(ClientMessage::TrainSent { id, packets: 2 }),
+        Said::Client(ClientMessage::SendTrain { id, flow: 0 }),
+        Said::Client(ClientMessage::Alive),
+        Said::Rows(Side::Client, Rows { id, table: plan }),
+        Said::Server(ServerMessage::Granted { kind }),
+        Said::Server(ServerMessage::Queued { kind, place: 1 }),
+        Said::Server(ServerMessage::Released { kind }),
+        Said::Server(ServerMessage::Armed { id }),
+        Said::Server(result(id)),
+        Said::Rows(Side::Server, arrivals(id)),
+        Said::Server(ServerMessage::TrainLeft {
+            id,
+            stamps: StampSource::User,
+            pacing: crate::message::Pacing::Unknown,
+            send_failures: 0,
+        }),
+        Said::Rows(Side::Server, Rows { id, table: departures }),
+    ]
+}
+
+fn load_tries() -> Vec<Said> {
+    let id = 1;
     let status = LoadStatus {
         id,
         from_ns: 0,
@@ -230,43 +281,54 @@ fn tries() -> Vec<Said> {
         duration_ns: 1,
         continues: true,
     };
-    let plan = Table::Plan(Vec::new());
     vec![
-        Said::Client(ClientMessage::Slot { kind }),
-        Said::Client(ClientMessage::Release { kind }),
-        Said::Client(expect(id)),
-        Said::Client(ClientMessage::TrainSent { id, packets: 2 }),
-        Said::Client(ClientMessage::SendTrain { id, flow: 0 }),
         Said::Client(load(id, Direction::Forward)),
         Said::Client(load(id, Direction::Reverse)),
         Said::Client(ClientMessage::LoadSegment(segment)),
         Said::Client(ClientMessage::LoadEnd { id }),
-        Said::Client(ClientMessage::Alive),
-        Said::Rows(Side::Client, Rows { id, table: plan }),
-        Said::Server(ServerMessage::Granted { kind }),
-        Said::Server(ServerMessage::Queued { kind, place: 1 }),
-        Said::Server(ServerMessage::Released { kind }),
-        Said::Server(ServerMessage::Armed { id }),
-        Said::Server(result(id)),
-        Said::Rows(Side::Server, arrivals(id)),
-        Said::Server(ServerMessage::TrainLeft {
-            id,
-            stamps: StampSource::User,
-            pacing: crate::message::Pacing::Unknown,
-            send_failures: 0,
-        }),
-        Said::Rows(
-            Side::Server,
-            Rows {
-                id,
-                table: Table::Departures(Vec::new()),
-            },
-        ),
         Said::Server(ServerMessage::LoadReady { id }),
         Said::Server(ServerMessage::LoadStatus(status)),
         Said::Server(ServerMessage::LoadSent(sent)),
         Said::Server(ServerMessage::LoadDone { id }),
-        Said::Server(ServerMessage::refused(RefusalCode::Internal, Some(id), "")),
+    ]
+}
+
+fn transfer_tries() -> Vec<Said> {
+    let id = 1;
+    let segment = TransferSegment {
+        id,
+        streams: 1,
+        duration_ns: 1,
+        sample_every_ns: 1_000_000,
+        continues: false,
+    };
+    let received = TransferReceived {
+        id,
+        octets: 0,
+        span_ns: None,
+        receiver_cpu_permille: None,
+    };
+    let sent = TransferSent {
+        id,
+        began_ns: 0,
+        ended_ns: 0,
+        streams: Vec::new(),
+        sender_cpu_permille: None,
+    };
+    vec![
+        Said::Client(transfer(id, Direction::Forward)),
+        Said::Client(transfer(id, Direction::Reverse)),
+        Said::Client(ClientMessage::TransferSegment(segment)),
+        Said::Client(ClientMessage::TransferEnd { id }),
+        Said::Server(ServerMessage::TransferReady { id }),
+        Said::Server(ServerMessage::TransferReceived(received)),
+        Said::Server(ServerMessage::TransferSamples {
+            id,
+            stream: 0,
+            samples: Vec::new(),
+        }),
+        Said::Server(ServerMessage::TransferSent(sent)),
+        Said::Server(ServerMessage::TransferDone { id }),
     ]
 }
 
@@ -287,11 +349,14 @@ fn by(said: &Said) -> Side {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     /// Two honest sides, each of which says only what its own copy calls in order, with messages that cross on the way: neither
     /// ever sees a violation, and once all has arrived the copies agree.
     #[test]
-    fn honest_sides_never_violate(choices in proptest::collection::vec((any::<bool>(), 0usize..24), 1..400)) {
+    fn honest_sides_never_violate(choices in proptest::collection::vec((any::<bool>(), 0usize..TRIES), 1..400)) {
         let tries = tries();
+        prop_assert_eq!(tries.len(), TRIES);
         let (mut client, mut server) = (open(), open());
         let (mut up, mut down) = (VecDeque::<Said>::new(), VecDeque::<Said>::new());
         for (deliver, which) in choices {
@@ -330,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn any_order_is_survived(choices in proptest::collection::vec(0usize..24, 0..100)) {
+    fn any_order_is_survived(choices in proptest::collection::vec(0usize..TRIES, 0..100)) {
         let tries = tries();
         let mut conversation = open();
         for which in choices {

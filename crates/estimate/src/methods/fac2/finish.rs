@@ -11,6 +11,9 @@ use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
+/// A first car faster than the late ones by this share, in most trains, is a bucket that runs empty ("ours": three standard
+/// deviations of a car of twenty packets under Poisson load).
+const SHAPED: f64 = 0.3;
 /// Fewest slope trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
 
@@ -220,7 +223,7 @@ impl Seen {
 
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
-        let shaped = self.readings.iter().filter(|reading| reading.head_excess > 1.0).count();
+        let shaped = self.readings.iter().filter(|reading| reading.head_excess > SHAPED).count();
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),

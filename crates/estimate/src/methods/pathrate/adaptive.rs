@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use super::sample::{Phase, Sample};
+use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
 use super::{Last, Request, batches, modes, quick};
 
@@ -24,6 +24,8 @@ pub(super) struct Adaptive {
     longest: usize,
     /// Pairs asked for so far, which picks their sizes.
     pairs: u32,
+    /// Checks have not failed for good.
+    can_check: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,7 @@ impl Adaptive {
             failures: 0,
             longest: usize::MAX,
             pairs: 0,
+            can_check: true,
         }
     }
 
@@ -73,8 +76,8 @@ impl Adaptive {
         match last {
             Some(Last {
                 request,
-                taken: Taken::Flawed(_),
-            }) => self.again(request),
+                taken: Taken::Flawed(flaw),
+            }) => self.again(request, flaw),
             Some(_) => self.failures = 0,
             None => {}
         }
@@ -88,20 +91,21 @@ impl Adaptive {
         self.queue.pop_front()
     }
 
-    /// Twice the same, then shorter and shorter: a path may not let a long burst through.
-    fn again(&mut self, request: Request) {
+    /// Twice the same, then, if packets were lost, shorter and shorter: a path may not let a long burst through.
+    fn again(&mut self, request: Request, flaw: Flaw) {
         self.failures += 1;
-        let packets = match self.failures {
-            0..=2 => request.packets,
-            3..=8 => {
-                self.longest = (request.packets / 2).max(2);
-                self.longest
-            }
-            _ => {
-                self.failures = 0;
-                return;
-            }
-        };
+        let most = if flaw == Flaw::Lost { 8 } else { 2 };
+        if self.failures > most {
+            self.failures = 0;
+            // A sender that cannot pace this will not learn it.
+            self.can_check &= request.phase != Phase::Check;
+            return;
+        }
+        let mut packets = request.packets;
+        if self.failures > 2 {
+            packets = (packets / 2).max(2);
+            self.longest = packets;
+        }
         self.queue.push_front(Request { packets, ..request });
         for waiting in &mut self.queue {
             waiting.packets = waiting.packets.min(self.longest);
@@ -168,7 +172,8 @@ impl Adaptive {
         } else if let Some(agreement) = quick::agreement(session) {
             // Agreement alone may be that of a dispersion rate; a train paced just below it tells.
             let unchecked = session.of(Phase::Check).next().is_none();
-            if !(unchecked && self.check(session, agreement.rate)) {
+            let packets = self.long(session).max(CHECK_PACKETS);
+            if !(unchecked && self.check(session, agreement.rate, packets)) {
                 self.stage = Stage::Over;
             }
         } else if session.of(Phase::Check).next().is_some() {
@@ -200,19 +205,20 @@ impl Adaptive {
             trains
         };
         if let Some(rate) = stat::median(&found) {
-            self.check(session, rate);
+            self.check(session, rate, 2 * train);
         }
     }
 
     /// Asks for a check of this wire rate, if the sender can pace it.
-    fn check(&mut self, session: &Session, wire_bps: f64) -> bool {
+    fn check(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
         let full = session.full_size();
         let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
-        let Some(rate) = rate.filter(|rate| most.is_none_or(|most| *rate <= most)) else {
+        let reachable = |rate: &BitRate| self.can_check && most.is_none_or(|most| *rate <= most);
+        let Some(rate) = rate.filter(reachable) else {
             return false;
         };
-        let packets = self.long(session).max(CHECK_PACKETS).min(self.cap(session));
+        let packets = packets.min(self.cap(session));
         self.queue.push_back(Request {
             phase: Phase::Check,
             packets,

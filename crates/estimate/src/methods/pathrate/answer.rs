@@ -107,8 +107,14 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
         return decision.runner_up.map(|mode| mode.centre());
     }
     let (share, rate) = decision.faster?;
-    let own = session.params.preset == Preset::Adaptive && decision.loaded != Some(false);
-    (own && share > FASTER_SHARE).then_some(rate)
+    // Where checks do not tell, a winner at the trains' rate is what two kinds of samples say.
+    let agrees = match (decision.loaded, &decision.winner, decision.adr) {
+        (Some(loaded), ..) => !loaded,
+        (None, Some(winner), Some(adr)) => (winner.centre() / adr.rate - 1.0).abs() < AGREES.max(adr.error / adr.rate),
+        (None, ..) => false,
+    };
+    let own = session.params.preset == Preset::Adaptive;
+    (own && !agrees && share > FASTER_SHARE).then_some(rate)
 }
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
@@ -319,6 +325,8 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
+/// Ours: the width of a bin.
+const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
 /// Ours: beyond a quarter of the value a bin is no capacity.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::batches;
 use super::quick;
-use super::sample::{Flaw, Phase};
+use super::sample::Phase;
 use super::session::{Session, Taken};
 use super::{Last, Request};
 
@@ -66,7 +66,7 @@ impl Faithful {
 
     pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
         if let Some(last) = last {
-            self.lost_in_row = if last.taken == Taken::Flawed(Flaw::Lost) {
+            self.lost_in_row = if matches!(last.taken, Taken::Flawed(_)) {
                 self.lost_in_row + 1
             } else {
                 0

@@ -106,10 +106,13 @@ impl Sample {
             sent_ns: sent.iter().sum(),
             stamped_by: report.arrived_by,
         };
-        let unkept = report.pacing != PacingCheck::Kept;
-        let paused = match sample.phase {
-            Phase::Check => matches!(report.pacing, PacingCheck::Broken { .. }),
-            _ => unkept && !sample.open() && sample.idle_share(&sent) > LARGEST_IDLE_SHARE,
+        let paused = match (sample.phase, report.pacing) {
+            (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,
+            // Uneven gaps do no harm here, for only the ends of the train count; a stop of several packets' time does.
+            (Phase::Check, PacingCheck::Broken { worst }) => {
+                nanos(worst) * sample.gaps_ns.len() as f64 > 2.0 * sample.sent_ns
+            }
+            _ => !sample.open() && sample.idle_share(&sent) > LARGEST_IDLE_SHARE,
         };
         if paused {
             return Err(Flaw::Paused);
@@ -130,6 +133,11 @@ impl Sample {
     /// Rate on a wire of this framing, bit/s; `None` if no time passed.
     pub(super) fn wire_rate(&self, framing: Framing) -> Option<f64> {
         rate(self.packets(), self.ip_octets, self.span_ns(), framing)
+    }
+
+    /// The same of the departures; `None` if they share a stamp.
+    pub(super) fn sent_rate(&self, framing: Framing) -> Option<f64> {
+        rate(self.packets(), self.ip_octets, self.sent_ns, framing)
     }
 
     /// The packets did not leave closer than they arrived: the narrow link never closed the gaps, and the rate is the

@@ -101,21 +101,41 @@ impl Session {
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
-    /// at least `least` of them came through and the median was not slowed.
+    /// the median of them was not slowed, `Some(true)` if their mean surely was, `None` if neither, or if fewer than `least`
+    /// came through.
     ///
     /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
     /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
     pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
-        let slowed: Vec<f64> = self
+        let found = stat::median(&self.rates(Phase::Preliminary))?;
+        let found = stat::median(&self.rates(Phase::Trains)).map_or(found, |trains| trains.min(found));
+        // A sender that did not reach the rate has tested less than was asked.
+        let reached = |sample: &&Sample| {
+            sample
+                .sent_rate(self.framing())
+                .is_some_and(|rate| rate > REACHED * found)
+        };
+        let checks: Vec<&Sample> = self
             .of(Phase::Check)
+            .filter(reached)
+            .filter(|s| s.span_ns() > 0.0)
+            .collect();
+        let slowed: Vec<f64> = checks
+            .iter()
             .map(|sample| 1.0 - sample.sent_ns / sample.span_ns())
             .collect();
-        let spans: Vec<f64> = self.of(Phase::Check).map(Sample::span_ns).collect();
+        let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
         if slowed.len() < least {
             return None;
         }
         let tolerance = (2.0 * self.timing_error(stat::median(&spans)?)).max(CHECK_TOLERANCE);
-        stat::median(&slowed).map(|slowed| slowed > tolerance)
+        if stat::median(&slowed)? <= tolerance {
+            return Some(false);
+        }
+        // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed for sure is only what lies
+        // clear of its own scatter.
+        let scatter = stat::variance_sample(&slowed).unwrap_or(0.0).sqrt() / (slowed.len() as f64).sqrt();
+        (stat::mean(&slowed)? - 2.0 * scatter > tolerance).then_some(true)
     }
 
     /// Wire rates of a phase, bit/s, in order of their trains.
@@ -144,3 +164,5 @@ impl Session {
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
 /// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
+/// Ours: the check loses its meaning some percent below the rate found.
+const REACHED: f64 = 0.97;

@@ -115,7 +115,7 @@ mod tests {
         octets
     }
 
-    fn qdisc(interface: u32, parent: u32, name: &[u8; 4]) -> Vec<u8> {
+    fn qdisc(interface: u32, parent: u32, name: [u8; 4]) -> Vec<u8> {
         let mut body = vec![0; TCMSG_OCTETS];
         body[4..8].copy_from_slice(&interface.to_ne_bytes());
         body[12..16].copy_from_slice(&parent.to_ne_bytes());
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn finds_the_root_of_the_right_interface() {
-        let mut octets = qdisc(2, TC_H_ROOT, b"tbf\0");
-        octets.extend(qdisc(3, 7, b"fq\0\0"));
-        octets.extend(qdisc(3, TC_H_ROOT, b"mq\0\0"));
+        let mut octets = qdisc(2, TC_H_ROOT, *b"tbf\0");
+        octets.extend(qdisc(3, 7, *b"fq\0\0"));
+        octets.extend(qdisc(3, TC_H_ROOT, *b"mq\0\0"));
         assert_eq!(search(&octets, 2), Answer::Found("tbf".to_owned()));
         assert_eq!(search(&octets, 4), Answer::More);
         octets.extend(message(NLMSG_DONE, &[0; 4]));

@@ -1,7 +1,7 @@
 //! A control connection: frames in, frames out, each checked against the order of messages.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout};
 use wire::{
-    Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, Nonce, RefusalCode, Rows,
+    Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, HostFacts, Nonce, RefusalCode, Rows,
     ServerMessage, Side, VERSION,
 };
 
-use super::super::session::{NoRoom, Server, SessionGuard, random};
+use crate::host::Interface;
+use crate::serve::session::{NoRoom, Server, SessionGuard, random};
 
 /// How long the peer may leave our words unread.
 const WRITE_TIME: Duration = Duration::from_secs(5);
@@ -126,8 +127,13 @@ impl Link {
         Ok(())
     }
 
-    /// The handshake.
-    pub(super) async fn enter(&mut self, peer: SocketAddr, server: &Arc<Server>) -> Result<SessionGuard, End> {
+    /// The handshake with a client at `peer` that spoke to our address `local`.
+    pub(super) async fn enter(
+        &mut self,
+        peer: SocketAddr,
+        local: IpAddr,
+        server: &Arc<Server>,
+    ) -> Result<SessionGuard, End> {
         let ClientMessage::Hello { version, nonce } = self.message().await? else {
             return Err(broke("no hello"));
         };
@@ -164,7 +170,7 @@ impl Link {
             token: guard.session.token,
             proof,
             limits: guard.session.limits.clone(),
-            host: server.options.host.clone(),
+            host: host_towards(&server.options.host, local),
         })
         .await?;
         self.frames.set_caps(FrameCaps::SESSION);
@@ -197,6 +203,16 @@ impl Link {
         // Whether the peer reads it or not, this is the end.
         let _ = timeout(FAREWELL, depart).await;
     }
+}
+
+/// The host's facts, with what is known of the interface that the client uses.
+fn host_towards(host: &HostFacts, local: IpAddr) -> HostFacts {
+    let mut host = host.clone();
+    if let Some(interface) = Interface::with_address(local.to_canonical()) {
+        host.interface_rate_bps = interface.rate.map(units::BitRate::bps);
+        host.virtual_interface = interface.is_virtual;
+    }
+    host
 }
 
 fn no_room(no_room: NoRoom) -> End {

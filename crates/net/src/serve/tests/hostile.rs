@@ -124,6 +124,57 @@ impl Client {
     }
 }
 
+#[test]
+fn a_load_faster_than_allowed_is_broken_off() {
+    let server = start(|options| options.limits.session.max_load_rate_bps = 100_000);
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let socket = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    let ClientMessage::LoadBegin(mut plan) = super::traffic::load(1, wire::Direction::Forward, 1) else {
+        panic!("no load");
+    };
+    client.say(&ClientMessage::LoadBegin(plan.clone()));
+    assert_eq!(refusal(&client.hear()), RefusalCode::Limit);
+    // Announced slower than it is.
+    plan.max_rate_bps = Some(100_000);
+    client.say(&ClientMessage::LoadBegin(plan));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    for seq in 0..100 {
+        socket
+            .send(&Client::datagram(&client.probe(ProbeKind::Load, 1, seq), 1472))
+            .unwrap();
+    }
+    let ended = loop {
+        match client.hear() {
+            ServerMessage::LoadStatus(_) => {}
+            other => break other,
+        }
+    };
+    assert_eq!(refusal(&ended), RefusalCode::Limit);
+}
+
+#[test]
+fn a_flood_of_requests_ends_the_session() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let _flow = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    client.say(&super::traffic::load(1, wire::Direction::Reverse, 1));
+    assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
+    let segment = ClientMessage::LoadSegment(wire::LoadSegment {
+        id: 1,
+        rate_bps: Some(1_000_000),
+        burst: 1,
+        duration_ns: 0,
+        continues: false,
+    });
+    let flood = segment.frame().repeat(5_000);
+    // The server may hang up before it has read all.
+    let _ = client.tcp.write_all(&flood);
+    assert!(client.is_closed());
+    assert!(soon(|| server.sessions() == 0));
+}
+
 /// Octets that come back on a socket within a while.
 fn answered(socket: &UdpSocket) -> usize {
     let mut total = 0;
@@ -163,6 +214,11 @@ fn before_validation_no_address_gets_more_than_it_sent() {
         vec![],
         vec![0; 1000],
         Handshake::Hello { session, nonce }.encode()[..63].to_vec(),
+        Handshake::Hello {
+            session: !session,
+            nonce,
+        }
+        .encode(),
         start(wrong_token, cookie).encode(),
         start(client.token, wrong_cookie).encode(),
         far_flow.encode(),

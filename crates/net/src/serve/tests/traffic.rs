@@ -297,8 +297,12 @@ fn a_forward_transfer_counts_every_octet() {
     let mut stray = data(&client, 2, 0);
     assert!(!matches!(stray.read(&mut [0; 1]), Ok(count) if count > 0));
     let mut streams = [data(&client, 1, 0), data(&client, 1, 1)];
-    for stream in &mut streams {
-        stream.write_all(&vec![7; 1_000_000]).unwrap();
+    // For longer than a silence may last, nothing but data comes.
+    for _ in 0..25 {
+        for stream in &mut streams {
+            stream.write_all(&vec![7; 40_000]).unwrap();
+        }
+        clock::sleep_until_ns(clock::now_ns() + 50_000_000);
     }
     drop(streams);
     client.say(&ClientMessage::TransferEnd { id: 1 });

@@ -30,6 +30,13 @@ fn sized(phase: Phase, serial: u32, ip_octets: u16, arrivals_us: &[i64]) -> Trai
     }
 }
 
+/// As if the packets had left this far apart.
+fn depart(report: &mut TrainReport, gap_ns: i64) {
+    for (row, k) in report.arrivals.iter_mut().zip(0i64..) {
+        row.departed = Stamp::from_nanos(k * gap_ns);
+    }
+}
+
 fn bare() -> Params {
     Params {
         framing: units::Framing::BARE,
@@ -179,19 +186,20 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
     let quick = analyse(&ideal(), &reports, &bare());
     assert_eq!(estimate(&quick).value, 75_000_000);
     assert_eq!(estimate(&quick).confidence, Confidence::Medium);
-    // A train paced near that, once unslowed and once slowed by 4 %.
-    let mut check = report(Phase::Check, 8, &times(168, 13));
-    for (row, k) in check.arrivals.iter_mut().zip(0i64..) {
-        row.departed = Stamp::from_nanos(k * 168_000);
-    }
+    // A train paced at that rate, once unslowed and once slowed by 4 %; one of 90 % of it tests nothing.
+    let mut check = report(Phase::Check, 8, &times(160, 13));
+    depart(&mut check, 160_000);
+    let mut weak = report(Phase::Check, 9, &times(178, 13));
+    depart(&mut weak, 178_000);
+    let with_weak: Vec<TrainReport> = reports.iter().cloned().chain([weak]).collect();
+    let outcome = analyse(&ideal(), &with_weak, &bare());
+    assert_eq!(estimate(&outcome).confidence, Confidence::Medium);
     reports.push(check.clone());
     assert_eq!(
         estimate(&analyse(&ideal(), &reports, &bare())).confidence,
         Confidence::High
     );
-    for (row, k) in check.arrivals.iter_mut().zip(0i64..) {
-        row.departed = Stamp::from_nanos(k * 161_000);
-    }
+    depart(&mut check, 153_600);
     reports.pop();
     reports.push(check);
     assert_eq!(analyse(&ideal(), &reports, &bare()).verdict(), Verdict::LowerBound);

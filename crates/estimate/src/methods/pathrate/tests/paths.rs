@@ -94,6 +94,141 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
 }
 
 #[test]
+fn six_decades_of_idle_paths() {
+    let bounds = Bounds {
+        seconds: 20.0,
+        octets: 120_000,
+        ..IDLE
+    };
+    for kbps in [100, 1000, 10_000, 1_000_000, 10_000_000, 100_000_000] {
+        let hop = Hop::ethernet(BitRate::from_bps(kbps * 1000));
+        check(&format!("idle, {kbps} kbit/s"), &bounds, |seed| {
+            between(mbps(400_000), hop.clone(), seed)
+        });
+    }
+    // Jumbo frames.
+    let mut bed = between(mbps(40_000), Hop::ethernet(mbps(10_000)), 1);
+    bed.facts.path_mtu = 9000;
+    let measured = run_on(&mut bed, &Params::default());
+    let estimate = measured.outcome.estimate().unwrap();
+    assert!(error(estimate, bed.ip_capacity(9000)).abs() < 0.005, "{estimate:?}");
+}
+
+#[test]
+fn a_sender_that_cannot_pace_makes_no_check() {
+    let mut bed = between(mbps(1000), Hop::ethernet(mbps(10)), 1);
+    bed.facts.sender.min_gap = Duration::from_millis(5);
+    let measured = run_on(&mut bed, &Params::default());
+    let estimate = measured.outcome.estimate().unwrap();
+    assert_eq!(estimate.confidence, Confidence::Medium);
+    assert!(error(estimate, bed.ip_capacity(1500)).abs() < 0.005);
+}
+
+/// A world that answers every train at random.
+struct Chaos {
+    state: u64,
+    now: i64,
+    trains: u32,
+}
+
+impl Chaos {
+    fn random(&mut self, below: u64) -> i64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        i64::try_from(self.state % below).unwrap()
+    }
+
+    fn answer(&mut self, train: &Train) -> TrainReport {
+        let mood = self.random(6);
+        let mut at = 0;
+        let mut arrivals = Vec::new();
+        for (seq, packet) in (0..).zip(&train.packets) {
+            at += self.random(if mood == 0 { 2 } else { 200_000 });
+            let fate = match self.random(10) {
+                0 if mood > 2 => Fate::Lost,
+                1 if mood > 4 => Fate::Received(Stamp::from_nanos(at - 300_000)),
+                _ => Fate::Received(Stamp::from_nanos(at)),
+            };
+            let departed = Stamp::from_nanos(i64::from(seq) * self.random(20_000));
+            let ip_octets = packet.ip_octets;
+            arrivals.push(Arrival {
+                seq,
+                departed,
+                ip_octets,
+                fate,
+            });
+        }
+        TrainReport {
+            id: train.id,
+            arrivals,
+            reordered: 0,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::User,
+            arrived_by: if mood == 1 {
+                StampSource::User
+            } else {
+                StampSource::Kernel
+            },
+            pacing: if mood == 3 {
+                PacingCheck::Broken { worst: us(500) }
+            } else {
+                PacingCheck::Kept
+            },
+        }
+    }
+}
+
+impl crate::World for Chaos {
+    type Fault = std::convert::Infallible;
+
+    fn now(&self) -> Stamp<Sender> {
+        Stamp::from_nanos(self.now)
+    }
+
+    fn facts(&self) -> PathFacts {
+        let mut facts = PathFacts::ideal(1500, us(100));
+        facts.receiver = real_host(us(1), us(1), us(3));
+        facts
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault> {
+        let Probe::Train(train) = probe else { panic!() };
+        self.trains += 1;
+        self.now += 1_000_000;
+        Ok(Event::Train(self.answer(&train)))
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault> {
+        self.now = until.nanos();
+        Ok(())
+    }
+}
+
+#[test]
+fn it_ends_whatever_the_path_answers() {
+    for seed in 1..=20 {
+        for (params, most) in [(Params::default(), 2000), (Params::faithful(), 8000)] {
+            let mut world = Chaos {
+                state: seed * 0x9E37_79B9,
+                now: 0,
+                trains: 0,
+            };
+            let budget = Budget {
+                octets: u64::MAX,
+                time: Duration::from_secs(100_000),
+                ..Budget::default()
+            };
+            let Ok(measured) = crate::run(&mut world, &mut Run::new(params), budget);
+            assert!(world.trains < most, "seed {seed}: {} trains", world.trains);
+            let sure = |e: &Estimate| e.confidence > Confidence::Medium;
+            assert!(!measured.outcome.estimate().is_some_and(sure), "{measured:?}");
+        }
+    }
+}
+
+#[test]
 fn stamps_worse_than_a_packet_time_take_longer_trains() {
     let bounds = Bounds {
         octets: 2_500_000,

@@ -1,0 +1,127 @@
+//! `narrows capacity | available | burst | udp | tcp HOST`: one metric, one method.
+
+use std::path::PathBuf;
+
+use estimate::job::Entry;
+use estimate::{Budget, Method, RawParams};
+use report::MetricRow;
+use units::{Direction, Metric};
+
+use super::methods::unknown;
+use crate::budget::BudgetLimits;
+use crate::config::FileOptions;
+use crate::connect::{self, ConnectArgs};
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::{interrupt, output};
+
+/// What every single measurement takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MeasureArgs {
+    #[command(flatten)]
+    connect: ConnectArgs,
+    /// Method; see `narrows methods`
+    #[arg(long, short)]
+    method: Option<String>,
+    /// Parameter of the method, NAME=VALUE; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// Measure the way from the far host to this one
+    #[arg(long, short = 'R')]
+    reverse: bool,
+    /// Octets, time and peak rate that it may cost, such as "20 MB, 30 s, 50 Mbit/s"
+    #[arg(long, value_parser = crate::budget::parse)]
+    budget: Option<BudgetLimits>,
+    /// Print one JSON object: an entry of `metrics` of `test --json`
+    #[arg(long, short = 'J')]
+    json: bool,
+    /// Write the result to this file
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// `narrows tcp`, with its quick and full form.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TcpArgs {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Stop soon after slow start, as quick mode does (the default)
+    #[arg(long, conflicts_with = "time")]
+    quick: bool,
+    /// Run this long instead, such as "20 s"
+    #[arg(long, short, value_parser = units::parse_duration)]
+    time: Option<std::time::Duration>,
+}
+
+pub(crate) fn tcp(args: &TcpArgs) -> Result<Exit, Failure> {
+    let mut extra = Vec::new();
+    if let Some(time) = args.time {
+        extra.push(("mode".to_owned(), "full".to_owned()));
+        extra.push(("duration".to_owned(), format!("{} ns", time.as_nanos())));
+    } else {
+        extra.push(("mode".to_owned(), "quick".to_owned()));
+    }
+    measure(&args.measure, Metric::TcpAchievableSingle, "tcp", &extra)
+}
+
+/// Measures `metric`, by `usual` unless the caller names a method.
+pub(crate) fn run(args: &MeasureArgs, metric: Metric, usual: &str) -> Result<Exit, Failure> {
+    measure(args, metric, usual, &[])
+}
+
+fn measure(args: &MeasureArgs, metric: Metric, usual: &str, extra: &[(String, String)]) -> Result<Exit, Failure> {
+    let name = args.method.as_deref().unwrap_or(usual);
+    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
+    if method.info().metric != metric {
+        let why = format!("{name} measures {}, not {metric}", method.info().metric);
+        return Err(Failure::usage(why));
+    }
+    output::check(args.output.as_ref())?;
+    let mut params = RawParams::new();
+    for (name, value) in extra.iter().chain(&super::simulate::split(&args.params)?) {
+        params.set(name, value);
+    }
+    let estimator = method
+        .begin(&params)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let entry = over_sockets(args, method, estimator)?;
+    let row = MetricRow::new(&entry);
+    let text = if args.json { row.json() + "\n" } else { row.text() };
+    output::write(&text, args.output.as_deref())?;
+    Ok(if row.value.is_some() {
+        Exit::Valid
+    } else {
+        Exit::Inconclusive
+    })
+}
+
+fn over_sockets(
+    args: &MeasureArgs,
+    method: &'static dyn Method,
+    mut estimator: Box<dyn estimate::Estimator>,
+) -> Result<Entry, Failure> {
+    let stop = interrupt::flag()?;
+    let peer = args.connect.peer(&FileOptions::default())?;
+    let direction = if args.reverse {
+        Direction::Reverse
+    } else {
+        Direction::Forward
+    };
+    let progress = Progress::new(args.quiet);
+    progress.say(format!("{} by {}", method.info().metric, method.info().name));
+    let mut world = peer.connect(direction, stop)?;
+    let usual = method.info().default_budget();
+    let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
+    let measured = estimate::run(&mut world, estimator.as_mut(), budget).map_err(|error| connect::failure(&error))?;
+    progress.finish();
+    Ok(Entry {
+        metric: method.info().metric,
+        direction,
+        method: method.info().name,
+        outcome: measured.outcome,
+        cost: measured.cost,
+    })
+}

@@ -1,0 +1,105 @@
+//! Delivery-rate samples as Linux takes them (`tcp_rate.c`; Cheng and others, draft-cheng-iccrg-delivery-rate-estimation-02).
+
+/// What is noted with every segment sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Note {
+    delivered: u64,
+    delivered_at: u64,
+    first_sent: u64,
+    app_limited: bool,
+}
+
+/// Counts deliveries and makes rates of them.
+#[derive(Debug, Clone)]
+pub(super) struct DeliveryRate {
+    delivered: u64,
+    delivered_at: u64,
+    /// When the segment was sent that was the most recently sent one of the last acknowledgement.
+    first_sent: u64,
+    /// Samples of segments sent up to this count of deliveries are limited by the application.
+    app_limited_until: u64,
+    /// The most recently sent segment that this acknowledgement delivered: its note, and when it was sent.
+    newest: Option<(Note, u64)>,
+    latest: Option<RateSample>,
+}
+
+/// Segments over a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RateSample {
+    pub(super) segments: u64,
+    pub(super) interval: u64,
+    pub(super) app_limited: bool,
+}
+
+impl RateSample {
+    fn reaches(&self, other: &Self) -> bool {
+        u128::from(self.segments) * u128::from(other.interval) >= u128::from(other.segments) * u128::from(self.interval)
+    }
+}
+
+impl DeliveryRate {
+    pub(super) fn new(now: u64) -> Self {
+        Self {
+            delivered: 0,
+            delivered_at: now,
+            first_sent: now,
+            app_limited_until: 0,
+            newest: None,
+            latest: None,
+        }
+    }
+
+    /// The note for a segment that leaves now, with so many others in flight.
+    pub(super) fn on_sent(&mut self, now: u64, in_flight: u32) -> Note {
+        if in_flight == 0 {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        Note {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            app_limited: self.app_limited_until > self.delivered,
+        }
+    }
+
+    /// The application has nothing to send although the window is open.
+    pub(super) fn starve(&mut self, in_flight: u32) {
+        self.app_limited_until = self.delivered + u64::from(in_flight).max(1);
+    }
+
+    /// A segment has arrived.
+    pub(super) fn on_delivered(&mut self, now: u64, note: &Note, sent: u64) {
+        self.delivered += 1;
+        self.delivered_at = now;
+        let newer = self
+            .newest
+            .is_none_or(|(newest, newest_sent)| (note.delivered, sent) >= (newest.delivered, newest_sent));
+        if newer {
+            self.newest = Some((*note, sent));
+        }
+    }
+
+    /// The acknowledgement is worked off. Intervals below the smallest round trip are discarded.
+    pub(super) fn finish(&mut self, now: u64, smallest_rtt: u64) {
+        let Some((note, sent)) = self.newest.take() else {
+            return;
+        };
+        self.first_sent = sent;
+        let interval = (sent - note.first_sent.min(sent)).max(now - note.delivered_at);
+        if interval < smallest_rtt || interval == 0 {
+            return;
+        }
+        let sample = RateSample {
+            segments: self.delivered - note.delivered,
+            interval,
+            app_limited: note.app_limited,
+        };
+        if !sample.app_limited || self.latest.is_none_or(|latest| sample.reaches(&latest)) {
+            self.latest = Some(sample);
+        }
+    }
+
+    pub(super) fn latest(&self) -> Option<RateSample> {
+        self.latest
+    }
+}

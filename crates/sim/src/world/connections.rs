@@ -1,0 +1,63 @@
+//! TCP connections on the path: elastic cross traffic, and those of transfers.
+
+use scenario::Scenario;
+
+use super::engine::Cargo;
+use crate::NEVER;
+use crate::path::Path;
+use crate::tcp::{Departure, Segment, Stack, elastic_flows};
+
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) stack: Stack,
+    departures: Vec<Departure>,
+    /// Cross traffic that ends: when, and which connection.
+    ends: Vec<(u64, u32)>,
+}
+
+impl Connections {
+    /// The elastic cross traffic of this scenario.
+    pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let mut stack = Stack::default();
+        let flows = elastic_flows(scenario, seed);
+        let ends = flows.iter().map(|(flow, until)| (*until, stack.open(flow)));
+        let mut ends: Vec<(u64, u32)> = ends.filter(|(until, _)| *until < NEVER).collect();
+        ends.sort_unstable();
+        ends.reverse();
+        Self {
+            stack,
+            departures: Vec::new(),
+            ends,
+        }
+    }
+
+    /// When something happens here by itself; [`NEVER`] if nothing does.
+    pub(super) fn next_at(&self) -> u64 {
+        let end = self.ends.last().map_or(NEVER, |(at, _)| *at);
+        self.stack.next_at().min(end)
+    }
+
+    /// Nothing happens here, now or later.
+    pub(super) fn is_idle(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// A segment has reached the other end.
+    pub(super) fn deliver(&mut self, now: u64, segment: &Segment) {
+        self.stack.deliver(now, segment, &mut self.departures);
+    }
+
+    /// Does what is due now, and sends what may leave.
+    pub(super) fn run(&mut self, path: &mut Path<Cargo>) {
+        let now = path.now();
+        while let Some((_, id)) = self.ends.pop_if(|(at, _)| *at <= now) {
+            self.stack.close(id);
+        }
+        if self.stack.next_at() <= now {
+            self.stack.run_timers(now, &mut self.departures);
+        }
+        for departure in self.departures.drain(..) {
+            departure.enter(path, Cargo::Tcp);
+        }
+    }
+}
