@@ -284,11 +284,7 @@ static INFO: MethodInfo = MethodInfo {
         ("max-fleets", "fleets at most (default: 60)"),
         (
             "full-size",
-<<<<<<< HEAD
-            "largest packets at every rate: true or false (default: false)",
-=======
             "largest packets down to 12 Mbit/s: true or false (default: true)",
->>>>>>> main
         ),
         (
             "quick",
