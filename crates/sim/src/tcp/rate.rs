@@ -108,12 +108,12 @@ impl DeliveryRate {
 mod tests {
     use super::*;
 
-    fn sample(segments: u64, interval: u64, app_limited: bool) -> Option<RateSample> {
-        Some(RateSample {
+    fn sample(segments: u64, interval: u64, app_limited: bool) -> RateSample {
+        RateSample {
             segments,
             interval,
             app_limited,
-        })
+        }
     }
 
     /// Four segments leave at 0 and arrive 10 apart from 100 on; a fifth leaves at 100 and arrives at 200.
@@ -123,13 +123,13 @@ mod tests {
         let notes: Vec<Note> = (0..4).map(|sent| rate.on_sent(0, sent)).collect();
         rate.on_delivered(100, &notes[0], 0);
         rate.finish(100, 100);
-        assert_eq!(rate.latest(), sample(1, 100, false));
+        assert_eq!(rate.latest(), Some(sample(1, 100, false)));
         let fifth = rate.on_sent(100, 3);
         for (at, note) in [(110, notes[1]), (120, notes[2]), (130, notes[3])] {
             rate.on_delivered(at, &note, 0);
             rate.finish(at, 100);
         }
-        assert_eq!(rate.latest(), sample(4, 130, false));
+        assert_eq!(rate.latest(), Some(sample(4, 130, false)));
         rate.on_delivered(200, &fifth, 100);
         rate.finish(200, 100);
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
         let sixth = rate.on_sent(300, 0);
         rate.on_delivered(400, &sixth, 300);
         rate.finish(400, 100);
-        assert_eq!(rate.latest(), sample(4, 100, false));
+        assert_eq!(rate.latest(), Some(sample(4, 100, false)));
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
             rate.on_delivered(300, note, 200);
         }
         rate.finish(300, 51);
-        assert_eq!(rate.latest(), sample(2, 100, true));
+        assert_eq!(rate.latest(), Some(sample(2, 100, true)));
     }
 }
