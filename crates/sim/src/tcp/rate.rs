@@ -134,7 +134,7 @@ mod tests {
         rate.finish(200, 100);
         assert_eq!(
             rate.latest(),
-            sample(4, 100, false),
+            Some(sample(4, 100, false)),
             "segments 1 to 4 in the time from 100 to 200"
         );
         // One more, while the application has no more: slower, so it does not replace what is known.
@@ -158,7 +158,7 @@ mod tests {
         rate.finish(160, 51);
         assert_eq!(
             rate.latest(),
-            sample(1, 100, false),
+            Some(sample(1, 100, false)),
             "the first delivery was the last limited one"
         );
         rate.starve(3);
