@@ -85,6 +85,16 @@ impl Crossing {
         realtime_ns.saturating_sub(self.offset_ns)
     }
 
+    /// Samples again, and takes the new sample if the wall clock was stepped in between; whether it was.
+    pub fn follow(&mut self) -> bool {
+        let later = Self::sample();
+        let stepped = self.step_until(&later).is_some();
+        if stepped {
+            *self = later;
+        }
+        stepped
+    }
+
     /// How far the wall clock was stepped from this cross-sample to a later one; `None` if it was not, as far as the two can
     /// tell.
     pub fn step_until(&self, later: &Self) -> Option<Delta> {
@@ -149,6 +159,15 @@ mod tests {
         assert_eq!(before.step_until(&wide), None);
         assert_eq!(before.step_until(&stepped), Some(Delta::from_nanos(500_000)));
         assert_eq!(stepped.step_until(&before), Some(Delta::from_nanos(-500_000)));
+    }
+
+    #[test]
+    fn a_step_is_followed() {
+        let mut crossing = Crossing::sample();
+        assert!(!crossing.follow());
+        crossing.offset_ns += 50_000_000;
+        assert!(crossing.follow());
+        assert!(!crossing.follow());
     }
 
     #[test]

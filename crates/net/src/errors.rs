@@ -91,6 +91,12 @@ impl ErrorQueue {
         }
     }
 
+    /// Looks whether the wall clock was stepped since the last look, and follows it. Stamps taken across a step are not to be
+    /// compared.
+    pub fn stepped(&mut self) -> bool {
+        self.crossing.follow()
+    }
+
     /// The departures collected so far; card and kernel may stamp one packet in two entries.
     pub fn take_departures(&mut self) -> Vec<Departure> {
         std::mem::take(&mut self.departures)

@@ -90,6 +90,7 @@ pub fn send_train(
     }
     queue.drain(socket);
     queue.take_departures();
+    queue.stepped();
     let stamped = options.kernel_stamps && socket.stamp_departures(true);
     let mut train = Pacer {
         socket,
@@ -334,8 +335,9 @@ impl Sent {
                 hardware_ns: None,
             })
             .collect();
-        // A refused packet may or may not have used up a number, so with any of them the numbers prove nothing.
-        if self.stamped && !self.segmented && self.refused.is_empty() {
+        // A refused packet may or may not have used up a number, so with any of them the numbers prove nothing; and stamps from
+        // both sides of a step of the wall clock do not compare.
+        if self.stamped && !self.segmented && self.refused.is_empty() && !queue.stepped() {
             join(&mut seen, &stamps);
         }
         let alignment = Alignment::choose(&seen);

@@ -50,6 +50,8 @@ pub struct Datagram<'a> {
 pub struct Receiver {
     slots: Slots,
     crossing: Crossing,
+    crossed_ns: i64,
+    steps: u32,
     user_ns: i64,
     drops_before: u32,
     batches: u64,
@@ -62,6 +64,8 @@ impl Receiver {
         Self {
             slots: Slots::new(BATCH, slot_octets),
             crossing: Crossing::sample(),
+            crossed_ns: clock::now_ns(),
+            steps: 0,
             user_ns: 0,
             drops_before: socket.drops().unwrap_or(0),
             batches: 0,
@@ -74,6 +78,11 @@ impl Receiver {
     /// Errors that ICMP messages left on the socket are passed over; entries of the error queue stay there for
     /// [`crate::errors`], except that a full queue does not turn the wait into a spin: it is looked at a thousand times a second.
     pub fn receive(&mut self, socket: &ProbeSocket, deadline_ns: i64) -> io::Result<usize> {
+        /// A session's receiver follows a step of the wall clock within this time.
+        const CROSS_EVERY_NS: i64 = 1_000_000_000;
+        if clock::now_ns() - self.crossed_ns > CROSS_EVERY_NS {
+            self.steps();
+        }
         loop {
             match self.slots.receive(socket.as_fd(), false) {
                 Ok(0) => {}
@@ -164,15 +173,12 @@ impl Receiver {
         (self.batches > 0).then(|| self.datagrams as f64 / self.batches as f64)
     }
 
-    /// Looks whether the wall clock was stepped since the last call (or since the receiver was made), and follows it. Stamps
-    /// taken across a step are not to be compared.
-    pub fn stepped(&mut self) -> bool {
-        let later = Crossing::sample();
-        let stepped = self.crossing.step_until(&later).is_some();
-        if stepped {
-            self.crossing = later;
-        }
-        stepped
+    /// Steps of the wall clock since the receiver was made. Looked for now, and once a second while it receives; later stamps are
+    /// on the right scale again. Stamps taken across a step are not to be compared.
+    pub fn steps(&mut self) -> u32 {
+        self.crossed_ns = clock::now_ns();
+        self.steps += u32::from(self.crossing.follow());
+        self.steps
     }
 }
 

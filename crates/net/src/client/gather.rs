@@ -32,6 +32,13 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
+    /// Stamps from both sides of a step of the wall clock do not compare; the program's own are on a clock without steps.
+    fn forget_kernel_stamps(&mut self) {
+        for arrived in self.packets.iter_mut().flatten() {
+            arrived.seen.kernel_ns = None;
+        }
+    }
+
     fn take(&mut self, seq: u32, arrived: Arrived) -> bool {
         let seq = seq as usize;
         match self.packets.get_mut(seq) {
@@ -162,7 +169,11 @@ impl Shared {
                 }
             }
         }
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner).local_drops = receiver.take_drops(socket);
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.local_drops = receiver.take_drops(socket);
+        if receiver.steps() > 0 {
+            gathered.forget_kernel_stamps();
+        }
     }
 }
 
@@ -189,6 +200,11 @@ mod tests {
             .to_vec();
         assert_eq!(taken, [true, true, true, false, false]);
         assert_eq!((gathered.reordered, gathered.duplicates), (1, 1));
+        assert_eq!(gathered.packets, [Some(at(1)), Some(at(3)), Some(at(2)), None]);
+        if let Some(arrived) = &mut gathered.packets[0] {
+            arrived.seen.kernel_ns = Some(1);
+        }
+        gathered.forget_kernel_stamps();
         assert_eq!(gathered.packets, [Some(at(1)), Some(at(3)), Some(at(2)), None]);
     }
 }

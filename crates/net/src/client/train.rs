@@ -6,7 +6,7 @@ mod rows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, PacketPlan, Train};
+use estimate::probe::{FarEnd, Fate, PacketPlan, Train};
 use estimate::{Event, Refusal};
 use wire::{
     ArrivalRow, ClientMessage, DepartureRow, ECHO_OCTETS, PROBE_OCTETS, Pacing, PlanRow, Probe, ProbeKind, Rows,
@@ -219,7 +219,13 @@ impl SocketWorld {
         let answers = self.icmp_answers(train, id, &departures, &socket, |seq| {
             came.packets.get(seq).is_some_and(Option::is_some)
         });
-        Ok(Event::Train(rows::echoed(train, &departures, &came, &answers)))
+        let report = rows::echoed(train, &departures, &came, &answers);
+        let echoes = report.arrivals.iter().filter_map(|row| match row.fate {
+            Fate::Echoed { returned, .. } => Some(returned.since(row.departed)),
+            Fate::Received(_) | Fate::Answered(_) | Fate::Lost => None,
+        });
+        self.rtt = echoes.min().map_or(self.rtt, |rtt| rtt.min(self.rtt));
+        Ok(Event::Train(report))
     }
 
     fn wanted(&self, id: u32, echoes: bool, packets: usize) -> Wanted {
