@@ -83,8 +83,8 @@
 //!   and the answer is then the link's rate, not the bucket's.
 //! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
 //!   sender's interface, which is a link of the path).
-//! - A3: heavy traffic on a faster hop behind the narrow one moves pairs by whole packets; at 80 % and more, one run in ten
-//!   settles on such a mode. The program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
+//! - A3: heavy traffic on a faster hop behind the narrow one moves pairs by whole packets; at 80 % and more, up to three
+//!   runs in twenty settle on such a mode, wrong by over 5 % and without a caveat. The program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
 //!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`]. A rate above one packet per
 //!   three receive costs may be that of the host taking packets out of a batch: [`Caveat::TimerLimited`].
 //! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, [`Caveat::Multimodal`]; no stable winner,
