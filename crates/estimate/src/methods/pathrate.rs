@@ -38,7 +38,8 @@
 //!   (`modes::decide`).
 //! - Receive batching: the rate from batch to batch is `8 W(L) (b - a) / (t_b - t_a)` for batches that begin with packets a
 //!   and b (`batches`; the tool takes `b - a - 1`, which reads low by one packet per batch).
-//! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host.
+//! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host, or what the shortest gaps within
+//!   trains show if that is more (`Session::stamp_error_seen_ns`).
 //!
 //! The default, *adaptive*, runs the same phases shortened: after a first train come up to three looks (3 short trains, 2 long
 //! ones, 2 of small packets) that end the run when all agree; then rounds of 16 pairs and 2 trains, until the winning mode
@@ -63,7 +64,7 @@
 //! | `quick_cv` | 1 | | 0.05 | the tool |
 //! | `batch_minus_one` | | false | true | the tool; false is the unbiased form |
 //! | `utilisation` | 1 | 0.15 | | ours: doubled for the looks |
-//! | `max_octets` | octets | 1.9 MB | | ours |
+//! | `max_octets` | octets | 1.7 MB | | ours |
 //! | `sizes` | 1 | | 40 | the tool |
 //! | `pairs_per_size` | 1 | | 25 | the tool |
 //! | `trains` | 1 | | 500 | the tool |
@@ -71,9 +72,9 @@
 //! # Cost
 //!
 //! Adaptive, idle path: some 50 packets, 70 to 95 kB, below 0.2 s from 10 Mbit/s on (longer where the round trip is). Loaded
-//! path: 0.5 to 1.5 MB, 3 to 10 s at 10 Mbit/s. The peak is one train at the sender's rate (20 to 30 kB; 300 kB where stamps
-//! are coarse or batched), the mean below 15 % of the narrow link. Faithful: 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one, for which
-//! the budget must be raised.
+//! path: 0.5 to 1.9 MB, 3 to 10 s at 10 Mbit/s (twice that if it is nearly full). The peak is one train at the sender's rate
+//! (20 to 60 kB; 300 kB where stamps are coarse or batched), the mean below 15 % of the narrow link. Faithful: 81 trains,
+//! 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one, for which the budget must be raised.
 //!
 //! # Fails when
 //!
@@ -82,7 +83,8 @@
 //!   and the answer is then the link's rate, not the bucket's.
 //! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
 //!   sender's interface, which is a link of the path).
-//! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
+//! - A3: heavy traffic on a faster hop behind the narrow one moves pairs by whole packets; at 80 % and more, up to three
+//!   runs in twenty settle on such a mode, wrong by over 5 % and without a caveat. The program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; batches, see A1; bins
 //!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`]. A rate above one packet per
 //!   three receive costs may be that of the host taking packets out of a batch: [`Caveat::TimerLimited`].
 //! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, [`Caveat::Multimodal`]; no stable winner,

@@ -193,7 +193,14 @@ impl Adaptive {
         let train = (2 * self.long(session)).min(self.cap(session));
         for index in 0..PAIRS_PER_ROUND {
             let size = self.pair_size(session);
-            self.ask(session, Phase::Pairs, self.short(session, size), size);
+            // If what was seen of the stamps is other traffic, pairs are better; if not, longer trains. Every other one of full
+            // size is such a train.
+            let packets = if self.pairs.is_multiple_of(4) {
+                self.short(session, size)
+            } else {
+                self.shortest(session, size, session.stamp_error_measured_ns())
+            };
+            self.ask(session, Phase::Pairs, packets, size);
             if index % (PAIRS_PER_ROUND / TRAINS_PER_ROUND) == 3 {
                 self.ask(session, Phase::Trains, train, session.full_size());
             }
@@ -308,16 +315,16 @@ impl Adaptive {
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
     /// a bulk as in `[PBProbe08]` where they are not.
     fn short(&self, session: &Session, ip_octets: u16) -> usize {
+        let measured = self.shortest(session, ip_octets, session.stamp_error_measured_ns());
+        let seen = self.shortest(session, ip_octets, session.stamp_error_ns());
+        // What the host measured must be met; what was seen may be other traffic after all.
+        measured.max(seen.min(LONGEST_SEEN))
+    }
+
+    /// The same, for stamps of this error.
+    fn shortest(&self, session: &Session, ip_octets: u16, error_ns: f64) -> usize {
         let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
-        let gaps = (session.timing_error(gap) / BLUR).ceil().clamp(1.0, 1e6);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped on the line above"
-        )]
-        let gaps = gaps as usize;
-        // What the host itself measured must be met; what was seen may be other traffic, for which short trains are better.
-        let measured = (std::f64::consts::SQRT_2 * session.stamp_error_measured_ns() / gap / BLUR)
+        let gaps = (std::f64::consts::SQRT_2 * error_ns / gap / BLUR)
             .ceil()
             .clamp(1.0, 1e6);
         #[expect(
@@ -325,8 +332,8 @@ impl Adaptive {
             clippy::cast_sign_loss,
             reason = "clamped on the line above"
         )]
-        let measured = measured as usize;
-        (1 + gaps.min(measured.max(LONGEST_SHORT))).min(self.cap(session))
+        let gaps = gaps as usize;
+        (1 + gaps).min(self.cap(session))
     }
 
     fn long(&self, session: &Session) -> usize {
@@ -364,12 +371,12 @@ fn hopeless(session: &Session) -> bool {
 
 // Ours, all of them; the module documentation of the method has the table.
 const LOOKS: u32 = 3;
-const ROUNDS: u32 = 8;
+const ROUNDS: u32 = 7;
 pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
-const LONGEST_SHORT: usize = 6;
+const LONGEST_SEEN: usize = 6;
 /// The smallest size of [pathrate]'s Phase I.
 const SMALLEST_IP_OCTETS: u16 = 600;
 const BATCH_TRAIN: usize = 64;

