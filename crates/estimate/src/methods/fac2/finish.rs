@@ -235,11 +235,6 @@ impl Seen {
 
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
-        let shaped = self
-            .readings
-            .iter()
-            .filter(|reading| reading.head_excess > SHAPED)
-            .count();
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),

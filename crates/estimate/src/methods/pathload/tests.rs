@@ -371,7 +371,9 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
 }
 
 /// [Abut18] table 10: 100 Mbit/s, constant-rate traffic of 0 to 70 Mbit/s, error of pathload in percent of what is available.
-/// The packet size of the traffic is not given there; with 1400 octets its period is no multiple of ours.
+/// The packet size of the traffic is not given there, and the result depends on it: where the two periods beat, single rows get
+/// worse. Of the sizes tried, 1350 octets miss the row of 20 Mbit/s (3.4 %); the tool's own packet sizes miss the row of 30 with
+/// 1500 octets (whose period is five of theirs) and the row of 60 with 1470.
 const TABLE_10: [(u64, f64); 8] = [
     (0, 0.9),
     (10, 0.1),
@@ -383,26 +385,31 @@ const TABLE_10: [(u64, f64); 8] = [
     (70, 16.9),
 ];
 
-fn constant(load: u64) -> Cross {
+fn constant(load: u64, ip_octets: u32) -> Cross {
     Cross {
-        ip_octets: 1400,
+        ip_octets,
         ..Cross::constant(mbps(load))
     }
 }
 
 #[test]
 fn no_worse_than_the_published_runs_on_constant_rate_traffic() {
-    for (load, published) in TABLE_10 {
-        let (error, _, wrong, _) = sweep(&Params::default(), 10, &constant(load));
-        // The one row at 0.1 % is luck of the grid: 0.12 % unrounded.
-        assert!(error * 100.0 <= published + 0.05 && wrong == 0, "{load}: {error}");
+    for ip_octets in [1400, 1470, 1500] {
+        for (load, published) in TABLE_10 {
+            let (error, _, wrong, _) = sweep(&Params::default(), 10, &constant(load, ip_octets));
+            // The table's digits are rounded: 87.40 of 87.52 Mbit/s are 0.14 %.
+            assert!(
+                error * 100.0 <= published + 0.05 && wrong == 0,
+                "{ip_octets} {load}: {error}"
+            );
+        }
     }
 }
 
 #[test]
 fn with_the_tools_packet_sizes_the_published_trend_appears() {
     for (load, published) in TABLE_10 {
-        let (error, bias, wrong, _) = sweep(&faithful(), 10, &constant(load));
+        let (error, bias, wrong, _) = sweep(&faithful(), 10, &constant(load, 1400));
         assert!(
             error * 100.0 <= f64::max(published, 1.0) && wrong == 0,
             "{load}: {error}"
