@@ -32,7 +32,7 @@
 //! | `rtt` | time | smallest seen | 1 µs to 100 s | |
 //! | `verify` | flag | true | | |
 //! | `run` | time | max(400 ms, 5 RTT) | 50 ms to 60 s | ours |
-//! | `max_time` | time | max(3 s, 40 RTT) | 100 ms to 10 min | end of the verification |
+//! | `max_time` | time | max(3 s, 50 RTT) | 100 ms to 10 min | end of the verification |
 //! | `default_bps` | bit/s, TCP payload | none | above 0 | rate with the default window, for the gain |
 //! | `congestion` | word | host's default | a kernel's name | |
 //!
@@ -105,7 +105,7 @@ static INFO: MethodInfo = MethodInfo {
         ("rtt", "round-trip time of the empty path; default: the smallest seen"),
         ("verify", "false: the formula alone; default true"),
         ("run", "length of one measurement; default 400 ms, at least 5 RTT"),
-        ("max_time", "end of the verification; default 3 s, at least 40 RTT"),
+        ("max_time", "end of the verification; default 3 s, at least 50 RTT"),
         (
             "default_bps",
             "TCP rate with the default window, for the gain; default: not known",
@@ -172,7 +172,7 @@ const RUN_RTTS: u32 = 5;
 const SLOTS: u32 = 10;
 /// Time for all of it: five windows over short round trips, three over long ones.
 const LEAST_PATIENCE: Duration = Duration::from_secs(3);
-const PATIENCE_RTTS: u32 = 40;
+const PATIENCE_RTTS: u32 = 50;
 
 /// The method at work.
 #[derive(Debug)]
