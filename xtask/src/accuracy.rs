@@ -23,12 +23,12 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if quiet("cargo", &["build", "--release", "--locked", "--bin", "narrows"]).is_none() {
         bail!("the release build failed");
     }
-    let (table, fine) = sweep(runs)?;
+    let (table, all_hold) = sweep(runs)?;
     say(&table);
     if let Some(file) = file {
         std::fs::write(root().join(&file), page(runs, &table)).with_context(|| file.display().to_string())?;
     }
-    Ok(fine)
+    Ok(all_hold)
 }
 
 fn sweep(runs: u32) -> Result<(String, bool)> {

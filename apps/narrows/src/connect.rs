@@ -98,7 +98,6 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
         net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             (Exit::Privilege, "host")
         }
-        net::Error::Host { .. } => (Exit::Failure, "host"),
         net::Error::Peer(PeerError::NotListening { .. } | PeerError::Closed { .. }) => (Exit::Unreachable, "peer"),
         net::Error::Peer(PeerError::Refused { .. }) => (Exit::Refused, "peer"),
         net::Error::Peer(PeerError::Protocol { .. }) => (Exit::Protocol, "peer"),

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use report::HostEnvironment;
 
 /// Now, RFC 3339, for the head of a report.
-pub(crate) fn now() -> Option<String> {
-    Some(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Settings of this host that bear on the path to `far`.

@@ -46,7 +46,7 @@ enum Command {
     /// Measure what UDP gets through with little loss
     Udp(MeasureArgs),
     /// Measure what one TCP connection gets through
-    Tcp(commands::measure::TcpArgs),
+    Tcp(measure::TcpArgs),
     Emulate(commands::emulate::EmulateArgs),
     Simulate(commands::simulate::SimulateArgs),
     /// List the methods, or print one method's manual

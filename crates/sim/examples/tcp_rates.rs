@@ -10,6 +10,7 @@ use scenario::{Hop, Queue, Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Framing, Layer, Octets};
 
+#[expect(clippy::print_stdout, reason = "an example speaks to its user")]
 #[expect(
     clippy::disallowed_methods,
     reason = "how long the simulation takes is part of the answer"

@@ -29,6 +29,9 @@ use transfer::RunningTransfer;
 /// One direction of a simulated path, as estimators see it. The estimator runs on the scenario's sender host in both
 /// directions.
 ///
+/// TCP transfers are carried out by simulated endpoints that do as Linux does, with Reno or CUBIC; elastic cross traffic is made
+/// of the same.
+///
 /// Not offered: [`Probe::Capture`] (open-loop cross traffic has no connections that a passive method could follow).
 #[derive(Debug)]
 pub struct SimWorld {

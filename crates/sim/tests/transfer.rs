@@ -17,7 +17,8 @@ fn scenario() -> Scenario {
 }
 
 fn world(scenario: Scenario) -> SimWorld {
-    SimWorld::new(&scenario.validate().unwrap(), Way::Forward, 1)
+    let scenario = scenario.validate().expect("one hop is a path");
+    SimWorld::new(&scenario, Way::Forward, 1)
 }
 
 fn transfer(streams: u16, millis: u64, then: Then) -> Transfer {

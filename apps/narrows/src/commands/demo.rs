@@ -120,7 +120,7 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
     let mut document = document(scenario, far.into(), Some(port), job, environment, span);
-    document.started_at = begun;
+    document.started_at = Some(begun);
     document.path_honesty = Some(Honesty {
         releases: honesty.releases,
         late_ns_p50: honesty.late_p50_ns,

@@ -1,5 +1,7 @@
 //! `narrows emulate SCENARIO.toml`: the scenario as a real-time path between two private hosts, for stock programs.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +100,7 @@ fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Fa
         units::format_duration(way.base_rtt(64, 64)),
     );
     if let Some(available) = way.available(size) {
-        text.push_str(&format!("# available {available}\n"));
+        let _ = writeln!(text, "# available {available}");
     }
     for side in [Side::Sender, Side::Receiver] {
         let host = path.host(side);
@@ -107,10 +109,9 @@ fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Fa
             |name| format!("ip netns exec {name}"),
         );
         let label = if side == Side::Sender { "sender" } else { "receiver" };
-        text.push_str(&format!("# {label:<8} {:<15} {name}\n", host.addresses().ipv4));
+        let _ = writeln!(text, "# {label:<8} {:<15} {name}", host.addresses().ipv4);
     }
     // The program's own output follows on standard output, so this goes beside it.
-    use std::io::Write;
     std::io::stderr()
         .write_all(text.as_bytes())
         .map_err(|error| Failure::host(error.to_string()))

@@ -3,6 +3,7 @@
 mod runs;
 mod show;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use estimate::Method;
@@ -134,7 +135,7 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
         if args.json {
             let mut value = serde_json::to_value(&document).unwrap_or_default();
             value["holds"] = verdict.into();
-            text.push_str(&format!("{value}\n"));
+            let _ = writeln!(text, "{value}");
         } else {
             text.push_str(&show::text(&document));
             text.push_str(if verdict { "holds: yes\n" } else { "holds: NO\n" });

@@ -18,6 +18,7 @@ use crate::{environment, interrupt};
 
 /// Measure the path to a host that runs `narrows serve`: what it can carry, and what holds it back.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct TestArgs {
     #[command(flatten)]
     connect: ConnectArgs,
@@ -160,7 +161,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         &jobs.reports,
         environment,
     );
-    document.started_at = begun;
+    document.started_at = Some(begun);
     document.params = parameters(&plan, &peer);
     document.advice = advise(&document);
     if stop.load(std::sync::atomic::Ordering::Relaxed) {

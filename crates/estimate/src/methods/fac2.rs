@@ -45,9 +45,9 @@
 //! - Another link (`fit::hinge`): `s = g max(0, R - K)` by least squares over knee `K` and gradient `g = 1/C`, on trains that
 //!   the narrow link lets through. It covers a tight link that is not narrow, and two full links near the knee.
 //! - Weights: with `D` the drop of the residual sum over its variance when the gradient is free, the second model has weight
-//!   `1/(1 + exp(-(D - ln n)/2))` (Schwarz's criterion). Both below 0.9: the interval spans both.
+//!   `1/(1 + exp(-(D - ln n)/2))` (Schwarz's criterion). While neither reaches 0.97 the interval spans both.
 //! - Interval: order statistics around the median at 95 % ([DN03]), widened by twice the error of `C` times the mean overload,
-//!   at least 2 % of the path's rate. By-products, where the error of `C` is below 10 %: cross traffic `C - A`, and `C` itself
+//!   at least 2 % of the path's rate; of the second model also the knees that its likelihood allows at 95 %. By-products, where the error of `C` is below 10 %: cross traffic `C - A`, and `C` itself
 //!   where far and near trains agree.
 //! - Averaging interval: from the begin of the first slope train to the end of the last; the trains sample about a fifth of it.
 //!
@@ -58,7 +58,7 @@
 //! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
 //! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
 //! | `train-time` | time | 25 ms | 100 us to 1 s | ours: 200 packets at 100 Mbit/s average the traffic to 5 % |
-//! | `trains` | | 10 | 3 to 1000 | ours; twice as many while the run is under 3 s and the interval over 12 % |
+//! | `trains` | | 10 | 3 to 1000 | ours; twice as many while the run is under 3 s and the interval over 6 % |
 //! | `max-trains` | | 50 | from `trains` | ours: the end |
 //! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
 //! | `burst` | octets | 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
@@ -66,8 +66,8 @@
 //!
 //! # Cost
 //!
-//! On a 100 Mbit/s path: idle 8 trains, 2.5 MB, 0.9 s; loaded 25 to 35 trains, 3 to 7 MB, 2 to 3 s. At 10 Mbit/s 1.5 MB and 5
-//! to 8 s, at 10 Gbit/s 15 to 60 MB and under 1 s. The first train goes out as fast as the sender can: 50 packets. Later ones
+//! On a 100 Mbit/s path: idle 8 trains, 3 MB, 1 s; loaded 25 to 35 trains, 3 to 7 MB, 2 to 3 s. At 10 Mbit/s 1.5 MB and 5
+//! to 8 s, at 10 Gbit/s 30 MB (100 MB through a receiver that batches for 200 us) and under 1 s. The first train goes out as fast as the sender can: 50 packets. Later ones
 //! exceed the estimate by at most 35 % of the path's rate and queue no more than `burst`.
 //!
 //! # Fails when
@@ -78,16 +78,16 @@
 //!   grow by so little that noise hides it, and the estimate is too high, by up to the narrow link's rate less the truth.
 //!   Nothing betrays it but a wide interval in most runs.
 //! - A4: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point.
-//! - A5: trains whose sender calls them broken are repeated, six times for any deviation, then only if a gap exceeds a tenth of the
-//!   train: [`Caveat::PacingBroken`](crate::Caveat), in the end [`Reason::SenderCannotPace`](crate::Reason).
+//! - A5: slope trains whose sender calls them broken are repeated, six times for any deviation, then only if a gap exceeds a
+//!   tenth of the train: [`Caveat::PacingBroken`](crate::Caveat), in the end [`Reason::SenderCannotPace`](crate::Reason).
 //! - A6, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).
 //! - Queues shorter than a train's overload: trains shrink to half of what was lost,
 //!   [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are too many. Loss at random is borne up to 15 %
 //!   of a train, and the rate that arrives counts.
 //! - Receivers that batch: trains grow to 20 batches, [`Caveat::ReceiveBatching`](crate::Caveat); beyond `max-packets`
 //!   [`Reason::ReceiveBatching`](crate::Reason).
-//! - Token buckets: trains within the bucket's depth see the rate behind it; [`Caveat::Shaped`](crate::Caveat) if the bucket
-//!   ends within most trains.
+//! - Token buckets: trains within the bucket's depth see the rate behind it, longer ones a mixture;
+//!   [`Caveat::Shaped`](crate::Caveat) and low confidence if the heads of overloaded trains outrun their tails.
 //!
 //! # References
 //!

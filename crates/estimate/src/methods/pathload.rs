@@ -85,6 +85,7 @@
 //!   range misses the truth by 5 to 15 %, and nothing shows it.
 //! - Constant-rate traffic whose period is a multiple of the stream's, without any noise: delays are level but for the start, which PDT
 //!   takes for a rise; the fleets come out grey.
+//! - Token buckets deeper than a stream: the rate behind them is what is seen, and nothing shows it.
 //! - Loss that is not congestion counts as increasing, so the result is too low; where nothing gets through without it,
 //!   [`Reason::TooMuchLoss`](crate::Reason).
 //!

@@ -29,6 +29,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Samples of one stream come no faster than this times the number of streams (ours): ten thousand in a second, about 5 MB of
 /// messages.
 const SAMPLE_NS: i64 = 100_000;
+/// A connection may still be on its way from the listener when the client says that all are closed.
+const SETTLE: Duration = Duration::from_millis(200);
 /// Samples are sent at least this often.
 const SHIP_NS: i64 = 200_000_000;
 
@@ -112,7 +114,8 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
         if progress.octets > conductor.session.limits.max_octets {
             return Err(BrokenOff::limit("the transfer has more octets than a test may have"));
         }
-        let over = ended && (progress.open == 0 || now > over_ns);
+        let settled = now > over_ns - clock::nanos(DRAIN) + clock::nanos(SETTLE);
+        let over = ended && (progress.open == 0 && settled || now > over_ns);
         if over || now - reported.0 >= clock::nanos(wire::ALIVE_EVERY) {
             let elapsed = Duration::from_nanos((now - reported.0).unsigned_abs());
             conductor.say(ServerMessage::TransferReceived(TransferReceived {

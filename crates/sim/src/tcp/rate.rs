@@ -103,3 +103,70 @@ impl DeliveryRate {
         self.latest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(segments: u64, interval: u64, app_limited: bool) -> RateSample {
+        RateSample {
+            segments,
+            interval,
+            app_limited,
+        }
+    }
+
+    /// Four segments leave at 0 and arrive 10 apart from 100 on; a fifth leaves at 100 and arrives at 200.
+    #[test]
+    fn worked_by_hand() {
+        let mut rate = DeliveryRate::new(0);
+        let notes: Vec<Note> = (0..4).map(|sent| rate.on_sent(0, sent)).collect();
+        rate.on_delivered(100, &notes[0], 0);
+        rate.finish(100, 100);
+        assert_eq!(rate.latest(), Some(sample(1, 100, false)));
+        let fifth = rate.on_sent(100, 3);
+        for (at, note) in [(110, notes[1]), (120, notes[2]), (130, notes[3])] {
+            rate.on_delivered(at, &note, 0);
+            rate.finish(at, 100);
+        }
+        assert_eq!(rate.latest(), Some(sample(4, 130, false)));
+        rate.on_delivered(200, &fifth, 100);
+        rate.finish(200, 100);
+        assert_eq!(
+            rate.latest(),
+            Some(sample(4, 100, false)),
+            "segments 1 to 4 in the time from 100 to 200"
+        );
+        // One more, while the application has no more: slower, so it does not replace what is known.
+        rate.starve(0);
+        let sixth = rate.on_sent(300, 0);
+        rate.on_delivered(400, &sixth, 300);
+        rate.finish(400, 100);
+        assert_eq!(rate.latest(), Some(sample(4, 100, false)));
+    }
+
+    #[test]
+    fn limited_samples_count_if_they_are_high_and_short_ones_never() {
+        let mut rate = DeliveryRate::new(0);
+        rate.starve(0);
+        let note = rate.on_sent(0, 0);
+        rate.on_delivered(50, &note, 0);
+        rate.finish(50, 51);
+        assert_eq!(rate.latest(), None);
+        let note = rate.on_sent(60, 0);
+        rate.on_delivered(160, &note, 60);
+        rate.finish(160, 51);
+        assert_eq!(
+            rate.latest(),
+            Some(sample(1, 100, false)),
+            "the first delivery was the last limited one"
+        );
+        rate.starve(3);
+        let notes: Vec<Note> = (0..2).map(|sent| rate.on_sent(200, sent)).collect();
+        for note in &notes {
+            rate.on_delivered(300, note, 200);
+        }
+        rate.finish(300, 51);
+        assert_eq!(rate.latest(), Some(sample(2, 100, true)));
+    }
+}

@@ -14,8 +14,8 @@ pub(crate) struct Segment {
 pub(crate) enum Kind {
     /// One full segment.
     Data(Data),
-    /// No payload.
-    Ack(Ack),
+    /// No payload. Boxed: packets of loads and trains, of which there are more, share their type with segments.
+    Ack(Box<Ack>),
 }
 
 /// A data segment. Times are those of the timestamps option (RFC 7323), here in nanoseconds.

@@ -183,7 +183,7 @@ impl Slot {
             ip_octets: ack.ip_octets(),
             segment: Segment {
                 flow: self.id,
-                kind: Kind::Ack(ack),
+                kind: Kind::Ack(Box::new(ack)),
             },
         })
     }

@@ -116,7 +116,7 @@ fn judged(measured: Measured, metric: Metric) -> Measured {
     }
 }
 
-/// What one connection gets in 20 s on the same path with the same seed: what quick mode is to predict ([QuickMode03] §4).
+/// What one connection gets in 20 s on the same path with the same seed: what quick mode is to predict (`[QuickMode03]` §4).
 fn long_transfer(batch: &Batch<'_>, seed: u64) -> Option<BitRate> {
     let mut world = SimWorld::new(batch.scenario, batch.way, seed);
     let transfer = Transfer {

@@ -11,9 +11,11 @@ use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
-/// A first car faster than the late ones by this share, in most trains, is a bucket that runs empty ("ours": three standard
-/// deviations of a car of twenty packets under Poisson load).
-const SHAPED: f64 = 0.3;
+/// Growth of delay from which a train has overloaded the path beyond doubt.
+const OVERLOAD: f64 = 0.05;
+/// Overloaded trains whose first car outruns the late ones by this share, in the median, have emptied a token bucket on the
+/// way ("ours": Poisson load makes it 5 %, a bucket as deep as a fifth of the train 20 % and more).
+const SHAPED: f64 = 0.15;
 /// Fewest slope trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
 
@@ -203,6 +205,9 @@ impl Seen {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
+        if self.shaped() {
+            estimate.confidence = Confidence::Low;
+        }
         if matches!(ending, Ending::Stopped(_)) {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
@@ -221,9 +226,20 @@ impl Seen {
             .with("trains", self.trains)
     }
 
+    /// A full bucket lets the head of each overloaded train through faster than the rest.
+    fn shaped(&self) -> bool {
+        let overloaded = self.readings.iter().filter(|reading| reading.growth > OVERLOAD);
+        let excess: Vec<f64> = overloaded.map(|reading| reading.head_excess).collect();
+        excess.len() >= 4 && stat::median(&excess).is_some_and(|median| median > SHAPED)
+    }
+
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
-        let shaped = self.readings.iter().filter(|reading| reading.head_excess > SHAPED).count();
+        let shaped = self
+            .readings
+            .iter()
+            .filter(|reading| reading.head_excess > SHAPED)
+            .count();
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),
@@ -242,7 +258,7 @@ impl Seen {
                 .any(|reading| reading.stalled)
                 .then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
-            (2 * shaped > self.readings.len()).then_some(Caveat::Shaped),
+            self.shaped().then_some(Caveat::Shaped),
         ];
         seen.into_iter().flatten().collect()
     }

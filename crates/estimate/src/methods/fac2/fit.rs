@@ -7,7 +7,7 @@ const NEAR: f64 = 0.04;
 /// Trains further above the estimate than this may have filled a second link.
 const FAR: f64 = 0.45;
 /// Weight below which a model is left out of account.
-const UNLIKELY: f64 = 0.1;
+const UNLIKELY: f64 = 0.03;
 /// Trains below the narrow link's rate from which a gradient of their own is drawn.
 const LOCAL_MIN: usize = 6;
 /// Trains up to this far above the knee take part in the test.
@@ -17,6 +17,8 @@ const RESOLUTION: f64 = 0.005;
 /// Rounding of the knee by traffic that is no fluid, as a share of the path's rate ("ours", from the test sweeps: trains of 200
 /// packets at the knee see their delays grow by 2 %).
 const ROUNDED: f64 = 0.02;
+/// 95 % point of chi squared with one degree of freedom.
+const CHI_SQUARED: f64 = 3.84;
 /// Knees tried per round; three rounds, each a tenth as wide as the one before.
 const HINGE_GRID: u32 = 40;
 /// Fixed-point rounds of the estimate; it settles in two or three.
@@ -181,6 +183,9 @@ fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
         })
     })?;
     other.local = true;
+    let (low, high) = knees(&points, scale, round, local.residual + CHI_SQUARED * noise);
+    other.low = other.low.min(low);
+    other.high = other.high.max(high);
     Some((other, weight))
 }
 
@@ -247,32 +252,14 @@ struct Hinge {
 
 /// The knee is sought on a grid over the rates of the points; per knee the gradient is a ratio of sums.
 fn hinge(points: &[&Reading], scale: f64, round: f64, gradient: Option<f64>) -> Option<Hinge> {
-    let at = |knee: f64| {
-        let x = |reading: &Reading| {
-            let over = reading.rate_in - knee;
-            f64::midpoint(over, over.hypot(2.0 * round))
-        };
-        let (mut sxx, mut sxy) = (0.0, 0.0);
-        for reading in points {
-            sxx += reading.send_time * x(reading).powi(2);
-            sxy += reading.send_time * x(reading) * reading.growth;
-        }
-        let gradient = gradient.unwrap_or(sxy / sxx);
-        let residual = points
-            .iter()
-            .map(|reading| reading.send_time * (reading.growth - gradient * x(reading)).powi(2));
-        Hinge {
-            knee,
-            gradient,
-            residual: residual.sum(),
-        }
-    };
-    let top = points.iter().map(|reading| reading.rate_in).fold(0.0, f64::max) - NEAR * scale;
+    let top = highest_knee(points, scale);
     let (mut low, mut width) = (0.0, top);
     let mut best: Option<Hinge> = None;
     for _ in 0..3 {
         let knees = (0..=HINGE_GRID).map(|k| low + width * f64::from(k) / f64::from(HINGE_GRID));
-        let tried = knees.filter(|knee| (0.0..=top).contains(knee)).map(at);
+        let tried = knees
+            .filter(|knee| (0.0..=top).contains(knee))
+            .map(|knee| hinge_at(points, knee, round, gradient));
         let found = tried
             .filter(|hinge| hinge.residual.is_finite())
             .min_by(|a, b| a.residual.total_cmp(&b.residual));
@@ -281,6 +268,42 @@ fn hinge(points: &[&Reading], scale: f64, round: f64, gradient: Option<f64>) -> 
         low = best.as_ref()?.knee - width / 2.0;
     }
     best
+}
+
+fn highest_knee(points: &[&Reading], scale: f64) -> f64 {
+    points.iter().map(|reading| reading.rate_in).fold(0.0, f64::max) - NEAR * scale
+}
+
+fn hinge_at(points: &[&Reading], knee: f64, round: f64, gradient: Option<f64>) -> Hinge {
+    let x = |reading: &Reading| {
+        let over = reading.rate_in - knee;
+        f64::midpoint(over, over.hypot(2.0 * round))
+    };
+    let (mut sxx, mut sxy) = (0.0, 0.0);
+    for reading in points {
+        sxx += reading.send_time * x(reading).powi(2);
+        sxy += reading.send_time * x(reading) * reading.growth;
+    }
+    let gradient = gradient.unwrap_or(sxy / sxx);
+    let residual = points
+        .iter()
+        .map(|reading| reading.send_time * (reading.growth - gradient * x(reading)).powi(2));
+    Hinge {
+        knee,
+        gradient,
+        residual: residual.sum(),
+    }
+}
+
+/// Least and greatest knee whose best gradient leaves no more than this residual: the likelihood's own interval.
+fn knees(points: &[&Reading], scale: f64, round: f64, residual: f64) -> (f64, f64) {
+    let top = highest_knee(points, scale);
+    (0..=5 * HINGE_GRID)
+        .map(|k| top * f64::from(k) / f64::from(5 * HINGE_GRID))
+        .filter(|knee| hinge_at(points, *knee, round, None).residual <= residual)
+        .fold((f64::INFINITY, 0.0), |(low, high), knee| {
+            (knee.min(low), knee.max(high))
+        })
 }
 
 /// The line from the knee through all overloaded trains: the far ones, if the narrow link is the tight one, fix it best.

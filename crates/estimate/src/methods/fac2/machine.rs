@@ -25,7 +25,9 @@ const COARSE_ROUNDS: usize = 6;
 const STEPS: [f64; 5] = [0.12, 0.35, 0.0, 0.12, -0.1];
 /// Trains that may be thrown away for each reason.
 const PATIENCE: u32 = 6;
-/// Width of the interval that ends the run early, as a share of the path's rate.
+/// Width at which there is nothing left to average: the floor of the interval, and a little.
+const EXACT: f64 = 0.045;
+/// Width of the interval that ends the run before its time, as a share of the path's rate.
 const NARROW: f64 = 0.06;
 /// Time for which a run goes on for a narrower interval.
 const UNHURRIED: Duration = Duration::from_secs(3);
@@ -125,7 +127,8 @@ impl Machine {
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         self.seen.count(report);
-        let lenient = self.seen.broken >= PATIENCE;
+        // The feedback map needs the departure rate alone.
+        let lenient = self.phase == Phase::Converge || self.seen.broken >= PATIENCE;
         let verdict = read(report, fit::fastest(&self.seen.readings), lenient);
         let ending = match verdict {
             Ok(reading) => self.take(now, reading),
@@ -293,8 +296,8 @@ impl Machine {
         let hurry = now.since(self.began) > UNHURRIED;
         match count {
             0..5 => false,
-            count if count < most => width <= NARROW,
-            count if count < 2 * most => hurry || width <= 2.0 * NARROW,
+            count if count < most => width <= EXACT,
+            count if count < 2 * most => hurry || width <= NARROW,
             _ => true,
         }
     }

@@ -4,7 +4,7 @@ use units::Stamp;
 use super::*;
 use crate::fluid_path::Fluid;
 use crate::probe::{Fate, PacingCheck};
-use crate::testbed::{Cross, Hop, Testbed};
+use crate::testbed::{Bucket, Cross, Hop, Testbed};
 use crate::{
     Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict,
     World, run,
@@ -593,6 +593,30 @@ fn a_hundred_megabits_through_a_batching_receiver() {
             sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0,
             "{load} {sweep:?}"
         );
+    }
+}
+
+#[test]
+fn a_token_bucket_within_the_trains_is_named() {
+    let bucket = |depth_octets| {
+        let mut bed = one_link(100, 0, 1);
+        bed.hops[1].bucket = Some(Bucket {
+            rate: mbps(50),
+            depth_octets,
+        });
+        on(&mut bed, Params::default()).0
+    };
+    let outcome = bucket(64_000);
+    assert!(has(&outcome, "shaped"), "{outcome:?}");
+    assert!(
+        outcome
+            .estimate()
+            .is_none_or(|estimate| estimate.confidence == Confidence::Low)
+    );
+    // And Poisson traffic is no bucket.
+    for seed in 0..SEEDS {
+        let (outcome, _) = on(&mut one_link(100, 50, seed), Params::default());
+        assert!(!has(&outcome, "shaped"), "{seed} {outcome:?}");
     }
 }
 

@@ -316,7 +316,17 @@ impl Adaptive {
             reason = "clamped on the line above"
         )]
         let gaps = gaps as usize;
-        (1 + gaps).min(self.cap(session))
+        // What the host itself measured must be met; what was seen may be other traffic, for which short trains are better.
+        let measured = (std::f64::consts::SQRT_2 * session.stamp_error_measured_ns() / gap / BLUR)
+            .ceil()
+            .clamp(1.0, 1e6);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped on the line above"
+        )]
+        let measured = measured as usize;
+        (1 + gaps.min(measured.max(LONGEST_SHORT))).min(self.cap(session))
     }
 
     fn long(&self, session: &Session) -> usize {
@@ -359,6 +369,7 @@ pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
+const LONGEST_SHORT: usize = 6;
 /// The smallest size of [pathrate]'s Phase I.
 const SMALLEST_IP_OCTETS: u16 = 600;
 const BATCH_TRAIN: usize = 64;

@@ -62,7 +62,8 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
 /// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
 /// nothing else was on the link.
 fn quick_confidence(session: &Session) -> Confidence {
-    if session.narrow_is_loaded(1) == Some(false) {
+    let explained = session.stamp_error_seen_ns() <= 2.0 * session.stamp_error_measured_ns() + 100.0;
+    if session.narrow_is_loaded(1) == Some(false) && explained {
         Confidence::High
     } else {
         Confidence::Medium

@@ -62,7 +62,7 @@ fn own_width(session: &Session, all: &Sorted) -> f64 {
         .map(super::sample::Sample::span_ns)
         .fold(f64::INFINITY, f64::min);
     let blur = if shortest.is_finite() {
-        2.0 * session.timing_error(shortest)
+        2.0 * std::f64::consts::SQRT_2 * session.stamp_error_measured_ns() / shortest
     } else {
         0.0
     };
@@ -81,6 +81,8 @@ fn inner_range(all: &Sorted) -> f64 {
 
 /// Ours.
 const NARROWEST_BIN: f64 = 0.02;
+/// Ours: no bin is widened beyond this share of the rate; a quarter would be refused as an answer.
+const WIDEST_BIN: f64 = 0.20;
 
 /// Asymptotic dispersion rate: a lower bound on capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -214,7 +216,8 @@ fn widening(session: &Session, sample: &Sorted, width: f64) -> Option<(Vec<Local
     loop {
         let width = width * factor;
         let modes = local_modes(sample, &mode_params(session, width, sample.len())).ok()?;
-        if !modes.is_empty() || factor >= widest {
+        let too_wide = 2.0 * width > WIDEST_BIN * sample.median();
+        if !modes.is_empty() || factor >= widest || too_wide {
             return Some((modes, width));
         }
         factor *= 2.0;

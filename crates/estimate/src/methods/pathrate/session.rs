@@ -2,7 +2,7 @@
 
 use units::Framing;
 
-use super::params::Params;
+use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally, nanos};
 use crate::probe::TrainReport;
 use crate::{PathFacts, StampSource};
@@ -76,10 +76,37 @@ impl Session {
         nanos(self.facts.receiver.receive_cost)
     }
 
-    /// Error of one arrival stamp, ns: what the host measured, or what its clock can resolve.
+    /// Error of one arrival stamp, ns: what the host measured, what its clock can resolve, or what the trains show.
     pub(super) fn stamp_error_ns(&self) -> f64 {
         let facts = &self.facts.receiver;
-        nanos(facts.stamp_error).max(nanos(facts.clock_resolution) / 2.0)
+        let own = self.params.preset == Preset::Adaptive;
+        let seen = if own { self.stamp_error_seen_ns() } else { 0.0 };
+        self.stamp_error_measured_ns()
+            .max(nanos(facts.clock_resolution) / 2.0)
+            .max(seen)
+    }
+
+    pub(super) fn stamp_error_measured_ns(&self) -> f64 {
+        nanos(self.facts.receiver.stamp_error)
+    }
+
+    /// What the gaps within long trains say of the stamps. Other traffic on the narrow link lengthens some gaps and leaves the
+    /// shortest alike; stamps, and traffic on hops behind it, scatter the shortest too. The scale turns the distance of two low
+    /// quantiles of a difference of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
+    pub(super) fn stamp_error_seen_ns(&self) -> f64 {
+        let long = self
+            .of(Phase::Preliminary)
+            .filter(|s| s.ip_octets == self.full_size() && s.packets() >= 8);
+        let gaps: Vec<f64> = long.flat_map(|sample| sample.gaps_ns.iter().copied()).collect();
+        let Ok(gaps) = stat::Sorted::new(gaps) else { return 0.0 };
+        let quantile = |p| gaps.quantile(p).unwrap_or(0.0);
+        let seen = 2.05 * (quantile(0.20) - quantile(0.05));
+        // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
+        if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
+            0.0
+        } else {
+            seen
+        }
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
@@ -164,5 +191,9 @@ impl Session {
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
 /// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
+/// Ours: enough for a 5th percentile to be more than the smallest of a few.
+const LEAST_GAPS: usize = 10;
+/// Ours.
+const SEEN_SHARE: f64 = 0.3;
 /// Ours: the check loses its meaning some percent below the rate found.
 const REACHED: f64 = 0.97;

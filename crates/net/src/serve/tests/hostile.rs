@@ -45,6 +45,60 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
     assert!(Client::enter(address, None).is_ok());
 }
 
+/// A session's requests with one octet changed, or cut short: whatever the server makes of them, it lets go of the connection and
+/// attends to the next.
+#[test]
+fn mutated_requests_do_not_hold_the_server_up() {
+    let server = start(|_| ());
+    let address = server.addresses()[0];
+    let requests = [
+        ClientMessage::Slot { kind: SlotKind::Light }.frame(),
+        super::traffic::expect(1, 10).frame(),
+        ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
+        super::traffic::load(2, wire::Direction::Reverse, 1).frame(),
+        ClientMessage::SendTrain { id: 3, flow: 0 }.frame(),
+        wire::Rows {
+            id: 3,
+            table: wire::Table::Plan(vec![
+                wire::PlanRow {
+                    gap_ns: u64::MAX,
+                    ip_octets: 1,
+                    hop_limit: 255
+                };
+                20
+            ]),
+        }
+        .frame()
+        .unwrap(),
+        ClientMessage::Release { kind: SlotKind::Light }.frame(),
+    ]
+    .concat();
+    // A linear congruential generator with the constants of MMIX, for a fixed course.
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for _ in 0..150 {
+        let mut octets = requests.clone();
+        let at = draw(octets.len());
+        if draw(2) == 0 {
+            octets.truncate(at);
+        } else {
+            octets[at] = u8::try_from(draw(256)).unwrap();
+        }
+        let mut client = Client::enter(address, None).unwrap();
+        // The server may hang up before it has read all.
+        let _ = client.tcp.write_all(&octets);
+        let _ = client.tcp.shutdown(std::net::Shutdown::Write);
+        assert!(client.is_closed());
+        drop(client);
+        assert!(soon(|| server.sessions() == 0));
+    }
+}
+
 #[test]
 fn the_last_word_is_heard() {
     let server = start(|_| ());

@@ -62,6 +62,8 @@ fn the_receivers_window_limits() {
         let sample = rig.sample(id);
         assert_eq!(sample.peer_window_octets, Some(138 * 1448));
         assert_eq!((sample.retransmitted_segments, sample.timeouts), (0, Some(0)));
+        // Slow start goes on up to twice what is used (Linux `tcp_is_cwnd_limited`).
+        assert_between(f64::from(sample.cwnd_segments), 138.0, 278.0, "window");
         let (busy, stalled) = (sample.busy.unwrap(), sample.limited_by_receive_window.unwrap());
         assert_between(stalled.as_secs_f64() / busy.as_secs_f64(), 0.85, 1.0, "stalled share");
     }

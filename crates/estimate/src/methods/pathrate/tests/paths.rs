@@ -631,3 +631,86 @@ fn a_smaller_size_is_used_where_the_full_one_is_refused() {
     let stray = Run::new(Params::default()).step(now, Event::TimerFired);
     assert_eq!(stray, Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)));
 }
+
+#[test]
+fn explore_noise() {
+    for (rate, jitter) in [
+        (10u64, 30u64),
+        (10, 100),
+        (100, 10),
+        (100, 30),
+        (100, 100),
+        (1000, 5),
+        (1000, 20),
+        (1000, 100),
+    ] {
+        for load in [0u64, 5] {
+            let truth = Testbed::new(vec![Hop::ethernet(mbps(rate))], 0).ip_capacity(1500);
+            println!("== {rate} Mbit/s jitter {jitter} us load {load}0%");
+            for seed in 0..6 {
+                let hop = Hop::loaded(mbps(rate), Cross::poisson(mbps(rate * load / 10)));
+                let mut bed = between(mbps(40_000), hop, seed);
+                bed.stamping.jitter = us(jitter);
+                bed.facts.receiver = real_host(us(1), us(0), us(2));
+                let m = run_on(&mut bed, &Params::default());
+                match m.outcome.estimate() {
+                    Some(e) => println!(
+                        "  {:+.2}% [{:+.2} {:+.2}] {:?} {:?} {:?} {:.1}s {}kB {:?}",
+                        error(e, truth) * 100.0,
+                        (e.low as f64 / truth.as_f64() - 1.0) * 100.0,
+                        (e.high as f64 / truth.as_f64() - 1.0) * 100.0,
+                        e.verdict,
+                        e.confidence,
+                        e.evidence.get("branch"),
+                        m.cost.time.as_secs_f64(),
+                        m.cost.octets / 1000,
+                        e.caveats.iter().map(Caveat::id).collect::<Vec<_>>()
+                    ),
+                    None => println!("  {:?} {:.1}s", m.outcome.verdict(), m.cost.time.as_secs_f64()),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn explore_mixed() {
+    for (edge, x, octets) in [
+        (10u64, 3u64, 0u32),
+        (10, 7, 0),
+        (10, 7, 500),
+        (12, 3, 100),
+        (12, 7, 100),
+        (30, 7, 0),
+    ] {
+        let truth = BitRate::from_bps(9_752_925);
+        let mut errs = vec![];
+        let mut wrong = 0;
+        let mut high = 0;
+        for seed in 0..20 {
+            let c = if octets == 0 {
+                Cross::mixed(mbps(x))
+            } else {
+                Cross {
+                    ip_octets: octets,
+                    ..Cross::constant(mbps(x * 7 / 10))
+                }
+            };
+            let mut bed = between(mbps(edge), Hop::loaded(mbps(10), c), seed);
+            let m = run_on(&mut bed, &Params::default());
+            let Some(e) = m.outcome.estimate() else {
+                errs.push(9.0);
+                continue;
+            };
+            let er = error(e, truth).abs();
+            wrong += u32::from(er > 0.05 && e.confidence > Confidence::Low && e.verdict == Verdict::Estimated);
+            high += u32::from(er > 0.05 && e.confidence == Confidence::High);
+            errs.push(er);
+        }
+        errs.sort_by(f64::total_cmp);
+        println!(
+            "== edge {edge} x {x} octets {octets}: median {:.4} wrong {wrong} high {high}",
+            errs[10]
+        );
+    }
+}
