@@ -9,6 +9,11 @@ use units::{BitRate, Framing, Layer, Metric};
 /// Loss that `udp` accepts, as the metric's definition has it.
 const UDP_LOSS: f64 = 0.01;
 
+/// An acknowledgement with timestamps, IPv4.
+const ACK_OCTETS: u16 = 52;
+/// Share of what is available that counts as filled, as `streams` has it.
+const FILLED: f64 = 0.95;
+
 /// The truth of `metric` over the scenario's time `from..to`, at the layer and packet size of `estimate` where there is one;
 /// `None` where the scenario derives none.
 pub(crate) fn of(
@@ -25,6 +30,14 @@ pub(crate) fn of(
         Metric::IpCapacity => rate(truth.capacity(mtu)),
         Metric::AvailableIpCapacity => rate(truth.available(mtu)?),
         Metric::CrossTraffic => rate(truth.cross_traffic(mtu)?),
+        Metric::TcpAchievableSingle => Some(one_stream(scenario, way, &truth, mtu)?.bps()),
+        Metric::TcpAchievableParallel => Some(available_payload(&truth, mtu)?.bps()),
+        Metric::TcpStreamsToFill => {
+            let each = one_stream(scenario, way, &truth, mtu)?.bps().max(1);
+            let filled = available_payload(&truth, mtu)?.scaled(FILLED)?;
+            Some(filled.bps().div_ceil(each))
+        }
+        Metric::TcpWindowOctets => Some(truth.available(mtu)?.octets_in(truth.base_rtt(mtu, ACK_OCTETS))),
         Metric::UdpAchievable => rate(truth.udp_achievable(mtu, UDP_LOSS)?),
         Metric::MaximumBurstOctets => burst(scenario, way, &truth, mtu, estimate),
         Metric::RoundTripTime => {
@@ -36,6 +49,23 @@ pub(crate) fn of(
         Metric::PathMtu => Some(u64::from(mtu)),
         _ => None,
     }
+}
+
+fn available_payload(truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
+    at_layer(truth.available(mtu)?, Some(Layer::TcpPayload), mtu)
+}
+
+/// What open-loop traffic leaves, or a receive window per round trip if that is less. Paths that cut a stream shorter by loss have
+/// no truth of ours.
+fn one_stream(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
+    let receiver = match way {
+        Way::Forward => &scenario.receiver,
+        Way::Reverse => &scenario.sender,
+    };
+    let window = u64::from(receiver.tcp_receive_octets);
+    let by_window = BitRate::over(window, truth.base_rtt(mtu, ACK_OCTETS));
+    let available = available_payload(truth, mtu)?;
+    Some(by_window.map_or(available, |rate| rate.min(available)))
 }
 
 /// Largest packet that crosses both ways: a probe that is echoed needs both.

@@ -32,7 +32,7 @@
 //! | `rtt` | time | smallest seen | 1 µs to 100 s | |
 //! | `verify` | flag | true | | |
 //! | `run` | time | max(400 ms, 5 RTT) | 50 ms to 60 s | ours |
-//! | `max_time` | time | 3 s | 100 ms to 10 min | end of the verification |
+//! | `max_time` | time | max(3 s, 50 RTT) | 100 ms to 10 min | end of the verification |
 //! | `default_bps` | bit/s, TCP payload | none | above 0 | rate with the default window, for the gain |
 //! | `congestion` | word | host's default | a kernel's name | |
 //!
@@ -105,7 +105,7 @@ static INFO: MethodInfo = MethodInfo {
         ("rtt", "round-trip time of the empty path; default: the smallest seen"),
         ("verify", "false: the formula alone; default true"),
         ("run", "length of one measurement; default 400 ms, at least 5 RTT"),
-        ("max_time", "end of the verification; default 3 s"),
+        ("max_time", "end of the verification; default 3 s, at least 50 RTT"),
         (
             "default_bps",
             "TCP rate with the default window, for the gain; default: not known",
@@ -138,7 +138,7 @@ struct Params {
     rtt: Option<Duration>,
     verify: bool,
     run: Option<Duration>,
-    max_time: Duration,
+    max_time: Option<Duration>,
     default: Option<BitRate>,
     congestion: Option<Congestion>,
 }
@@ -157,13 +157,7 @@ impl TryFrom<&RawParams> for Params {
             rtt: bulk::optional_duration(raw, "rtt", us, Duration::from_secs(100))?,
             verify: raw.get("verify", true)?,
             run: bulk::optional_duration(raw, "run", ms(50), Duration::from_secs(60))?,
-            max_time: bulk::duration_within(
-                raw,
-                "max_time",
-                Duration::from_secs(3),
-                ms(100),
-                Duration::from_secs(600),
-            )?,
+            max_time: bulk::optional_duration(raw, "max_time", ms(100), Duration::from_secs(600))?,
             default: bulk::optional_rate(raw, "default_bps")?,
             congestion: bulk::optional(raw, "congestion", String::new())?.map(|name| Congestion::from_name(&name)),
         })
@@ -176,6 +170,9 @@ const SETTLE_RTTS: u32 = 8;
 const RUN: Duration = Duration::from_millis(400);
 const RUN_RTTS: u32 = 5;
 const SLOTS: u32 = 10;
+/// Time for all of it: five windows over short round trips, three over long ones.
+const LEAST_PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE_RTTS: u32 = 50;
 
 /// The method at work.
 #[derive(Debug)]
@@ -241,7 +238,9 @@ impl Run {
 
     fn next_window(&mut self, now: Stamp<Sender>) -> Step {
         let settle = SETTLE.max(SETTLE_RTTS * self.rtt());
-        let late = now.since(self.began) + settle + self.run_time() > self.params.max_time;
+        let patience = LEAST_PATIENCE.max(PATIENCE_RTTS * self.rtt());
+        let until = self.params.max_time.unwrap_or(patience);
+        let late = now.since(self.began) + settle + self.run_time() > until;
         let next = self.queue.pop().filter(|_| !late || self.tried.is_empty());
         let Some(window) = next else {
             return Step::Done(self.conclude(None));

@@ -54,6 +54,8 @@ pub(super) enum Basis {
     Reached,
     /// More bring no more, though what is available was not reached (or is not known).
     Flat,
+    /// More seem to bring more, but not beyond chance.
+    Unsure,
     /// The sum still rose in proportion; reckoned from one stream's rate.
     Extrapolated,
     /// The sum still rose, and nothing says how far.
@@ -79,9 +81,13 @@ fn exceeds(more: &Level, less: &Level) -> bool {
     }
 }
 
-/// Whether a step up brought nothing worth having.
+/// Whether a step up brought nothing worth having, or nothing beyond chance.
 pub(super) fn is_flat(less: &Level, more: &Level) -> bool {
-    more.mean() - less.mean() < GAIN * less.mean() || !exceeds(more, less)
+    !gains(less, more) || !exceeds(more, less)
+}
+
+fn gains(less: &Level, more: &Level) -> bool {
+    more.mean() - less.mean() >= GAIN * less.mean()
 }
 
 /// Whether that level fills what is available.
@@ -122,7 +128,13 @@ pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option
         (fill, low.clamp(tried, fill), fill, Basis::Reached)
     } else if let Some(index) = flat {
         let low = index.checked_sub(1).map_or(1, |before| levels[before].streams + 1);
-        (levels[index].streams, low, levels[index].streams, Basis::Flat)
+        let (less, more) = (&levels[index], &levels[index + 1]);
+        let (basis, high) = if gains(less, more) {
+            (Basis::Unsure, more.streams)
+        } else {
+            (Basis::Flat, less.streams)
+        };
+        (less.streams, low, high, basis)
     } else {
         let linear = last.mean() >= PROPORTIONAL * f64::from(last.streams) * one.mean();
         let more = available.and_then(|available| extrapolated(available.bps, one.mean()));
@@ -269,6 +281,18 @@ mod tests {
             .to_vec();
         let found = findings(&falling, None).unwrap();
         assert_eq!((found.fill, found.harmful), (2, Some(4)));
+    }
+
+    /// 10, 20, 60 and 15, 25, 80: a third more, and no more than chance.
+    #[test]
+    fn a_gain_that_may_be_chance() {
+        let scattered = |streams, rates: [f64; 3]| Level {
+            rates: rates.map(|mbps| mbps * 1e6).to_vec(),
+            ..level(streams, 0.0)
+        };
+        let levels = [scattered(1, [10.0, 20.0, 60.0]), scattered(2, [15.0, 25.0, 80.0])];
+        let found = findings(&levels, None).unwrap();
+        assert_eq!((found.fill, found.high, found.basis), (1, 2, Basis::Unsure));
     }
 
     #[test]

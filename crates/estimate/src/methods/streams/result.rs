@@ -78,7 +78,7 @@ pub(super) fn outcome(known: &Known, reason: Option<Reason>) -> Outcome {
             };
             estimate
         }
-        Basis::Extrapolated => {
+        Basis::Extrapolated | Basis::Unsure => {
             estimate.confidence = Confidence::Low;
             estimate.caveat(Caveat::NotConverged)
         }
@@ -122,6 +122,7 @@ fn evidence(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
     let basis = match found.basis {
         Basis::Reached => "fills what is available",
         Basis::Flat => "more streams bring no more",
+        Basis::Unsure => "more streams bring no more beyond chance",
         Basis::Extrapolated => "extrapolated from one stream",
         Basis::Rising => "still rising at the last number tried",
     };
