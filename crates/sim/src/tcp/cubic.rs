@@ -195,4 +195,14 @@ mod tests {
         assert_eq!(cubic.on_loss(&window), 560);
         assert!((cubic.last_max - 680.0).abs() < 0.2, "{}", cubic.last_max);
     }
+    /// Out of slow start without a loss (HyStart), the window gains a segment per 20 acknowledgements even where the cubic
+    /// function is flat.
+    #[test]
+    fn five_per_cent_before_the_first_loss() {
+        let mut window = Window::initial();
+        (window.segments, window.threshold) = (400, Some(400));
+        let mut cubic = Cubic::new(0);
+        (0..400).for_each(|ack| cubic.on_ack(ack, 1, &mut window));
+        assert_eq!(window.segments, 420);
+    }
 }

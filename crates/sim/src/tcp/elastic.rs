@@ -66,3 +66,51 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
         .map(|_| (config(nanos(cross.from).saturating_add(rng.below(START_NS))), until))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use scenario::{Hop, Way};
+    use units::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn connections_as_described() {
+        const MS: u64 = 1_000_000;
+        let hop = |delay_ms, mtu| {
+            let hop = Hop::rate(BitRate::from_mbps(10)).mtu(mtu);
+            hop.delay(Duration::from_millis(delay_ms))
+        };
+        let elastic = Elastic {
+            flows: 50,
+            control: ElasticControl::Reno,
+            extra_rtt: Duration::from_millis(30),
+            window_octets: Some(20_000),
+        };
+        let cross = Cross {
+            from: Duration::from_secs(2),
+            until: Some(Duration::from_secs(9)),
+            ..Cross::elastic_on_hop(1, elastic).to_hop(2)
+        };
+        let hops = Scenario::new("three hops").hop(hop(1, 1500)).hop(hop(2, 9000));
+        let scenario = hops.hop(hop(4, 1400)).cross(cross).validate().unwrap();
+        let flows = elastic_flows(&scenario, 1);
+        assert_eq!(flows.len(), 50);
+        for (flow, until) in &flows {
+            assert!((2000 * MS..3000 * MS).contains(&flow.begins));
+            assert_eq!((*until, flow.ip_octets, flow.handshake), (9000 * MS, 1400, 42 * MS));
+            assert_eq!(
+                (flow.control, flow.window),
+                (Control::Reno, ReceiveWindow::Fixed(20_000))
+            );
+            let Route::Hops { way, first, last, back } = flow.route else {
+                panic!("{flow:?}");
+            };
+            assert_eq!((way, first, last, back), (Way::Forward, 1, 2, 36 * MS));
+        }
+        let mean = flows.iter().map(|(flow, _)| flow.begins / MS).sum::<u64>() / 50;
+        assert!((2350..2650).contains(&mean), "{mean}");
+    }
+}

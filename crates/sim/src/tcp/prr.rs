@@ -64,4 +64,13 @@ mod tests {
         assert_eq!(sent.iter().sum::<u32>(), 8 + 1, "{sent:?}");
         assert!((8..=10).contains(&in_flight), "{in_flight}");
     }
+    /// With less in flight than the threshold, what was delivered is replaced, and one segment more per safe acknowledgement.
+    #[test]
+    fn slow_start_up_to_the_threshold() {
+        let mut prr = Prr::new(10, 20);
+        assert_eq!(prr.window(1, 4, false), 5);
+        prr.on_sent();
+        assert_eq!(prr.window(1, 4, true), 6);
+        assert_eq!(prr.window(3, 8, true), 10, "not beyond it");
+    }
 }

@@ -388,6 +388,11 @@ mod tests {
             sender.on_ack(11 * MS, &ack(0, 0, Some((1, 4))));
             assert_eq!((sender.state, sender.window.threshold), (TcpState::Recovery, Some(5)));
             assert_eq!(all(&mut sender, 11 * MS), [0]);
+            assert_eq!(
+                sender.timer(),
+                11 * MS + sender.rtt.timeout(),
+                "the first segment left anew"
+            );
             sender.on_ack(20 * MS, &ack(10, echo, None));
             if late {
                 assert_eq!((sender.state, sender.window.threshold), (TcpState::Open, None));
@@ -417,6 +422,7 @@ mod tests {
         sender.on_ack(640 * MS, &ack(1, 630 * MS, None));
         assert_eq!((sender.state, sender.window.segments), (TcpState::Loss, 2));
         assert_eq!(all(&mut sender, 640 * MS), [1, 2]);
+        assert_eq!(sender.timer(), 850 * MS, "no back-off any more");
         sender.on_ack(650 * MS, &ack(10, 640 * MS, None));
         assert_eq!(sender.state, TcpState::Open);
         assert_eq!((sender.counters.timeouts, sender.counters.resent), (2, 4));
