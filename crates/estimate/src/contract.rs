@@ -89,6 +89,11 @@ pub trait World {
     /// Lets time pass.
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault>;
 
+    /// A method is over: gives back what others may be waiting for. What was sent is on its way already.
+    fn rest(&mut self) -> Result<(), Self::Fault> {
+        Ok(())
+    }
+
     /// The user asked for an end.
     fn stop_requested(&self) -> bool {
         false
@@ -104,9 +109,18 @@ pub struct Measured {
     pub cost: Cost,
 }
 
-/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget is told so once and
-/// answers from what it has.
-pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, W::Fault> {
+/// The world broke under a method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Broken<F> {
+    /// How.
+    pub fault: F,
+    /// What the method made of what it had by then.
+    pub measured: Measured,
+}
+
+/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
+/// told so once and answers from what it has.
+pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, Broken<W::Fault>> {
     let mut meter = Meter::new(budget, world.now());
     let mut facts = world.facts();
     facts.rate_cap = [facts.rate_cap, budget.peak].into_iter().flatten().min();
@@ -124,29 +138,54 @@ pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) 
             meter.admit(now, &step)
         };
         event = match (step, admitted) {
-            (Step::Done(outcome), _) => {
-                let cost = meter.cost(now);
-                return Ok(Measured { outcome, cost });
-            }
+            (Step::Done(outcome), _) => return rested(world, outcome, &meter),
             (Step::Send(_) | Step::Wait { .. }, Err(reason)) => {
-                let cost = meter.cost(now);
-                let outcome = match method.step(now, Event::Stop(reason.clone())) {
-                    Step::Done(outcome) => outcome,
-                    Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(reason),
-                };
-                return Ok(Measured { outcome, cost });
+                let outcome = last_word(method, now, reason);
+                return rested(world, outcome, &meter);
             }
-            (Step::Send(probe), Ok(())) => {
-                let answer = world.send(probe)?;
-                meter.settle(&answer);
-                answer
-            }
-            (Step::Wait { until }, Ok(())) => {
-                world.wait(until)?;
-                Event::TimerFired
-            }
+            (Step::Send(probe), Ok(())) => match world.send(probe) {
+                Ok(answer) => {
+                    meter.settle(&answer);
+                    answer
+                }
+                Err(fault) => return broken(world, method, fault, &meter),
+            },
+            (Step::Wait { until }, Ok(())) => match world.wait(until) {
+                Ok(()) => Event::TimerFired,
+                Err(fault) => return broken(world, method, fault, &meter),
+            },
         };
     }
+}
+
+/// Tells a method that it is over, and takes its answer.
+fn last_word(method: &mut dyn Estimator, now: Stamp<Sender>, reason: Reason) -> Outcome {
+    match method.step(now, Event::Stop(reason.clone())) {
+        Step::Done(outcome) => outcome,
+        Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(reason),
+    }
+}
+
+fn rested<W: World>(world: &mut W, outcome: Outcome, meter: &Meter) -> Result<Measured, Broken<W::Fault>> {
+    let cost = meter.cost(world.now());
+    let measured = Measured { outcome, cost };
+    match world.rest() {
+        Ok(()) => Ok(measured),
+        Err(fault) => Err(Broken { fault, measured }),
+    }
+}
+
+fn broken<W: World>(
+    world: &W,
+    method: &mut dyn Estimator,
+    fault: W::Fault,
+    meter: &Meter,
+) -> Result<Measured, Broken<W::Fault>> {
+    let now = world.now();
+    let outcome = last_word(method, now, Reason::WorldBroke);
+    let cost = meter.cost(now);
+    let measured = Measured { outcome, cost };
+    Err(Broken { fault, measured })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 mod plan;
 mod verdict;
 
+use std::time::Duration;
+
 use units::{Direction, Metric};
 
 use crate::budget::{Budget, Cost};
@@ -111,7 +113,7 @@ impl Job<'_> {
         self.known(metric).map(|estimate| estimate.value)
     }
 
-    /// What is left of the whole job's budget, and of `share` of its time.
+    /// What is left of the whole job's budget, and at most what the method needs.
     fn budget_left(&self, method: &dyn crate::Method) -> Budget {
         let own = method.info().default_budget();
         let whole = self.options.budget;
@@ -132,9 +134,30 @@ impl Job<'_> {
         name: &'static str,
         params: &[(&'static str, String)],
     ) -> Result<Entry, W::Fault> {
+        self.measure_within(world, observer, metric, name, params, Duration::MAX)
+    }
+
+    /// The same, ended after `time` at the latest.
+    fn measure_within<W: World>(
+        &mut self,
+        world: &mut W,
+        observer: &mut dyn Observer,
+        metric: Metric,
+        name: &'static str,
+        params: &[(&'static str, String)],
+        time: Duration,
+    ) -> Result<Entry, W::Fault> {
         observer.begins(metric, name);
+        let mut fault = None;
         let measured = match begin(name, params) {
-            Ok((method, mut estimator)) => run(world, estimator.as_mut(), self.budget_left(method))?,
+            Ok((method, mut estimator)) => {
+                let mut budget = self.budget_left(method);
+                budget.time = budget.time.min(time);
+                run(world, estimator.as_mut(), budget).unwrap_or_else(|broken| {
+                    fault = Some(broken.fault);
+                    broken.measured
+                })
+            }
             Err(reason) => Measured {
                 outcome: Outcome::inconclusive(reason),
                 cost: Cost::default(),
@@ -149,7 +172,13 @@ impl Job<'_> {
             cost: measured.cost,
         };
         observer.ends(&entry);
-        Ok(entry)
+        match fault {
+            None => Ok(entry),
+            Some(fault) => {
+                self.keep(entry);
+                Err(fault)
+            }
+        }
     }
 
     /// Adds an entry and, as entries of their own, the quantities that fell out of the same observations and that nothing

@@ -241,6 +241,10 @@ impl World for SocketWorld {
         }
     }
 
+    fn rest(&mut self) -> Result<(), Error> {
+        self.release_load_slot()
+    }
+
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Error> {
         const LOOK_NS: i64 = 20_000_000;
         self.end_running()?;

@@ -115,7 +115,8 @@ fn over_sockets(
     let mut world = peer.connect(direction, stop)?;
     let usual = method.info().default_budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
-    let measured = estimate::run(&mut world, estimator.as_mut(), budget).map_err(|error| connect::failure(&error))?;
+    let measured =
+        estimate::run(&mut world, estimator.as_mut(), budget).map_err(|broken| connect::failure(&broken.fault))?;
     progress.finish();
     Ok(Entry {
         metric: method.info().metric,

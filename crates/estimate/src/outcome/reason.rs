@@ -24,6 +24,9 @@ pub enum Reason {
     /// The user asked for an end.
     #[error("interrupted")]
     Interrupted,
+    /// The host, the peer or the path broke on the way.
+    #[error("the measurement broke off before the method was done")]
+    WorldBroke,
     /// Nothing came back at all.
     #[error("no probe was answered: the path or the peer drops them")]
     NoAnswer,
