@@ -6,7 +6,7 @@ use units::{BitRate, Metric};
 
 use super::{Entry, Job, Observer};
 use crate::contract::World;
-use crate::outcome::{Confidence, Estimate, Outcome, Reason, Verdict};
+use crate::outcome::{Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// How much to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,24 +127,18 @@ fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
     }
 }
 
-/// Cross traffic on the tight link, where a method gave it; else what capacity and available bandwidth leave, which is right
-/// only if the tight link is the narrow one, so the interval begins at what is certain.
+/// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at least as fast as the narrow one, so it
+/// carries at least what capacity and available bandwidth leave.
 fn cross_traffic(job: &mut Job<'_>) {
     if job.known(Metric::CrossTraffic).is_some() {
         return;
     }
     let metric = Metric::CrossTraffic;
     let outcome = match (job.known(Metric::IpCapacity), job.known(Metric::AvailableIpCapacity)) {
-        (Some(capacity), Some(available)) => {
-            let value = capacity.value.saturating_sub(available.value);
-            let low = capacity.low.saturating_sub(available.high);
-            let high = capacity.high.saturating_sub(available.low);
-            let rate = BitRate::from_bps;
-            let estimate = Estimate::ip_rate(metric, rate(value), rate(low), rate(high));
-            Outcome::from(estimate.with(
-                "basis",
-                "capacity minus available: the least that the tight link carries",
-            ))
+        (Some(capacity), Some(available)) if available.verdict == Verdict::Estimated => {
+            let least = BitRate::from_bps(capacity.low.saturating_sub(available.high));
+            let estimate = Estimate::ip_rate(metric, least, least, least).at_least(Limit::Path);
+            Outcome::from(estimate.with("basis", "the least capacity minus the most that is available"))
         }
         _ => Outcome::inconclusive(Reason::MissingInput {
             what: "capacity and available bandwidth".to_owned(),
