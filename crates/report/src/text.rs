@@ -191,7 +191,7 @@ fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
             out,
             "  {:<26} truth {}{}",
             "",
-            print(row.unit, truth),
+            print(row.metric, truth),
             deviation(row, truth)
         )?;
     }
@@ -213,13 +213,13 @@ fn claim(row: &MetricRow) -> String {
     let (Some(value), Some(low), Some(high)) = (row.value, row.low, row.high) else {
         return "inconclusive".to_owned();
     };
-    let value = print(row.unit, value);
+    let value = print(row.metric, value);
     match row.verdict {
         Verdict::LowerBound => format!("at least {value}"),
         Verdict::UpperBound => format!("at most {value}"),
         Verdict::Estimated | Verdict::Inconclusive if low == high => value,
         Verdict::Estimated | Verdict::Inconclusive => {
-            format!("{value}  ({} … {})", print(row.unit, low), print(row.unit, high))
+            format!("{value}  ({} … {})", print(row.metric, low), print(row.metric, high))
         }
     }
 }
@@ -231,8 +231,10 @@ fn deviation(row: &MetricRow, truth: u64) -> String {
     }
 }
 
-fn print(unit: Unit, value: u64) -> String {
-    match unit {
+fn print(metric: Metric, value: u64) -> String {
+    match metric.unit() {
+        // Everybody knows an MTU by its octets.
+        Unit::Octet if metric == Metric::PathMtu => format!("{value} octets"),
         Unit::BitPerSecond => BitRate::from_bps(value).to_string(),
         Unit::Octet => Octets::new(value).to_string(),
         Unit::Nanosecond => format_duration(Duration::from_nanos(value)),
