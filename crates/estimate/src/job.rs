@@ -4,6 +4,7 @@
 //! do, spends a second method where doubt remains, and keeps what is known when something breaks. It is as pure as the methods
 //! are: the same world gives the same report.
 
+mod combine;
 mod plan;
 mod verdict;
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use units::{BitRate, Metric};
 
+use super::combine::combine;
 use super::{Entry, Job, Observer};
 use crate::contract::World;
-use crate::outcome::{Confidence, Estimate, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
 
 /// How much to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +55,17 @@ fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obser
 fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
     let metric = Metric::AvailableIpCapacity;
     let mut best = job.measure(world, observer, metric, "fac2", &[])?;
+    let scale = job
+        .value(Metric::IpCapacity)
+        .or(best.outcome.estimate().map(|estimate| estimate.high));
+    let scale = scale.unwrap_or(0);
     if job.options.profile == Profile::Thorough {
         let second = job.measure(world, observer, metric, "pathload", &[])?;
-        best = better(best, second);
-    } else if doubtful(job, &best) {
+        best = combine(best, second, scale);
+    } else if doubtful(job, &best, scale) {
         let quick = [("quick", "true".to_owned())];
         let second = job.measure_within(world, observer, metric, "pathload", &quick, SECOND_OPINION)?;
-        best = better(best, second);
+        best = combine(best, second, scale);
     }
     cap_by_capacity(job, &mut best);
     job.keep(best);
@@ -70,45 +75,16 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
 /// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter of the promised half minute.
 const SECOND_OPINION: Duration = Duration::from_secs(8);
 
-/// No number, or an interval wider than a fifth of the capacity (ours: twice the accuracy that the report promises).
-fn doubtful(job: &Job<'_>, entry: &Entry) -> bool {
+/// No number, or an interval wider than 15 % of the capacity (ours: about twice the error that the report promises).
+fn doubtful(job: &Job<'_>, entry: &Entry, scale: u64) -> bool {
     if job.options.profile == Profile::Quick {
         return false;
     }
     let Some(estimate) = entry.outcome.estimate() else {
         return true;
     };
-    let scale = job.value(Metric::IpCapacity).unwrap_or(estimate.high).max(1);
     let width = estimate.high - estimate.low;
-    estimate.verdict == Verdict::Estimated && width as f64 > 0.2 * scale as f64
-}
-
-/// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
-fn better(first: Entry, second: Entry) -> Entry {
-    let rank = |entry: &Entry| match entry.outcome.verdict() {
-        Verdict::Estimated => 0,
-        Verdict::LowerBound | Verdict::UpperBound => 1,
-        Verdict::Inconclusive => 2,
-    };
-    let width = |entry: &Entry| {
-        entry
-            .outcome
-            .estimate()
-            .map_or(u64::MAX, |estimate| estimate.high - estimate.low)
-    };
-    let agree = matches!(
-        (first.outcome.estimate(), second.outcome.estimate()),
-        (Some(a), Some(b)) if a.value.abs_diff(b.value) * 20 <= a.value.max(b.value)
-    );
-    let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) {
-        second
-    } else {
-        first
-    };
-    if agree && let Outcome::Estimated(estimate) = &mut best.outcome {
-        estimate.confidence = Confidence::High;
-    }
-    best
+    estimate.verdict == Verdict::Estimated && width as f64 > 0.15 * scale as f64
 }
 
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is cut there.
