@@ -188,8 +188,29 @@ fn tcp<W: World>(
     params.push(("thorough", thorough.to_string()));
     let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
     job.keep(streams);
+    one_fills(job);
 
     window(job, world, observer, available)
+}
+
+/// Where one stream fills the path, "as many as it takes" is that one: its interval holds for both.
+fn one_fills(job: &mut Job<'_>) {
+    let Some(single) = job.known(Metric::TcpAchievableSingle).cloned() else {
+        return;
+    };
+    if job.value(Metric::TcpStreamsToFill) != Some(1) {
+        return;
+    }
+    let parallel = job
+        .entries
+        .iter_mut()
+        .find(|entry| entry.metric == Metric::TcpAchievableParallel);
+    if let Some(Outcome::Estimated(estimate)) = parallel.map(|entry| &mut entry.outcome)
+        && estimate.low == estimate.high
+    {
+        estimate.low = single.low.min(estimate.value);
+        estimate.high = single.high.max(estimate.value);
+    }
 }
 
 /// The window rests on what is available, or at least on the capacity: without either there is nothing to compute it from.
