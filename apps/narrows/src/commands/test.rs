@@ -214,7 +214,7 @@ fn measure(
     let mut spent = Cost::default();
     for &direction in &plan.directions {
         progress.say(format!("connecting to {}", peer.name));
-        let connected = peer.connect(direction, stop);
+        let connected = peer.connect(direction, stop, &progress);
         let mut world: SocketWorld = match connected {
             Ok(world) => world,
             Err(error) => {
