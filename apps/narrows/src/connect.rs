@@ -27,7 +27,7 @@ pub(crate) struct ConnectArgs {
     #[arg(short = '6')]
     ipv6: bool,
     /// File with the key that both hosts hold; a far host that does not ask for it is refused
-    #[arg(long, env = "NARROWS_PSK_FILE")]
+    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
 }
 

@@ -264,7 +264,6 @@ fn refusals_during_the_handshake() {
         (RefusalCode::Full, 4),
         (RefusalCode::Protocol, 6),
         (RefusalCode::Expired, 4),
-        (RefusalCode::Internal, 1),
     ] {
         let refused = ServerMessage::Refused {
             code,

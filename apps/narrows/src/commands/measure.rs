@@ -36,7 +36,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, short = 'J')]
     json: bool,
     /// Write the result to this file
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// No progress
     #[arg(long)]

@@ -7,13 +7,13 @@ use wire::{ClientMessage, FrameCaps, FrameReader, Nonce, ServerMessage, SlotKind
 
 /// A session, and whatever slot it holds.
 #[derive(Debug)]
-pub struct Guest {
+pub(crate) struct Guest {
     stream: TcpStream,
     frames: FrameReader,
 }
 
 impl Guest {
-    pub fn enter(address: SocketAddr) -> Self {
+    pub(crate) fn enter(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(super::PATIENCE)).expect("a timeout");
         let mut guest = Self {
@@ -30,7 +30,7 @@ impl Guest {
     }
 
     /// Takes the slot that loads need.
-    pub fn take_load_slot(&mut self) {
+    pub(crate) fn take_load_slot(&mut self) {
         let kind = SlotKind::Load;
         self.say(&ClientMessage::Slot { kind });
         assert_eq!(self.hear(), ServerMessage::Granted { kind });

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub mod far;
-pub mod relay;
+pub(crate) mod far;
+pub(crate) mod relay;
 
 /// Longest that anything here may take on a busy machine. What must be quick has a bound of its own.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, with no setting of the caller's environment that could change what it does.
-pub fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command.args(arguments).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
@@ -32,22 +32,22 @@ pub fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>
 
 /// What a finished program left.
 #[derive(Debug)]
-pub struct Ended {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
-    pub took: Duration,
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
 }
 
 impl Ended {
     /// Standard output as the one JSON object that it must be.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON object ({error}): {self:?}"))
     }
 
     /// Asserts an exit code, with words that the complaint must hold, and that no result is on standard output.
     #[track_caller]
-    pub fn refused(&self, code: i32, words: &[&str]) {
+    pub(crate) fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!(self.status.code(), Some(code), "{self:?}");
         for word in words {
             assert!(self.stderr.contains(word), "no {word:?} in the complaint: {self:?}");
@@ -58,13 +58,13 @@ impl Ended {
 }
 
 /// Runs the program to its end.
-pub fn run(arguments: &[&str]) -> Ended {
+pub(crate) fn run(arguments: &[&str]) -> Ended {
     Running::start(&mut narrows(arguments)).end()
 }
 
 /// A program under way; killed when dropped.
 #[derive(Debug)]
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     began: Instant,
     stdout: Option<JoinHandle<String>>,
@@ -73,7 +73,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -103,17 +103,17 @@ impl Running {
         }
     }
 
-    pub fn id(&self) -> nix::unistd::Pid {
+    pub(crate) fn id(&self) -> nix::unistd::Pid {
         nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("process ids are small"))
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         nix::sys::signal::kill(self.id(), signal).expect("it is our child");
     }
 
     /// Waits for a line on standard error that holds `word`.
     #[track_caller]
-    pub fn wait_for(&mut self, word: &str) -> String {
+    pub(crate) fn wait_for(&mut self, word: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -130,13 +130,13 @@ impl Running {
         }
     }
 
-    pub fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("it is our child").is_none()
     }
 
     /// Waits for the end.
     #[track_caller]
-    pub fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
@@ -170,13 +170,13 @@ impl Drop for Running {
 
 /// `narrows serve` on loopback, at a port of the system's choice.
 #[derive(Debug)]
-pub struct Server {
-    pub running: Running,
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    pub fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut running = Running::start(narrows(["serve", "-p", "0", "-B", "127.0.0.1"]).args(arguments));
         let line = running.wait_for("listening on");
         let word = line
@@ -190,20 +190,20 @@ impl Server {
         }
     }
 
-    pub fn port(&self) -> String {
+    pub(crate) fn port(&self) -> String {
         self.address.port().to_string()
     }
 }
 
 /// `narrows METHOD 127.0.0.1 -p PORT …`.
-pub fn client(command: &str, port: u16, arguments: &[&str]) -> Command {
+pub(crate) fn client(command: &str, port: u16, arguments: &[&str]) -> Command {
     let mut client = narrows([command, "127.0.0.1", "-p", &port.to_string()]);
     client.args(arguments);
     client
 }
 
 /// A file of the test's own, readable by its owner alone.
-pub fn file(directory: &tempfile::TempDir, name: &str, content: &str) -> PathBuf {
+pub(crate) fn file(directory: &tempfile::TempDir, name: &str, content: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = directory.path().join(name);
     std::fs::write(&path, content).expect("a temporary directory can be written");
@@ -211,22 +211,22 @@ pub fn file(directory: &tempfile::TempDir, name: &str, content: &str) -> PathBuf
     path
 }
 
-pub fn directory() -> tempfile::TempDir {
+pub(crate) fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("there is room for a temporary directory")
 }
 
 /// A scenario that ships with the program.
-pub fn scenario(name: &str) -> PathBuf {
+pub(crate) fn scenario(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name)
 }
 
-pub fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("our paths are text")
 }
 
 /// Asserts that `document` is as `schema` says.
 #[track_caller]
-pub fn validate(schema: &str, document: &Value) {
+pub(crate) fn validate(schema: &str, document: &Value) {
     let schema: Value = serde_json::from_str(schema).expect("the schema that ships is JSON");
     let validator = jsonschema::draft202012::new(&schema).expect("the schema that ships is a schema");
     let faults: Vec<String> = validator

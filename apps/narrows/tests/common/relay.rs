@@ -19,13 +19,13 @@ struct State {
 
 /// The relay; its threads end with it.
 #[derive(Debug)]
-pub struct Relay {
-    pub port: u16,
+pub(crate) struct Relay {
+    pub(crate) port: u16,
     state: Arc<State>,
 }
 
 impl Relay {
-    pub fn start(server: SocketAddr) -> Self {
+    pub(crate) fn start(server: SocketAddr) -> Self {
         let state = Arc::new(State::default());
         // Both kinds of port are drawn from one range: the same number is nearly always free.
         let (listener, udp) = (0..20)
@@ -45,7 +45,7 @@ impl Relay {
     }
 
     /// From now on nothing passes.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.state.cut.store(true, Ordering::SeqCst);
     }
 }
