@@ -40,7 +40,7 @@ Exit codes:
 #[command(name = "narrows", version, about, max_term_width = 110)]
 #[command(propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
-    /// Log to standard error what goes on (-vv: in detail; NARROWS_LOG: directives for tracing)
+    /// Log to standard error what goes on (`-vv`: in detail; `NARROWS_LOG`: directives for tracing)
     #[arg(long, short, global = true, action = clap::ArgAction::Count, display_order = 900)]
     verbose: u8,
     #[command(subcommand)]

@@ -1,5 +1,10 @@
 //! Ctrl-C: the first prints what is known, the second ends at once.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program under test runs in real time, and so do its deadlines"
+)]
+
 mod common;
 
 use std::net::{Ipv4Addr, TcpListener};

@@ -3,7 +3,11 @@
 //! What depends on the machine's time is judged only if the path says that it kept it; if not, it is measured again, at most five
 //! times, whatever the result was, and the count is printed.
 
-#![expect(clippy::print_stderr, reason = "tests that print how often they measured")]
+#![expect(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests of a program in real time, that print how often they measured"
+)]
 
 mod common;
 

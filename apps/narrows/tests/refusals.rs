@@ -1,5 +1,10 @@
 //! Everything that can be refused or break: a clear complaint, the right exit code, and never a hang.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program under test runs in real time, and so do its deadlines"
+)]
+
 mod common;
 
 use std::io::Write;

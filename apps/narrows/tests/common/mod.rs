@@ -1,4 +1,8 @@
 //! The program as its users run it: started, watched, and ended with the test.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program under test runs in real time, and so do its deadlines"
+)]
 #![allow(dead_code, reason = "every test program uses its part of this module")]
 
 use std::io::{BufRead, BufReader, Read};
