@@ -4,20 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use net::client::{ConnectOptions, IpVersion, SocketWorld};
+use net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
 use units::Direction;
 use wire::Psk;
 
 use crate::config::FileOptions;
 use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
 
 /// Whom to measure against.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
     /// Host that runs `narrows serve`
     host: String,
-    /// Its port
-    #[arg(long, short, env = "NARROWS_PORT")]
+    /// Its port [default: 8620]
+    #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Only IPv4
     #[arg(short = '4', conflicts_with = "ipv6")]
@@ -25,8 +26,8 @@ pub(crate) struct ConnectArgs {
     /// Only IPv6
     #[arg(short = '6')]
     ipv6: bool,
-    /// File with the key that the far host asks for
-    #[arg(long, env = "NARROWS_PSK_FILE")]
+    /// File with the key that both hosts hold; a far host that does not ask for it is refused
+    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
 }
 
@@ -72,7 +73,13 @@ impl Peer {
     }
 
     /// A world over real sockets, from the network namespace of the calling thread.
-    pub(crate) fn connect(&self, direction: Direction, stop: &Arc<AtomicBool>) -> Result<SocketWorld, Failure> {
+    pub(crate) fn connect(
+        &self,
+        direction: Direction,
+        stop: &Arc<AtomicBool>,
+        progress: &Progress,
+    ) -> Result<SocketWorld, Failure> {
+        let (teller, name) = (progress.clone(), self.name.clone());
         let options = ConnectOptions {
             port: self.port,
             version: self.version,
@@ -82,6 +89,9 @@ impl Peer {
             },
             psk: self.psk.clone(),
             stop: Arc::clone(stop),
+            on_queued: QueueObserver::new(move |_, place| {
+                teller.note(&format!("{name} is busy; place {place} in its queue"));
+            }),
             ..ConnectOptions::default()
         };
         SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
@@ -99,8 +109,9 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
             (Exit::Privilege, "host")
         }
         net::Error::Peer(PeerError::NotListening { .. } | PeerError::Closed { .. }) => (Exit::Unreachable, "peer"),
-        net::Error::Peer(PeerError::Refused { .. }) => (Exit::Refused, "peer"),
-        net::Error::Peer(PeerError::Protocol { .. }) => (Exit::Protocol, "peer"),
+        net::Error::Peer(PeerError::Refused { .. } | PeerError::NoKeyAsked { .. }) => (Exit::Refused, "peer"),
+        net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
+        net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),
         net::Error::Path(PathError::Silent { .. } | PathError::Unreachable { .. } | PathError::UdpBlocked { .. }) => {
             (Exit::Unreachable, "path")
         }

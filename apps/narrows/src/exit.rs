@@ -1,7 +1,7 @@
 //! Exit codes, and errors that carry one.
 //!
 //! 0 measured and valid; 1 runtime failure; 2 usage; 3 peer unreachable or silent; 4 refused (key, busy, limit); 5 missing
-//! privilege; 6 protocol or version; 11 measured, inconclusive; 130 a second interrupt.
+//! privilege; 6 protocol or version; 11 measured, inconclusive; 130 a second interrupt, 143 a second request to terminate.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Protocol,
     /// Measured, without a conclusion.
     Inconclusive,
+    /// As the program did that was run on the user's behalf.
+    Program(u8),
 }
 
 impl Exit {
@@ -38,6 +40,7 @@ impl Exit {
             Self::Privilege => 5,
             Self::Protocol => 6,
             Self::Inconclusive => 11,
+            Self::Program(code) => code,
         }
     }
 

@@ -17,17 +17,32 @@ mod truth;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use units::Metric;
 
 use crate::commands::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};
 
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    measured and valid
+  1    failed on the way
+  2    the call makes no sense
+  3    the far host is unreachable or silent
+  4    the far host refuses: key, busy, limit
+  5    a privilege is missing
+  6    the far host speaks another protocol or version
+  11   measured, without a conclusion
+  130  interrupted twice (143: asked twice to terminate); once prints what is known so far";
+
 #[derive(Debug, Parser)]
 #[command(name = "narrows", version, about, max_term_width = 110)]
-#[command(propagate_version = true, arg_required_else_help = true)]
+#[command(propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
+    /// Log to standard error what goes on (`-vv`: in detail; `NARROWS_LOG`: directives for tracing)
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, display_order = 900)]
+    verbose: u8,
     #[command(subcommand)]
     command: Command,
 }
@@ -51,10 +66,18 @@ enum Command {
     Simulate(commands::simulate::SimulateArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff): narrows man | man -l -
+    Man,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log(cli.verbose);
     match run(&cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -62,6 +85,22 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Logs go to standard error: standard output is the result's alone.
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => "error",
+        1 => "info",
+        _ => "debug",
+    };
+    let wanted = std::env::var("NARROWS_LOG").unwrap_or_else(|_| level.to_owned());
+    let filter = tracing_subscriber::EnvFilter::new(wanted);
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
 }
 
 fn run(command: &Command) -> Result<Exit, Failure> {
@@ -84,5 +123,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
         Command::Methods(args) => commands::methods::run(args),
+        Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
+        Command::Man => commands::manual::man(&Cli::command()),
     }
 }

@@ -7,8 +7,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use units::Metric;
 
 /// A spinner that says what is being measured, and what has been found.
+#[derive(Clone)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    quiet: bool,
 }
 
 impl Progress {
@@ -23,11 +25,19 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar }
+        Self { bar, quiet }
     }
 
     pub(crate) fn say(&self, text: impl Into<String>) {
         self.bar.set_message(text.into());
+    }
+
+    /// One line that stays, also where standard error is no terminal.
+    pub(crate) fn note(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        self.bar.suspend(|| crate::output::complain(text));
     }
 
     pub(crate) fn finish(&self) {
@@ -37,11 +47,13 @@ impl Progress {
 
 impl Observer for Progress {
     fn begins(&mut self, metric: Metric, method: &'static str) {
+        tracing::info!(%metric, method, "begins");
         self.say(format!("{metric} by {method}"));
     }
 
     fn ends(&mut self, entry: &Entry) {
-        let row = report::MetricRow::new(entry);
-        self.bar.println(format!("  {}", row.line()));
+        let line = report::MetricRow::new(entry).line();
+        tracing::info!("ends: {line}");
+        self.bar.println(format!("  {line}"));
     }
 }

@@ -1,7 +1,7 @@
 //! The client's side of a measurement: [`SocketWorld`], the estimators' world over real sockets.
 //!
 //! One control connection, one UDP flow for trains and echoes, more flows for loads, data connections for transfers. Every wait
-//! has an end: a far host that falls silent while traffic runs is given up after two seconds, one that does not answer a request
+//! has an end: a far host that falls silent while traffic runs is given up within a second, one that does not answer a request
 //! after the request's own patience.
 
 mod control;
@@ -23,7 +23,7 @@ use estimate::{Event, HostFacts, PathFacts, Refusal, World};
 use units::{Sender, Stamp};
 use wire::{Direction, LightMeter, SessionLimits, SlotKind};
 
-pub use options::{ConnectOptions, IpVersion};
+pub use options::{ConnectOptions, IpVersion, QueueObserver};
 
 use crate::clock::{self, nanos};
 use crate::error::{Error, PeerError};
@@ -66,7 +66,7 @@ impl SocketWorld {
         };
         let stop = Arc::clone(&options.stop);
         let mut control = control::Control::new(opened.stream, opened.reader, opened.conversation, stop)?;
-        if slots::acquire(&mut control, SlotKind::Light, options.queue_patience)?.is_err() {
+        if slots::acquire(&mut control, SlotKind::Light, &options)?.is_err() {
             let reason = "not even light measurements are allowed".to_owned();
             return Err(PeerError::Refused {
                 peer: keys.peer,
@@ -175,7 +175,7 @@ impl SocketWorld {
         if self.control.conversation().holds(SlotKind::Load) {
             return Ok(Ok(()));
         }
-        slots::acquire(&mut self.control, SlotKind::Load, self.options.queue_patience)
+        slots::acquire(&mut self.control, SlotKind::Load, &self.options)
     }
 
     /// Gives the load slot back, so that others may load their paths while this session goes on. It is asked for again when a

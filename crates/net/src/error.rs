@@ -65,8 +65,30 @@ pub enum PeerError {
         /// In its own words.
         reason: String,
     },
-    /// It broke the protocol.
-    #[error("{peer} broke the protocol: {what}")]
+    /// It speaks another version of the protocol.
+    #[error("{peer} speaks another version of the protocol: {reason}")]
+    Version {
+        /// The far host.
+        peer: SocketAddr,
+        /// In its own words.
+        reason: String,
+    },
+    /// It failed at its part.
+    #[error("{peer} failed: {reason}")]
+    Failed {
+        /// The far host.
+        peer: SocketAddr,
+        /// In its own words.
+        reason: String,
+    },
+    /// It asks for no key though the caller has one: another host, or one set up without it.
+    #[error("{peer} asks for no key though one is given: is that the right host, and was it started with the key?")]
+    NoKeyAsked {
+        /// The far host.
+        peer: SocketAddr,
+    },
+    /// It broke the protocol, or says that this side did.
+    #[error("{peer} does not keep to the protocol: {what}")]
     Protocol {
         /// The far host.
         peer: SocketAddr,

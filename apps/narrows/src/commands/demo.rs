@@ -81,7 +81,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     document.advice = advise(&document);
     args.print.write(&document)?;
     match &document.error {
-        Some(problem) => Ok(Exit::from_code(problem.code)),
+        Some(problem) => {
+            output::complain(&problem.text);
+            Ok(Exit::from_code(problem.code))
+        }
         None if document.is_inconclusive() => Ok(Exit::Inconclusive),
         None => Ok(Exit::Valid),
     }
@@ -150,7 +153,7 @@ type Ended = (Option<JobReport<net::Error>>, HostEnvironment, Option<Failure>);
 fn measure(peer: &Peer, options: &JobOptions, stop: &Arc<AtomicBool>, quiet: bool) -> Ended {
     let mut progress = Progress::new(quiet);
     progress.say("building the path");
-    let mut world = match peer.connect(options.direction, stop) {
+    let mut world = match peer.connect(options.direction, stop, &progress) {
         Ok(world) => world,
         Err(failure) => return (None, HostEnvironment::default(), Some(failure)),
     };

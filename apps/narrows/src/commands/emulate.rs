@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ pub(crate) struct EmulateArgs {
     /// Run this on the receiving host while the path is up (split at blanks)
     #[arg(long, value_name = "COMMAND")]
     receiver: Option<String>,
-    /// Program to run on the sending host; the path ends with it. Without one the path stays up until interrupted
+    /// Program to run on the sending host; the path ends with it, and its exit code is passed on. Without one the path stays up
+    /// until interrupted
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -61,33 +63,66 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     };
     let path = RealTimePath::start(&scenario, options).map_err(|error| failure(&error))?;
     announce(&path, &scenario)?;
-    let mut receiver = args
+    let receiver = args
         .receiver
         .as_deref()
         .map(|text| {
-            spawn(
-                &path,
-                Side::Receiver,
-                &text.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>(),
-            )
+            let words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
+            spawn(&path, Side::Receiver, &words)
         })
         .transpose()?;
-    let ended_well = if args.program.is_empty() {
+    let exit = if args.program.is_empty() {
         while !stop.load(Ordering::Relaxed) {
             interrupt::nap(Duration::from_millis(100));
         }
-        true
+        Exit::Valid
     } else {
-        wait_for(spawn(&path, Side::Sender, &args.program)?, stop)?
+        spawn(&path, Side::Sender, &args.program)?.wait(stop)?
     };
-    if let Some(child) = &mut receiver {
-        // It has served its purpose; that it may have ended by itself is fine.
-        let _ = child.kill();
-        let _ = child.wait();
-    }
+    drop(receiver);
     let honesty = path.stop().map_err(|error| failure(&error))?;
     output::complain(&format!("the path: {honesty}"));
-    Ok(if ended_well { Exit::Valid } else { Exit::Failure })
+    Ok(exit)
+}
+
+/// A program in one of the hosts. It ends with this value at the latest, whatever else goes wrong.
+struct Program(Child);
+
+impl Program {
+    /// Waits for its end. An interrupt from the terminal reaches it too: it gets time to print what it knows, then is ended.
+    fn wait(mut self, stop: &AtomicBool) -> Result<Exit, Failure> {
+        const LOOK: Duration = Duration::from_millis(20);
+        const GRACE: Duration = Duration::from_secs(5);
+        let mut left = GRACE;
+        loop {
+            match self.0.try_wait() {
+                Ok(Some(status)) => return Ok(exit_of(status)),
+                Ok(None) if left.is_zero() => {
+                    // It may just have ended by itself.
+                    let _ = self.0.kill();
+                }
+                Ok(None) if stop.load(Ordering::Relaxed) => left = left.saturating_sub(LOOK),
+                Ok(None) => {}
+                Err(error) => return Err(Failure::host(format!("waiting for the program: {error}"))),
+            }
+            interrupt::nap(LOOK);
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // That it may have ended by itself is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program's own code; one that a signal ended gets 128 and the signal's number, as shells have it.
+fn exit_of(status: std::process::ExitStatus) -> Exit {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .map_or(Exit::Failure, Exit::Program)
 }
 
 fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Failure> {
@@ -117,25 +152,12 @@ fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Fa
         .map_err(|error| Failure::host(error.to_string()))
 }
 
-fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<std::process::Child, Failure> {
+fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<Program, Failure> {
     let (program, arguments) = words.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
     path.host(side)
         .spawn(Command::new(program).args(arguments))
+        .map(Program)
         .map_err(|error| failure(&error))
-}
-
-/// Waits for the program; an interrupt ends it.
-fn wait_for(mut child: std::process::Child, stop: &AtomicBool) -> Result<bool, Failure> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status.success()),
-            Ok(None) if stop.load(Ordering::Relaxed) => {
-                let _ = child.kill();
-            }
-            Ok(None) => interrupt::nap(Duration::from_millis(20)),
-            Err(error) => return Err(Failure::host(format!("waiting for the program: {error}"))),
-        }
-    }
 }
 
 /// The exit code and the party that go with a lab's error.

@@ -36,7 +36,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, short = 'J')]
     json: bool,
     /// Write the result to this file
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// No progress
     #[arg(long)]
@@ -112,7 +112,7 @@ fn over_sockets(
     };
     let progress = Progress::new(args.quiet);
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
-    let mut world = peer.connect(direction, stop)?;
+    let mut world = peer.connect(direction, stop, &progress)?;
     let usual = method.info().default_budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
     let measured =

@@ -21,7 +21,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, short = 'B', value_name = "ADDRESS")]
     bind: Vec<IpAddr>,
     /// File with a key that clients must prove
-    #[arg(long, env = "NARROWS_PSK_FILE")]
+    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
     /// Allow UDP loads to clients from anywhere without a key
     #[arg(long)]

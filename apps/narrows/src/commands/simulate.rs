@@ -45,7 +45,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, short = 'J')]
     json: bool,
     /// Write the result to this file
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 

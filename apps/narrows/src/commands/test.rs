@@ -40,7 +40,7 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     print: PrintArgs,
     /// Options from this TOML file; flags override it
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct PrintArgs {
     #[arg(long)]
     csv: bool,
     /// Write the result to this file
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// No progress
     #[arg(long)]
@@ -214,7 +214,7 @@ fn measure(
     let mut spent = Cost::default();
     for &direction in &plan.directions {
         progress.say(format!("connecting to {}", peer.name));
-        let connected = peer.connect(direction, stop);
+        let connected = peer.connect(direction, stop, &progress);
         let mut world: SocketWorld = match connected {
             Ok(world) => world,
             Err(error) => {

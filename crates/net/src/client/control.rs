@@ -10,16 +10,13 @@ use std::time::Duration;
 
 use estimate::Refusal;
 use wire::{
-    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, RefusalCode, Rows, ServerMessage,
-    Side, Verdict,
+    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, PEER_SILENT_AFTER, RefusalCode, Rows,
+    ServerMessage, Side, Verdict,
 };
 
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 
-/// While a train, load or transfer is under way, silence of the far host for this long means that it is gone. Ours: it speaks at
-/// least every 250 ms, and a second is left for a slow path and a lost segment.
-const SILENT_AFTER: Duration = Duration::from_secs(2);
 /// The listening thread looks around this often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -42,7 +39,8 @@ enum End {
 #[derive(Debug)]
 struct Link {
     writer: Mutex<TcpStream>,
-    heard_ns: AtomicI64,
+    /// When the far host last gave a sign of life, here or by data of a test.
+    heard_ns: Arc<AtomicI64>,
     said_ns: AtomicI64,
     busy: AtomicBool,
     leave: AtomicBool,
@@ -78,7 +76,7 @@ impl Control {
         let now = clock::now_ns();
         let link = Arc::new(Link {
             writer: Mutex::new(writer),
-            heard_ns: AtomicI64::new(now),
+            heard_ns: Arc::new(AtomicI64::new(now)),
             said_ns: AtomicI64::new(now),
             busy: AtomicBool::new(false),
             leave: AtomicBool::new(false),
@@ -107,6 +105,11 @@ impl Control {
     /// Set when whatever is being sent should stop.
     pub(super) fn halt(&self) -> &AtomicBool {
         &self.link.halt
+    }
+
+    /// Where to note, by `fetch_max`, that data of a test came: their queue may hold up the control connection.
+    pub(super) fn heard_at(&self) -> &Arc<AtomicI64> {
+        &self.link.heard_ns
     }
 
     /// The user asked for an end.
@@ -141,7 +144,7 @@ impl Control {
         let busy = self.conversation.is_busy();
         if busy && !self.link.busy.load(Ordering::Relaxed) {
             // Silence counts from when there is something to speak of.
-            self.link.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+            self.link.heard_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
         }
         self.link.busy.store(busy, Ordering::Relaxed);
         self.link.write(frame).map_err(|error| match error.kind() {
@@ -149,7 +152,7 @@ impl Control {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => PathError::Silent {
                 peer: self.peer,
                 doing: "sending on the control connection",
-                waited: SILENT_AFTER,
+                waited: PEER_SILENT_AFTER,
             }
             .into(),
             _ => PathError::Unreachable {
@@ -239,7 +242,7 @@ impl Control {
             End::Silent => PathError::Silent {
                 peer: self.peer,
                 doing: "it fell silent during a measurement",
-                waited: SILENT_AFTER,
+                waited: PEER_SILENT_AFTER,
             }
             .into(),
         }
@@ -249,7 +252,12 @@ impl Control {
 pub(super) fn refused(peer: SocketAddr, code: RefusalCode, text: String) -> Error {
     match code {
         RefusalCode::Key => crate::error::CallerError::KeyNeeded { peer }.into(),
-        _ => PeerError::Refused { peer, reason: text }.into(),
+        RefusalCode::Version => PeerError::Version { peer, reason: text }.into(),
+        RefusalCode::Protocol => PeerError::Protocol { peer, what: text }.into(),
+        RefusalCode::Internal => PeerError::Failed { peer, reason: text }.into(),
+        RefusalCode::Full | RefusalCode::Busy | RefusalCode::Limit | RefusalCode::Expired => {
+            PeerError::Refused { peer, reason: text }.into()
+        }
     }
 }
 
@@ -286,7 +294,7 @@ impl Link {
             match stream.read(&mut octets) {
                 Ok(0) => break End::Closed,
                 Ok(length) => {
-                    self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+                    self.heard_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
                     reader.push(&octets[..length]);
                     if let Err(what) = pass_on(&mut reader, sender) {
                         break End::Broken(what);
@@ -301,7 +309,7 @@ impl Link {
             }
             let now = clock::now_ns();
             let limit = if self.busy.load(Ordering::Relaxed) {
-                SILENT_AFTER
+                PEER_SILENT_AFTER
             } else {
                 IDLE_LIMIT
             };

@@ -63,6 +63,8 @@ struct Shared {
     stop: AtomicBool,
     count: AtomicU32,
     last_ns: AtomicI64,
+    /// The far host's last sign of life.
+    heard_ns: Arc<AtomicI64>,
     gathered: Mutex<Gathered>,
 }
 
@@ -87,11 +89,13 @@ pub(super) struct Wanted {
 const SLOT_OCTETS: usize = 64;
 
 impl Gatherer {
-    pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted) -> Result<Self, Error> {
+    /// Every packet that comes is noted in `heard_ns` as a sign of the far host's life.
+    pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted, heard_ns: &Arc<AtomicI64>) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             count: AtomicU32::new(0),
             last_ns: AtomicI64::new(i64::MIN),
+            heard_ns: Arc::clone(heard_ns),
             gathered: Mutex::new(Gathered {
                 packets: vec![None; wanted.packets],
                 ..Gathered::default()
@@ -164,6 +168,7 @@ impl Shared {
                     turned_ns,
                 };
                 self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
+                self.heard_ns.fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
                 if gathered.take(probe.seq, arrived) {
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }

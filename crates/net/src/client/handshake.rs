@@ -137,9 +137,12 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Resul
     else {
         return Err(greeting.broken("no welcome"));
     };
-    let key = match auth {
-        Auth::None => None,
-        Auth::Psk => Some(options.psk.as_ref().ok_or(CallerError::KeyNeeded { peer })?),
+    let key = match (auth, &options.psk) {
+        (Auth::None, None) => None,
+        // Whoever stands in for the real far host would ask for none.
+        (Auth::None, Some(_)) => return Err(PeerError::NoKeyAsked { peer }.into()),
+        (Auth::Psk, None) => return Err(CallerError::KeyNeeded { peer }.into()),
+        (Auth::Psk, Some(key)) => Some(key),
     };
     if let Some(key) = key {
         greeting.say(&ClientMessage::Prove {

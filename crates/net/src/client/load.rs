@@ -1,5 +1,6 @@
 //! Loads: segments that continue one another, steered while they run.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use estimate::probe::{Load, LoadReport, LoadStatus, Then};
@@ -86,9 +87,12 @@ impl Running {
         }
     }
 
-    /// Closes the receiver's interval if its time has come.
-    fn close_interval(&mut self) {
+    /// Closes the receiver's interval if its time has come. Notes what came as the far host's sign of life.
+    fn close_interval(&mut self, heard_ns: &AtomicI64) {
         let every = nanos(self.status_every);
+        if let Traffic::Reverse { receiver, .. } = &self.traffic {
+            heard_ns.fetch_max(receiver.last_ns(), Ordering::Relaxed);
+        }
         let interval = match &mut self.traffic {
             Traffic::Reverse { receiver, next_ns } if clock::now_ns() >= *next_ns => {
                 *next_ns = (*next_ns + every).max(clock::now_ns());
@@ -359,7 +363,7 @@ impl SocketWorld {
                 Some(heard) => sent = running.heard(heard),
                 None => {}
             }
-            running.close_interval();
+            running.close_interval(self.control.heard_at());
         }
         let Some(sent) = sent else {
             return Ok(Err(Refusal::NotOffered));
@@ -394,7 +398,7 @@ impl SocketWorld {
                     break;
                 }
                 super::nap(over);
-                running.close_interval();
+                running.close_interval(self.control.heard_at());
             }
             self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
         }

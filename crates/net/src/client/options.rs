@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use wire::{Direction, Psk};
+use wire::{Direction, Psk, SlotKind};
 
 use crate::care::Care;
 
@@ -20,6 +20,34 @@ pub enum IpVersion {
     V6,
 }
 
+/// Told of a place in a slot's queue: which slot, and how many places there are to go (1: the next).
+#[derive(Clone)]
+pub struct QueueObserver(Arc<dyn Fn(SlotKind, u32) + Send + Sync>);
+
+impl QueueObserver {
+    /// Calls `tell` again whenever the place changes.
+    pub fn new(tell: impl Fn(SlotKind, u32) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(super) fn tell(&self, kind: SlotKind, place: u32) {
+        (self.0)(kind, place);
+    }
+}
+
+impl Default for QueueObserver {
+    /// Tells nobody.
+    fn default() -> Self {
+        Self::new(|_, _| ())
+    }
+}
+
+impl std::fmt::Debug for QueueObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("QueueObserver")
+    }
+}
+
 /// How to connect, and what to measure.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
@@ -29,12 +57,14 @@ pub struct ConnectOptions {
     pub version: IpVersion,
     /// Whose packets are measured: forward, this host's; reverse, the far host's.
     pub direction: Direction,
-    /// The key that both sides hold, if the far host asks for one.
+    /// The key that both sides hold. With a key, a far host that asks for none is refused.
     pub psk: Option<Psk>,
     /// Longest wait for the connection and for the session. Default 3 s.
     pub timeout: Duration,
     /// Longest wait for a slot that other sessions hold. Default 30 s.
     pub queue_patience: Duration,
+    /// Told of the place in that queue.
+    pub on_queued: QueueObserver,
     /// What to ask of the system for the thread that sends trains.
     pub care: Care,
     /// Set it to end a measurement early.
@@ -50,6 +80,7 @@ impl Default for ConnectOptions {
             psk: None,
             timeout: Duration::from_secs(3),
             queue_patience: Duration::from_secs(30),
+            on_queued: QueueObserver::default(),
             care: Care::default(),
             stop: Arc::new(AtomicBool::new(false)),
         }

@@ -5,14 +5,20 @@ use std::time::Duration;
 use estimate::Refusal;
 use wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind};
 
-use super::control::{Control, Heard};
+use super::control::{Control, Heard, refused};
+use super::options::ConnectOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 
-/// Asks for a slot, and waits in its queue for as long as `patience` lasts. The inner error: the far host will not.
-pub(super) fn acquire(control: &mut Control, kind: SlotKind, patience: Duration) -> Result<Result<(), Refusal>, Error> {
+/// Asks for a slot, and waits in its queue for as long as the caller's patience lasts. The inner error: the far host will not.
+pub(super) fn acquire(
+    control: &mut Control,
+    kind: SlotKind,
+    options: &ConnectOptions,
+) -> Result<Result<(), Refusal>, Error> {
     /// An answer of some kind comes at once.
     const FIRST: Duration = Duration::from_secs(3);
+    let patience = options.queue_patience;
     control.say(&ClientMessage::Slot { kind })?;
     let began = clock::now_ns();
     let mut deadline = began.saturating_add(nanos(FIRST));
@@ -21,17 +27,14 @@ pub(super) fn acquire(control: &mut Control, kind: SlotKind, patience: Duration)
         match control.hear(deadline.min(clock::now_ns() + 100_000_000))? {
             Some(Heard::Message(ServerMessage::Granted { kind: granted })) if granted == kind => return Ok(Ok(())),
             Some(Heard::Message(ServerMessage::Queued { place, .. })) => {
+                options.on_queued.tell(kind, place);
                 queued = Some(place);
                 deadline = began.saturating_add(nanos(patience));
             }
             Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
                 return match code {
                     RefusalCode::Limit => Ok(Err(Refusal::ForbiddenByPeer)),
-                    _ => Err(PeerError::Refused {
-                        peer: control.peer(),
-                        reason: text,
-                    }
-                    .into()),
+                    _ => Err(refused(control.peer(), code, text)),
                 };
             }
             Some(_) => {}

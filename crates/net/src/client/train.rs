@@ -209,7 +209,8 @@ impl SocketWorld {
         }
         let id = self.take_id();
         let payloads = self.payloads(train, id, ProbeKind::EchoRequest { reply_octets });
-        let gatherer = Gatherer::start(&self.flows[0], self.wanted(id, true, train.packets.len()))?;
+        let wanted = self.wanted(id, true, train.packets.len());
+        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
         let (socket, sent) = self.send(train, id, &payloads)?;
         let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count()
             - sent.refused().len().min(train.packets.len());
@@ -261,7 +262,8 @@ impl SocketWorld {
             return Ok(Err(refusal));
         }
         let id = self.take_id();
-        let gatherer = Gatherer::start(&self.flows[0], self.wanted(id, false, train.packets.len()))?;
+        let wanted = self.wanted(id, false, train.packets.len());
+        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
         self.control.say(&ClientMessage::SendTrain { id, flow: 0 })?;
         self.control.say_rows(&Rows {
             id,

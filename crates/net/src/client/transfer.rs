@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use estimate::probe::{Congestion, StreamReport, TcpSample, Then, Transfer, TransferReport};
@@ -303,7 +303,7 @@ impl SocketWorld {
             continues: transfer.then == Then::Continue,
         }))?;
         let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); transfer.streams.into()];
-        let (sent, ending) = match self.await_segment(running.id, transfer.duration, &mut samples)? {
+        let (sent, ending) = match self.await_segment(running.id, bulk, transfer.duration, &mut samples)? {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -338,6 +338,7 @@ impl SocketWorld {
     fn await_segment(
         &mut self,
         id: u32,
+        bulk: &BulkReceiver,
         duration: Duration,
         samples: &mut [Vec<TcpSample>],
     ) -> Result<Result<(TransferSent, bool), Refusal>, Error> {
@@ -345,6 +346,7 @@ impl SocketWorld {
         let deadline = clock::now_ns().saturating_add(nanos(patience));
         let mut ending = false;
         while clock::now_ns() < deadline {
+            self.note_life(&bulk.progress());
             if self.control.stop_requested() && !ending {
                 ending = true;
                 self.control.say(&ClientMessage::TransferEnd { id })?;
@@ -380,7 +382,14 @@ impl SocketWorld {
     fn finish_reverse_transfer(&mut self, id: u32, bulk: &BulkReceiver, ending: bool) -> Result<Progress, Error> {
         if !ending {
             let deadline = clock::now_ns().saturating_add(nanos(DRAIN));
-            bulk.wait(deadline, self.control.halt());
+            loop {
+                let now = clock::now_ns();
+                let progress = bulk.wait(deadline.min(now + 50_000_000), self.control.halt());
+                self.note_life(&progress);
+                if progress.open == 0 || now >= deadline || self.control.halt().load(Ordering::Relaxed) {
+                    break;
+                }
+            }
             self.control.say(&ClientMessage::TransferEnd { id })?;
         }
         self.await_transfer_done(id, |_| {})?;
@@ -388,6 +397,13 @@ impl SocketWorld {
             clock::now_ns().saturating_add(nanos(self.quiet())),
             &AtomicBool::new(false),
         ))
+    }
+
+    /// Data that comes is the far host's sign of life.
+    fn note_life(&self, progress: &Progress) {
+        if let Some((_, last_ns)) = progress.span_ns {
+            self.control.heard_at().fetch_max(last_ns, Ordering::Relaxed);
+        }
     }
 
     fn connection_broke(&self) -> Error {

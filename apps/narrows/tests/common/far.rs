@@ -1,0 +1,54 @@
+//! A client that only enters, to hold a place at a server.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use wire::{ClientMessage, FrameCaps, FrameReader, Nonce, ServerMessage, SlotKind};
+
+/// A session, and whatever slot it holds.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    stream: TcpStream,
+    frames: FrameReader,
+}
+
+impl Guest {
+    pub(crate) fn enter(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_read_timeout(Some(super::PATIENCE)).expect("a timeout");
+        let mut guest = Self {
+            stream,
+            frames: FrameReader::new(FrameCaps::SESSION),
+        };
+        guest.say(&ClientMessage::Hello {
+            version: wire::VERSION,
+            nonce: Nonce::new([7; Nonce::OCTETS]),
+        });
+        assert!(matches!(guest.hear(), ServerMessage::Welcome { .. }));
+        assert!(matches!(guest.hear(), ServerMessage::Session { .. }));
+        guest
+    }
+
+    /// Takes the slot that loads need.
+    pub(crate) fn take_load_slot(&mut self) {
+        let kind = SlotKind::Load;
+        self.say(&ClientMessage::Slot { kind });
+        assert_eq!(self.hear(), ServerMessage::Granted { kind });
+    }
+
+    fn say(&mut self, message: &ClientMessage) {
+        self.stream.write_all(&message.frame()).expect("the server is there");
+    }
+
+    fn hear(&mut self) -> ServerMessage {
+        let mut octets = [0; 4096];
+        loop {
+            if let Some(frame) = self.frames.next_frame().expect("the server's frames are whole") {
+                return ServerMessage::parse(&frame.body).expect("the server's messages are well formed");
+            }
+            let count = self.stream.read(&mut octets).expect("the server answers");
+            assert_ne!(count, 0, "the server ended the session");
+            self.frames.push(&octets[..count]);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A path that can be cut: a relay between a client and a server on loopback, for TCP and UDP at one port.
+//!
+//! It passes bytes on without looking at them. Cut, it passes nothing more and closes nothing, as a pulled cable does.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const LOOK: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Default)]
+struct State {
+    cut: AtomicBool,
+    over: AtomicBool,
+}
+
+/// The relay; its threads end with it.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    state: Arc<State>,
+}
+
+impl Relay {
+    pub(crate) fn start(server: SocketAddr) -> Self {
+        let state = Arc::new(State::default());
+        // Both kinds of port are drawn from one range: the same number is nearly always free.
+        let (listener, udp) = (0..20)
+            .find_map(|_| {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+                let udp = UdpSocket::bind(listener.local_addr().ok()?).ok()?;
+                Some((listener, udp))
+            })
+            .expect("a port that is free for TCP and UDP");
+        let port = listener.local_addr().expect("it is bound").port();
+        listener.set_nonblocking(true).expect("a socket's mode");
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || accept(&listener, server, &shared));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || datagrams(&udp, server, &shared));
+        Self { port, state }
+    }
+
+    /// From now on nothing passes.
+    pub(crate) fn cut(&self) {
+        self.state.cut.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.state.over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::SeqCst)
+    }
+}
+
+fn accept(listener: &TcpListener, server: SocketAddr, state: &Arc<State>) {
+    while !state.is_over() {
+        let Ok((near, _)) = listener.accept() else {
+            std::thread::sleep(Duration::from_millis(2));
+            continue;
+        };
+        near.set_nonblocking(false).expect("a socket's mode");
+        let far = TcpStream::connect(server).expect("the server listens");
+        for stream in [&near, &far] {
+            stream.set_nodelay(true).expect("an option");
+        }
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            let (from, to) = (from.try_clone().expect("a copy"), to.try_clone().expect("a copy"));
+            let state = Arc::clone(state);
+            std::thread::spawn(move || octets(from, to, &state));
+        }
+    }
+}
+
+fn octets(mut from: TcpStream, mut to: TcpStream, state: &State) {
+    from.set_read_timeout(Some(LOOK)).expect("a timeout");
+    let mut buffer = vec![0; 64 << 10];
+    while !state.is_over() {
+        match from.read(&mut buffer) {
+            _ if state.is_cut() => std::thread::sleep(LOOK),
+            Ok(0) => break,
+            Ok(count) if to.write_all(&buffer[..count]).is_ok() => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            _ => break,
+        }
+    }
+    // Either side may have closed it already.
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// One socket towards the server for each of the client's.
+fn datagrams(near: &UdpSocket, server: SocketAddr, state: &Arc<State>) {
+    near.set_read_timeout(Some(LOOK)).expect("a timeout");
+    let mut flows: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
+    let mut buffer = vec![0; 64 << 10];
+    while !state.is_over() {
+        let Ok((count, from)) = near.recv_from(&mut buffer) else {
+            continue;
+        };
+        if state.is_cut() {
+            continue;
+        }
+        let far = flows.entry(from).or_insert_with(|| {
+            let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+            far.connect(server).expect("an address");
+            let (back, near) = (far.try_clone().expect("a copy"), near.try_clone().expect("a copy"));
+            let state = Arc::clone(state);
+            std::thread::spawn(move || answers(&back, &near, from, &state));
+            far
+        });
+        // What the kernel refuses is lost, as on any path.
+        let _ = far.send(&buffer[..count]);
+    }
+}
+
+fn answers(far: &UdpSocket, near: &UdpSocket, to: SocketAddr, state: &State) {
+    far.set_read_timeout(Some(LOOK)).expect("a timeout");
+    let mut buffer = vec![0; 64 << 10];
+    while !state.is_over() {
+        if let Ok(count) = far.recv(&mut buffer)
+            && !state.is_cut()
+        {
+            // As above.
+            let _ = near.send_to(&buffer[..count], to);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The machine contract: every JSON document is alone on standard output, follows the schema that ships, and has every key that
+//! readers rely on.
+
+mod common;
+
+use common::{Running, Server, client, run, scenario, text, validate};
+use serde_json::Value;
+
+/// Asserts that an object has these keys.
+#[track_caller]
+fn has(object: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(object.get(key).is_some(), "no {key} in {object:#}");
+    }
+}
+
+#[track_caller]
+fn rows<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
+    let rows = document[name]
+        .as_array()
+        .unwrap_or_else(|| panic!("{name} is no list in {document:#}"));
+    assert!(!rows.is_empty(), "{name} is empty in {document:#}");
+    rows
+}
+
+/// An interval holds its value, and what is inconclusive claims nothing and says why.
+#[track_caller]
+fn is_coherent(row: &Value, names: [&str; 3]) {
+    let [value, low, high] = names.map(|name| row[name].as_u64());
+    if row["verdict"] == "inconclusive" {
+        assert_eq!((value, low, high), (None, None, None), "{row:#}");
+        assert!(row["reason"]["text"].is_string(), "{row:#}");
+    } else {
+        assert!(low.is_some() && low <= value && value <= high, "{row:#}");
+    }
+}
+
+fn simulate(arguments: &[&str]) -> String {
+    let demo = scenario("demo.toml");
+    let mut call = vec!["simulate", text(&demo), "--json"];
+    call.extend_from_slice(arguments);
+    let ended = run(&call);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+    ended.stdout
+}
+
+#[test]
+fn simulate_is_as_promised() {
+    let document: Value =
+        serde_json::from_str(&simulate(&["--method", "fac2", "--runs", "3", "--seed", "7"])).expect("one JSON object");
+    validate(report::schema::SIMULATION, &document);
+    has(&document, &["schema", "scenario", "method", "seed", "runs", "summary"]);
+    assert_eq!(document["schema"], report::schema::SIMULATION_NAME);
+    assert_eq!(
+        (&document["scenario"], &document["method"]),
+        (&"demo".into(), &"fac2".into())
+    );
+    assert_eq!(document["seed"], 7);
+    let runs = rows(&document, "runs");
+    let seeds: Vec<u64> = runs.iter().filter_map(|row| row["seed"].as_u64()).collect();
+    assert_eq!(seeds, [7, 8, 9]);
+    for row in runs {
+        has(
+            row,
+            &[
+                "truth_bps",
+                "value_bps",
+                "low_bps",
+                "high_bps",
+                "verdict",
+                "octets",
+                "packets",
+                "seconds",
+                "caveats",
+            ],
+        );
+        is_coherent(row, ["value_bps", "low_bps", "high_bps"]);
+        assert!(row["octets"].as_u64() > row["packets"].as_u64(), "{row:#}");
+    }
+    has(
+        &document["summary"],
+        &[
+            "runs",
+            "truth_bps",
+            "median_value_bps",
+            "median_error_ratio",
+            "p90_abs_error_ratio",
+            "p95_abs_error_ratio",
+            "inconclusive_ratio",
+            "wrong_confident_ratio",
+            "coverage_ratio",
+            "median_octets",
+            "median_seconds",
+        ],
+    );
+    assert_eq!(document["summary"]["runs"], 3);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_octets() {
+    for method in ["fac2", "rtt"] {
+        let call = |jobs| simulate(&["--method", method, "--runs", "4", "--seed", "3", "--jobs", jobs]);
+        let one = call("1");
+        assert_eq!(one, call("2"), "{method}");
+        assert_eq!(one, call("1"), "{method}");
+        let other = simulate(&["--method", method, "--runs", "4", "--seed", "4", "--jobs", "2"]);
+        assert_ne!(one, other, "{method}");
+    }
+}
+
+#[track_caller]
+fn is_a_report(document: &Value) {
+    validate(report::schema::REPORT, document);
+    has(document, &["schema", "metrics", "host", "advice", "cost", "error"]);
+    assert_eq!(document["schema"], report::schema::REPORT_NAME);
+    for row in rows(document, "metrics") {
+        has(
+            row,
+            &[
+                "metric",
+                "value",
+                "low",
+                "high",
+                "unit",
+                "layer",
+                "direction",
+                "method",
+                "octets",
+                "seconds",
+                "limited_by",
+                "verdict",
+                "caveats",
+            ],
+        );
+        is_coherent(row, ["value", "low", "high"]);
+    }
+    for advice in document["advice"].as_array().expect("a list") {
+        has(advice, &["id", "severity", "text", "evidence", "command"]);
+    }
+    has(&document["cost"], &["octets", "seconds", "peak_bps"]);
+    assert!(document["error"].is_null(), "{document:#}");
+}
+
+#[test]
+fn demo_in_the_simulator_is_as_promised() {
+    let ended = run(&["demo", "--simulate", "--json", "--quick"]);
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+    let document = ended.json();
+    is_a_report(&document);
+    assert_eq!(document["kind"], "demo");
+    // The scenario's rates, as it was written: the truth stands beside each estimate.
+    let truth = |metric: &str| {
+        let rows = rows(&document, "metrics");
+        let row = rows.iter().find(|row| row["metric"] == metric);
+        row.and_then(|row| row["truth"].as_f64())
+    };
+    let capacity = truth("ip_capacity").expect("the scenario knows its capacity");
+    // 100 Mbit/s on the wire less at most the largest Ethernet overhead of a full packet, 38 of 1538 octets.
+    assert!((97e6..=100e6).contains(&capacity), "{capacity}");
+    let available = truth("available_ip_capacity").expect("the scenario knows what is available");
+    // 200 Mbit/s less 130 Mbit/s of cross traffic, counted at the IP layer or on the wire.
+    assert!((60e6..=70e6).contains(&available), "{available}");
+    let again = run(&["demo", "--simulate", "--json", "--quick"]).json();
+    assert_eq!(again["metrics"], document["metrics"]);
+}
+
+#[test]
+fn test_over_loopback_is_as_promised() {
+    let server = Server::start(&[]);
+    for extra in [&["--quick"][..], &["--quick", "--reverse"]] {
+        let mut call = client("test", server.address.port(), &["--json", "--budget", "30 MB, 4 s"]);
+        let ended = Running::start(call.args(extra)).end();
+        assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+        assert!(ended.stderr.is_empty(), "{ended:?}");
+        let document = ended.json();
+        is_a_report(&document);
+        assert_eq!(document["kind"], "test");
+        let way = if extra.len() > 1 { "reverse" } else { "forward" };
+        for row in rows(&document, "metrics") {
+            assert_eq!(row["direction"], way, "{row:#}");
+            assert!(row.get("truth").is_none(), "{row:#}");
+        }
+        let spent = document["cost"]["octets"].as_u64().expect("a number");
+        assert!((1..=30_000_000).contains(&spent), "{spent}");
+        let seconds = document["cost"]["seconds"].as_f64().expect("a number");
+        assert!(seconds <= 6.0, "{seconds} s of 4 s");
+    }
+}
+
+#[test]
+fn one_metric_is_a_row_of_the_report() {
+    let server = Server::start(&[]);
+    let mut call = client("capacity", server.address.port(), &["--json", "--budget", "10 MB, 2 s"]);
+    let ended = Running::start(&mut call).end();
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    let row = ended.json();
+    assert_eq!(row["metric"], "ip_capacity");
+    let mut schema: Value = serde_json::from_str(report::schema::REPORT).expect("the schema that ships is JSON");
+    let definitions = schema["$defs"].take();
+    let mut alone = definitions["row"].clone();
+    alone["$defs"] = definitions;
+    validate(&alone.to_string(), &row);
+    is_coherent(&row, ["value", "low", "high"]);
+}
+
+#[test]
+fn csv_has_one_line_per_metric() {
+    let ended = run(&["demo", "--simulate", "--quick", "--csv"]);
+    let mut lines = ended.stdout.lines();
+    let head = lines.next().expect("a header");
+    assert!(head.starts_with("metric,value,low,high,unit,layer,"), "{head}");
+    let json = run(&["demo", "--simulate", "--quick", "--json"]).json();
+    let names: Vec<&str> = lines.map(|line| line.split(',').next().unwrap_or_default()).collect();
+    let expected: Vec<&str> = rows(&json, "metrics")
+        .iter()
+        .filter_map(|row| row["metric"].as_str())
+        .collect();
+    assert_eq!(names, expected);
+}

@@ -1,0 +1,316 @@
+//! The binary between two private hosts. Needs privileges and a machine with time to spare, so nothing here runs by itself.
+//!
+//! What depends on the machine's time is judged only if the path says that it kept it; if not, it is measured again, at most five
+//! times, whatever the result was, and the count is printed.
+
+#![expect(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests of a program in real time, that print how often they measured"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::{Ended, Running, directory, file, narrows, text, validate};
+use nix::sys::signal::Signal;
+use scenario::{Scenario, Way};
+
+const THREE_HOPS: &str = r#"
+name = "three-hops"
+[[hop]]
+rate = "1 Gbit/s"
+delay = "1 ms"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[hop]]
+rate = "200 Mbit/s"
+delay = "1 ms"
+"#;
+
+/// The path dies some seconds after it has begun.
+const CUT: &str = r#"
+name = "cut"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+queue = "100 packets"
+schedule = [{ at = "6 s", rate = "0 bit/s" }]
+"#;
+
+/// Every lab spins on a processor of its own: one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Measures until the path kept time.
+fn measured(what: &str, measure: impl Fn() -> Ended, kept: impl Fn(&Ended) -> bool) -> Ended {
+    for attempt in 1..=5 {
+        let ended = measure();
+        let judged = kept(&ended);
+        eprintln!(
+            "{what}, measurement {attempt}: {}",
+            if judged { "judged" } else { "did not keep time" }
+        );
+        if judged {
+            return ended;
+        }
+    }
+    panic!("{what}: the machine never kept time, so nothing can be said");
+}
+
+fn path_kept_time(ended: &Ended) -> bool {
+    !ended.stderr.contains("did not keep time")
+}
+
+/// What a command leaves if it does not clean up: named namespaces, and processes.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    names: Vec<String>,
+    processes: Vec<String>,
+}
+
+impl Traces {
+    /// Of the program whose process had the number `id`, and of those that it started.
+    fn of(id: nix::unistd::Pid) -> Self {
+        let list = |path: &str| {
+            let entries = std::fs::read_dir(path).into_iter().flatten();
+            entries
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .collect::<Vec<_>>()
+        };
+        let names = list("/run/netns")
+            .into_iter()
+            .filter(|name| name.contains(&id.to_string()))
+            .collect();
+        let own = std::fs::read_link("/proc/self/ns/net").expect("our own namespace has a name");
+        let program = Path::new(env!("CARGO_BIN_EXE_narrows"));
+        let processes = list("/proc")
+            .into_iter()
+            .filter(|name| name.chars().all(|digit| digit.is_ascii_digit()))
+            .filter(|process| {
+                let elsewhere = std::fs::read_link(format!("/proc/{process}/ns/net")).is_ok_and(|other| other != own);
+                let parent = std::fs::read_to_string(format!("/proc/{process}/stat")).ok();
+                let is_child = parent.is_some_and(|stat| {
+                    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+                    after_name.split(' ').nth(1) == Some(id.to_string().as_str())
+                });
+                let is_ours = std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| exe == program);
+                is_child || (is_ours && elsewhere)
+            })
+            .collect();
+        Self { names, processes }
+    }
+
+    fn none() -> Self {
+        Self {
+            names: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
+    /// A killed process takes a moment to be gone.
+    #[track_caller]
+    fn assert_gone(id: nix::unistd::Pid) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Self::of(id) != Self::none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(Self::of(id), Self::none());
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
+    let _alone = alone();
+    let running = Running::start(&mut narrows(["demo", "--json", "--quick"]));
+    let id = running.id();
+    let ended = running.end();
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    let document = ended.json();
+    validate(report::schema::REPORT, &document);
+    assert!(document["path_honesty"]["kept_time"].is_boolean(), "{document:#}");
+    let rows = document["metrics"].as_array().expect("a list");
+    for metric in ["ip_capacity", "available_ip_capacity", "round_trip_time", "path_mtu"] {
+        let row = rows.iter().find(|row| row["metric"] == metric);
+        assert!(row.is_some_and(|row| row["truth"].is_u64()), "{metric}: {document:#}");
+    }
+    Traces::assert_gone(id);
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_killed_demo_leaves_nothing() {
+    let _alone = alone();
+    for wait in [1, 4] {
+        let running = Running::start(&mut narrows(["demo", "--json"]));
+        let id = running.id();
+        std::thread::sleep(Duration::from_secs(wait));
+        running.signal(Signal::SIGKILL);
+        assert_eq!(running.end().status.code(), None);
+        Traces::assert_gone(id);
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn an_interrupted_demo_prints_what_it_knows() {
+    let _alone = alone();
+    let mut running = Running::start(&mut narrows(["demo", "--json", "-v"]));
+    let id = running.id();
+    running.wait_for("method=\"fac2\"");
+    let interrupted = Instant::now();
+    running.signal(Signal::SIGINT);
+    let ended = running.end();
+    assert!(interrupted.elapsed() < Duration::from_secs(3), "{ended:?}");
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    validate(report::schema::REPORT, &ended.json());
+    Traces::assert_gone(id);
+}
+
+fn emulate(scenario: &Path, receiver: Option<&str>, program: &[&str]) -> Ended {
+    let mut call = vec!["emulate", text(scenario)];
+    if let Some(receiver) = receiver {
+        call.extend(["--receiver", receiver]);
+    }
+    call.push("--");
+    call.extend(program);
+    let running = Running::start(&mut narrows(&call));
+    let id = running.id();
+    let ended = running.end();
+    Traces::assert_gone(id);
+    ended
+}
+
+/// The receiver's address, as `emulate` announces it.
+const RECEIVER: &str = "10.77.3.1";
+
+#[test]
+#[ignore = "lab: needs namespaces, and the program ping; run by cargo xtask lab"]
+fn ping_sees_the_round_trip() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let truth = Scenario::from_toml(THREE_HOPS)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .base_rtt(84, 84);
+    let call = ["ping", "-c", "20", "-i", "0.02", RECEIVER];
+    let ended = measured("ping", || emulate(&path, None, &call), path_kept_time);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let numbers = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.split_once("min/avg/max"))
+        .expect("a summary");
+    let least: f64 = numbers
+        .1
+        .split(" = ")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next()?.parse().ok())
+        .expect("a number");
+    let truth = truth.as_secs_f64() * 1e3;
+    // ping prints microseconds.
+    assert!(
+        (truth - 0.001..=truth + 0.3).contains(&least),
+        "{least} ms, truth {truth} ms"
+    );
+}
+
+#[test]
+#[ignore = "lab: needs namespaces, and the program traceroute; run by cargo xtask lab"]
+fn traceroute_sees_the_routers() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let ended = emulate(&path, None, &["traceroute", "-n", "-w", "1", RECEIVER]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let shown: Vec<&str> = ended
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(shown, ["10.77.1.1", "10.77.1.2", RECEIVER], "{ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces, and the program iperf3; run by cargo xtask lab"]
+fn iperf3_sees_the_rate() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let script = format!("sleep 0.5; exec iperf3 -c {RECEIVER} -u -b 140M -l 1472 -t 3 -f k");
+    let ended = measured(
+        "iperf3",
+        || emulate(&path, Some("iperf3 -s -1"), &["sh", "-c", &script]),
+        path_kept_time,
+    );
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    // The server's report stands there too.
+    let line = ended
+        .stdout
+        .lines()
+        .rfind(|line| line.ends_with("receiver"))
+        .expect("a summary");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let unit = words.iter().position(|&word| word == "Kbits/sec").expect("a rate");
+    let payload_kbps: f64 = words[unit - 1].parse().expect("a number");
+    let capacity = Scenario::from_toml(THREE_HOPS)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .capacity(1500);
+    let ratio = payload_kbps * 1e3 / (capacity.as_f64() * 1_472.0 / 1_500.0);
+    // Its own clocking of three seconds is good for a percent or two.
+    assert!((0.97..=1.02).contains(&ratio), "{ratio}: {ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn emulate_ends_as_its_program_does() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    assert_eq!(
+        emulate(&path, Some("sleep 100"), &["sh", "-c", "exit 7"]).status.code(),
+        Some(7)
+    );
+    let ended = emulate(&path, Some("sleep 100"), &["/nonexistent/program"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("/nonexistent/program"), "{ended:?}");
+    let ended = emulate(&path, Some("/nonexistent/receiver"), &["true"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("/nonexistent/receiver"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_path_that_is_cut_in_the_middle() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "cut.toml", CUT);
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let address = RECEIVER;
+    let script = format!("sleep 1; exec {program} test {address} --json");
+    let began = Instant::now();
+    let ended = emulate(&path, Some(&format!("{program} serve")), &["sh", "-c", &script]);
+    assert!(began.elapsed() < Duration::from_secs(15), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let document = ended.json();
+    validate(report::schema::REPORT, &document);
+    assert_eq!(document["error"]["code"], 3, "{document:#}");
+    let complaint = document["error"]["text"].as_str().expect("a text");
+    assert!(ended.stderr.contains(complaint), "{ended:?}");
+    let rows = document["metrics"].as_array().expect("a list");
+    assert!(
+        rows.iter()
+            .any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()),
+        "{document:#}"
+    );
+}
