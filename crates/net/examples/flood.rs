@@ -32,11 +32,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         other => return Err(format!("no report: {other:?}").into()),
     };
     let came: Vec<&LoadStatus> = report.statuses.iter().filter(|status| status.packets > 0).collect();
-    let (Some(first), Some(last)) = (came.first(), came.last()) else {
+    let (Some(begin), Some(end)) = (came.first(), came.last()) else {
         return Err("nothing arrived".into());
     };
     let (packets, ip_octets, lost, local_drops) = report.totals();
-    let received = BitRate::over(ip_octets, last.to.since(first.from)).ok_or("no time passed")?;
+    let received = BitRate::over(ip_octets, end.to.since(begin.from)).ok_or("no time passed")?;
     let result = json!({
         "received_bps": received.bps(),
         "packets": packets,

@@ -1,9 +1,11 @@
 //! Paced streams: planned against actual departures.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::bed::{Bed, FAR};
 use super::capture::{departures, gap_errors};
@@ -14,7 +16,7 @@ use super::{Options, number, peers, serve};
 pub(super) const ABOUT: &str = "\
 A stream of 1500-octet packets at 100 Mb/s (planned gap 120 µs) and at 1 Gb/s (12 µs) over a veth pair. The error of a gap is how
 far the time between two departures is from the planned gap, either way; the limit is 0. *Own stamps* is what the program itself
-reports (the kernel's departure stamps where it takes them, else the time before each system call), without anything else running;
+reports (stamps of the kernel, or of the user: the time before each system call), without anything else running;
 the other rows are the same programs seen by a packet capture on the sender's interface, which costs each of them the same. A stream
 whose median error is near the gap itself leaves in bursts.";
 
@@ -38,8 +40,13 @@ pub(super) fn run(options: &Options) -> Result<String> {
 
 fn at_rate(options: &Options, bed: &Bed, mbps: u64) -> Result<String> {
     let planned_ns = i64::try_from(1500 * 8 * 1000 / mbps)?;
-    let mut contenders = vec![Contender::new("narrows, own stamps", || ours(options, bed, mbps))];
     let mut text = String::new();
+    let stamps = RefCell::new(BTreeSet::new());
+    let mut contenders = vec![Contender::new("narrows, own stamps", || {
+        let said = ours(options, bed, mbps)?;
+        stamps.borrow_mut().insert(source(&said)?);
+        Ok(vec![number(&said, "/error_p50_ns")?, number(&said, "/error_p99_ns")?])
+    })];
     if found("tcpdump") {
         contenders.push(Contender::new("narrows", || {
             gap_errors(&departures(bed, || ours(options, bed, mbps).map(|_| ()))?, planned_ns)
@@ -57,7 +64,18 @@ fn at_rate(options: &Options, bed: &Bed, mbps: u64) -> Result<String> {
         text += "skipped: tcpdump is not installed, so that the peers' departures cannot be seen\n\n";
     }
     let results = interleave(options.rounds, metrics(), contenders);
+    let stamps: Vec<String> = stamps.into_inner().into_iter().collect();
+    if !stamps.is_empty() {
+        let _ = writeln!(text, "Own stamps are of: {}.\n", stamps.join(", "));
+    }
     Ok(text + &results.tables("nuttcp"))
+}
+
+/// Where the stamps of our program come from.
+fn source(said: &str) -> Result<String> {
+    let said: serde_json::Value = serde_json::from_str(said)?;
+    let source = said["departed_by"].as_str().context("no source of stamps")?;
+    Ok(source.to_lowercase())
 }
 
 fn metrics() -> Vec<Metric> {
@@ -70,15 +88,15 @@ fn metrics() -> Vec<Metric> {
         .into()
 }
 
-fn ours(options: &Options, bed: &Bed, mbps: u64) -> Result<Vec<f64>> {
+/// What our program says of one stream.
+fn ours(options: &Options, bed: &Bed, mbps: u64) -> Result<String> {
     let _server = serve(bed)?;
     let program = built("examples/pacing");
     let (mbps, seconds) = (mbps.to_string(), options.seconds.to_string());
-    let said = output(
+    output(
         bed.near(&program.to_string_lossy(), &[FAR, &mbps, &seconds]),
         options.limit(),
-    )?;
-    Ok(vec![number(&said, "/error_p50_ns")?, number(&said, "/error_p99_ns")?])
+    )
 }
 
 type Send = fn(&Options, &Bed, u64) -> Result<()>;
