@@ -77,7 +77,14 @@ impl Drop for Bed {
 }
 
 fn inside(namespace: &str, name: &str, args: &[&str]) -> Command {
-    let mut command = program::command("ip");
+    // A server must not outlive a benchmark that was killed.
+    let mut command = if program::found("setpriv") {
+        let mut command = program::command("setpriv");
+        command.args(["--pdeathsig", "KILL", "ip"]);
+        command
+    } else {
+        program::command("ip")
+    };
     command.args(["netns", "exec", namespace, name]).args(args);
     command
 }

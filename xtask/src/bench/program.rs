@@ -131,12 +131,12 @@ pub(super) fn found(name: &str) -> bool {
     path().split(':').any(|folder| Path::new(folder).join(name).is_file())
 }
 
-/// A file of our own that lives as long as this process may need it.
+/// Where the release build puts a program of ours.
 pub(super) fn built(path: &str) -> PathBuf {
     crate::shell::root().join("target/release").join(path)
 }
 
-/// Builds examples and binaries of the workspace in release; whether that worked.
+/// Builds programs of ours in release.
 pub(super) fn build(args: &[&str]) -> Result<()> {
     let args = [&["build", "--release", "--locked"], args].concat();
     if !crate::shell::shown("cargo", &args, &[])? {
@@ -175,9 +175,9 @@ fn listens(table: &str, port: u16) -> bool {
 fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
-    // The namespace is of no interest in a complaint.
-    if words.len() > 4 && words[1] == "netns" {
-        words.drain(..4);
+    // How it got into its namespace is of no interest in a complaint.
+    if let Some(at) = words.windows(2).position(|pair| pair == ["netns", "exec"]) {
+        words.drain(..words.len().min(at + 3));
     }
     words.join(" ")
 }
@@ -214,6 +214,16 @@ mod tests {
         let error = program.finish(Duration::from_millis(20)).err().unwrap().to_string();
         assert!(error.contains("did not end"), "{error}");
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn complaints_name_the_program_alone() {
+        let mut inside = Command::new("setpriv");
+        inside.args(["--pdeathsig", "KILL", "ip", "netns", "exec", "x", "iperf3", "-s"]);
+        assert_eq!(shown(&inside), "iperf3 -s");
+        let mut plain = Command::new("g++");
+        plain.arg("-O2");
+        assert_eq!(shown(&plain), "g++ -O2");
     }
 
     #[test]

@@ -134,11 +134,7 @@ impl Results {
                 );
                 if with_ratio {
                     let ratio = self.median_ratio(index, name, reference);
-                    let _ = write!(
-                        text,
-                        " {} |",
-                        ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
-                    );
+                    let _ = write!(text, " {} |", ratio.map_or("–".to_owned(), ratio_text));
                 }
                 text.push('\n');
             }
@@ -149,6 +145,12 @@ impl Results {
         }
         text
     }
+}
+
+/// Two digits behind the point, or more where they would be noughts.
+fn ratio_text(ratio: f64) -> String {
+    let digits = if ratio < 0.1 { 5 } else { 2 };
+    format!("{ratio:.digits$}")
 }
 
 /// Says whether a ratio reaches its goal.
