@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask ci | tidy | lab | accuracy | bench | fuzz`.
 
 mod accuracy;
+mod bench;
 mod ci;
 mod fuzz;
 mod install;
@@ -15,6 +16,8 @@ cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask lab        tests that need namespaces and stock programs
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
+cargo xtask bench      ratios to iperf3, nuttcp and ns-3 [pacing|udp|tcp|sim] [--rounds N] [--seconds N]
+                       [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "lab" => ci::lab_alone(),
         "fuzz" => fuzz::run(&rest),
+        "bench" => bench::run(&rest),
         "accuracy" => accuracy::run(&rest),
         _ => {
             shell::say(USAGE);

@@ -1,0 +1,146 @@
+//! Benchmarks: ratios to a peer or to a limit, both measured in the same run, taking turns. Never a timed test: a missed goal is
+//! a line of the output, not a failure.
+
+mod bed;
+mod capture;
+mod pacing;
+mod peers;
+mod program;
+mod rounds;
+mod sim;
+mod tcp;
+mod udp;
+mod versions;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{root, say};
+use bed::Bed;
+use program::{Program, built};
+
+/// How to measure.
+struct Options {
+    /// Turns of every contender.
+    rounds: usize,
+    /// Length of one measurement.
+    seconds: u32,
+}
+
+impl Options {
+    /// When a program that measures so long has hung.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(u64::from(self.seconds) + 60)
+    }
+}
+
+/// One comparison: its name, its heading, what it measures, and the text of its results.
+struct Comparison {
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Result<String>,
+}
+
+const ALL: [Comparison; 4] = [
+    Comparison {
+        name: "pacing",
+        title: "Paced streams",
+        about: pacing::ABOUT,
+        run: pacing::run,
+    },
+    Comparison {
+        name: "udp",
+        title: "UDP",
+        about: udp::ABOUT,
+        run: udp::run,
+    },
+    Comparison {
+        name: "tcp",
+        title: "TCP",
+        about: tcp::ABOUT,
+        run: tcp::run,
+    },
+    Comparison {
+        name: "sim",
+        title: "Simulator",
+        about: sim::ABOUT,
+        run: sim::run,
+    },
+];
+
+/// `[pacing|udp|tcp|sim]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE`.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    let mut options = Options { rounds: 3, seconds: 5 };
+    let (mut only, mut file) = (None, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--rounds" => options.rounds = value()?.parse().context("--rounds needs a number")?,
+            "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
+            "--write" => file = Some(PathBuf::from(value()?)),
+            name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
+            _ => bail!("cargo xtask bench [pacing|udp|tcp|sim] [--rounds N] [--seconds N] [--write FILE]"),
+        }
+    }
+    if options.rounds < 3 || options.seconds == 0 {
+        bail!("fewer than 3 rounds, or no time at all, compare nothing");
+    }
+    if only.is_some() && file.is_some() {
+        bail!("--write writes the whole page, so that it needs every comparison");
+    }
+    let mut sections = String::new();
+    for comparison in ALL
+        .iter()
+        .filter(|known| only.as_ref().is_none_or(|name| known.name == name))
+    {
+        say(&format!("== {}\n", comparison.title));
+        // What goes wrong with one comparison is no reason to lose the others.
+        let text = (comparison.run)(&options).unwrap_or_else(|error| format!("failed: {error:#}\n\n"));
+        say(&format!("\n{text}"));
+        let _ = write!(sections, "## {}\n\n{}\n\n{text}", comparison.title, comparison.about);
+    }
+    let machine = versions::list();
+    say(&format!("{machine}\n"));
+    if let Some(file) = file {
+        let text = page(&options, &machine, &sections);
+        std::fs::write(root().join(&file), text).with_context(|| file.display().to_string())?;
+    }
+    Ok(true)
+}
+
+/// Our own server at the far end.
+fn serve(bed: &Bed) -> Result<Program> {
+    const PORT: u16 = 8620;
+    let program = built("narrows");
+    Program::start(bed.far(&program.to_string_lossy(), &["serve"]))?.until_listening(PORT)
+}
+
+/// A number in a JSON document.
+fn number(document: &str, pointer: &str) -> Result<f64> {
+    let value: serde_json::Value = serde_json::from_str(document).context("not JSON")?;
+    value
+        .pointer(pointer)
+        .and_then(serde_json::Value::as_f64)
+        .with_context(|| format!("no number at {pointer}"))
+}
+
+fn page(options: &Options, machine: &str, sections: &str) -> String {
+    let Options { rounds, seconds } = options;
+    let page = format!(
+        "# Benchmarks\n\n\
+         Made by `cargo xtask bench --rounds {rounds} --seconds {seconds} --write docs/benchmarks.md`, which writes this whole page;\n\
+         change the text in `xtask/src/bench.rs` and `xtask/src/bench/`. `cargo xtask bench udp` runs one comparison alone.\n\n\
+         Only ratios mean anything on another machine. In each comparison the contenders take turns, {rounds} rounds of all of\n\
+         them, so that what the machine does meanwhile hits them alike. A ratio is taken within a round, and its median over the\n\
+         rounds is shown, beside each contender's own smallest, median and largest number. Whatever is not installed is named and\n\
+         left out. A goal is stated and judged, but no test depends on it. Both ends of a veth pair run on this one machine, which\n\
+         ought to be doing nothing else: sender, receiver and kernel share its processors.\n\n\
+         Measured on and with:\n\n{machine}\n{sections}"
+    );
+    format!("{}\n", page.trim_end())
+}

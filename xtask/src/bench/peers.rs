@@ -1,0 +1,16 @@
+//! The peers' servers, one per measurement: each ends after its one client.
+
+use anyhow::Result;
+
+use super::bed::Bed;
+use super::program::Program;
+
+/// A server for one `iperf3` client.
+pub(super) fn iperf3_server(bed: &Bed) -> Result<Program> {
+    Program::start(bed.far("iperf3", &["-s", "-1"]))?.until_listening(5201)
+}
+
+/// A server for one `nuttcp` client.
+pub(super) fn nuttcp_server(bed: &Bed) -> Result<Program> {
+    Program::start(bed.far("nuttcp", &["-1", "--nofork"]))?.until_listening(5000)
+}
