@@ -159,10 +159,16 @@ fn server_killed_in_the_middle() {
 
 #[test]
 fn path_cut_in_the_middle() {
-    for method in ["pathrate", "udp", "tcp"] {
+    for (method, way) in [
+        ("pathrate", "-R"),
+        ("pathrate", "-v"),
+        ("udp", "-v"),
+        ("tcp", "-v"),
+        ("tcp", "-R"),
+    ] {
         let server = Server::start(&[]);
         let relay = Relay::start(server.address);
-        let arguments = ["--json", "-v", "--budget", "200 Mbit/s"];
+        let arguments = ["--json", "-v", "--budget", "200 Mbit/s", way];
         let mut running = Running::start(&mut client("test", relay.port, &arguments));
         running.wait_for(&format!("method=\"{method}\""));
         thread::sleep(Duration::from_millis(100));
@@ -170,6 +176,22 @@ fn path_cut_in_the_middle() {
         relay.cut();
         assert_partial(&running.end(), cut, &["path", "peer"]);
     }
+}
+
+#[test]
+fn data_is_a_sign_of_life() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(server.address);
+    let arguments = ["--json", "-R", "--time", "4 s", "--budget", "50 Mbit/s"];
+    let running = Running::start(&mut client("tcp", relay.port, &arguments));
+    relay.wait_for_connections(2);
+    thread::sleep(Duration::from_millis(500));
+    relay.mute(true);
+    thread::sleep(3 * wire::PEER_SILENT_AFTER);
+    relay.mute(false);
+    let ended = running.end();
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    assert!(ended.json()["value"].is_u64(), "{ended:?}");
 }
 
 /// A listener that answers every connection with `answer`, and keeps it open if so asked.
