@@ -253,11 +253,10 @@ fn iperf3_sees_the_rate() {
         path_kept_time,
     );
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    // The server's report stands there too.
-    let line = ended
-        .stdout
-        .lines()
-        .rfind(|line| line.ends_with("receiver"))
+    // The server's own report, which may stand there too, picks its unit itself.
+    let mut lines = ended.stdout.lines();
+    let line = lines
+        .find(|line| line.ends_with("receiver") && line.contains("Kbits/sec"))
         .expect("a summary");
     let words: Vec<&str> = line.split_whitespace().collect();
     let unit = words.iter().position(|&word| word == "Kbits/sec").expect("a rate");

@@ -157,19 +157,60 @@ fn server_killed_in_the_middle() {
     assert_partial(&running.end(), killed, &["peer"]);
 }
 
+/// The path dies while `method` runs.
+#[track_caller]
+fn cut_during(method: &str, more: &[&str]) {
+    let server = Server::start(&[]);
+    let relay = Relay::start(server.address);
+    let mut call = client("test", relay.port, &["--json", "-v", "--budget", "200 Mbit/s"]);
+    let mut running = Running::start(call.args(more));
+    running.wait_for(&format!("method=\"{method}\""));
+    thread::sleep(Duration::from_millis(100));
+    let cut = Instant::now();
+    relay.cut();
+    assert_partial(&running.end(), cut, &["path", "peer"]);
+}
+
 #[test]
-fn path_cut_in_the_middle() {
-    for method in ["pathrate", "udp", "tcp"] {
-        let server = Server::start(&[]);
-        let relay = Relay::start(server.address);
-        let arguments = ["--json", "-v", "--budget", "200 Mbit/s"];
-        let mut running = Running::start(&mut client("test", relay.port, &arguments));
-        running.wait_for(&format!("method=\"{method}\""));
-        thread::sleep(Duration::from_millis(100));
-        let cut = Instant::now();
-        relay.cut();
-        assert_partial(&running.end(), cut, &["path", "peer"]);
-    }
+fn path_cut_during_trains() {
+    cut_during("pathrate", &[]);
+    cut_during("pathrate", &["--reverse"]);
+}
+
+#[test]
+fn path_cut_during_a_load() {
+    cut_during("udp", &[]);
+}
+
+#[test]
+fn path_cut_during_a_load_of_the_far_host() {
+    cut_during("udp", &["--reverse"]);
+}
+
+#[test]
+fn path_cut_during_a_transfer() {
+    cut_during("tcp", &[]);
+}
+
+#[test]
+fn path_cut_during_a_transfer_of_the_far_host() {
+    cut_during("tcp", &["--reverse"]);
+}
+
+#[test]
+fn data_is_a_sign_of_life() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(server.address);
+    let arguments = ["--json", "-R", "--time", "4 s", "--budget", "50 Mbit/s"];
+    let running = Running::start(&mut client("tcp", relay.port, &arguments));
+    relay.wait_for_connections(2);
+    thread::sleep(Duration::from_millis(500));
+    relay.mute(true);
+    thread::sleep(3 * wire::PEER_SILENT_AFTER);
+    relay.mute(false);
+    let ended = running.end();
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    assert!(ended.json()["value"].is_u64(), "{ended:?}");
 }
 
 /// A listener that answers every connection with `answer`, and keeps it open if so asked.
@@ -210,7 +251,11 @@ fn frame(length: u32, kind: u8, body: &[u8]) -> Vec<u8> {
 
 #[track_caller]
 fn meets(port: u16, code: i32, words: &[&str]) {
-    let ended = run_client("test", port, &["--json"]);
+    is_met(&run_client("test", port, &["--json"]), code, words);
+}
+
+#[track_caller]
+fn is_met(ended: &Ended, code: i32, words: &[&str]) {
     ended.refused(code, words);
     assert!(ended.took < Duration::from_secs(6), "{ended:?}");
 }
@@ -241,9 +286,13 @@ fn servers_that_stop_in_the_middle() {
     }
     .frame();
     let half = welcome[..welcome.len() / 2].to_vec();
+    let mut waiting = Vec::new();
     for octets in [Vec::new(), frame(4000, 0, b"{\"welcome\""), half, welcome] {
         meets(hostile(says_and_leaves(octets.clone())), 3, &["closed"]);
-        meets(hostile(says(octets)), 3, &["no answer"]);
+        waiting.push(Running::start(&mut client("test", hostile(says(octets)), &["--json"])));
+    }
+    for running in waiting {
+        is_met(&running.end(), 3, &["no answer"]);
     }
 }
 

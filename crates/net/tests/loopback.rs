@@ -223,8 +223,11 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
     let long = Probe::Train(Train::uniform(TrainId(1), 70_000, 100, gap(1)));
     assert_eq!(refused(forward.send(long).unwrap()), Refusal::ForbiddenByPeer);
     let mut reverse = world(&server, Direction::Reverse);
-    let echo = Probe::Train(Train::uniform(TrainId(1), 2, 100, gap(10)).echoed());
-    assert_eq!(refused(reverse.send(echo).unwrap()), Refusal::NotOffered);
+    // There and back is the same from either end; another size on the way back is not.
+    let mut echo = Train::uniform(TrainId(1), 2, 100, gap(10)).echoed();
+    assert_eq!(train(&mut reverse, &echo).lost(), 0);
+    echo.far_end = FarEnd::EchoSized(80);
+    assert_eq!(refused(reverse.send(Probe::Train(echo)).unwrap()), Refusal::NotOffered);
     for mut world in [forward, reverse] {
         assert_eq!(
             train(&mut world, &Train::uniform(TrainId(1), 5, 100, gap(100))).lost(),

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 struct State {
     cut: AtomicBool,
+    mute: AtomicBool,
+    accepted: AtomicUsize,
     over: AtomicBool,
 }
 
@@ -42,6 +44,21 @@ impl Relay {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || datagrams(&udp, server, &shared));
         Self { port, state }
+    }
+
+    /// Holds back what the server says on the control connection, as a lost segment behind a long queue does.
+    pub(crate) fn mute(&self, mute: bool) {
+        self.state.mute.store(mute, Ordering::SeqCst);
+    }
+
+    /// Waits for so many connections, the control connection included.
+    #[track_caller]
+    pub(crate) fn wait_for_connections(&self, count: usize) {
+        let deadline = Instant::now() + super::PATIENCE;
+        while self.state.accepted.load(Ordering::SeqCst) < count {
+            assert!(Instant::now() < deadline, "no {count} connections");
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// From now on nothing passes.
@@ -77,18 +94,24 @@ fn accept(listener: &TcpListener, server: SocketAddr, state: &Arc<State>) {
         for stream in [&near, &far] {
             stream.set_nodelay(true).expect("an option");
         }
-        for (from, to) in [(&near, &far), (&far, &near)] {
+        let is_control = state.accepted.fetch_add(1, Ordering::SeqCst) == 0;
+        for (from, to, answers) in [(&near, &far, false), (&far, &near, true)] {
+            let muted = is_control && answers;
             let (from, to) = (from.try_clone().expect("a copy"), to.try_clone().expect("a copy"));
             let state = Arc::clone(state);
-            std::thread::spawn(move || octets(from, to, &state));
+            std::thread::spawn(move || octets(from, to, muted, &state));
         }
     }
 }
 
-fn octets(mut from: TcpStream, mut to: TcpStream, state: &State) {
+fn octets(mut from: TcpStream, mut to: TcpStream, may_be_muted: bool, state: &State) {
     from.set_read_timeout(Some(LOOK)).expect("a timeout");
     let mut buffer = vec![0; 64 << 10];
     while !state.is_over() {
+        if may_be_muted && state.mute.load(Ordering::SeqCst) {
+            std::thread::sleep(LOOK);
+            continue;
+        }
         match from.read(&mut buffer) {
             _ if state.is_cut() => std::thread::sleep(LOOK),
             Ok(0) => break,

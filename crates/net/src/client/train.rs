@@ -31,6 +31,10 @@ impl SocketWorld {
             (false, FarEnd::Receiver) => self.forward_train(train)?,
             (false, FarEnd::Echo | FarEnd::EchoSized(_)) => return self.echo_train(train),
             (true, FarEnd::Receiver) => self.reverse_train(train)?,
+            // There and back is the same from either end, as long as every packet takes both ways whole.
+            (true, FarEnd::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
+                return self.echo_train(train);
+            }
             // The far host would have to be answered by this one.
             (true, FarEnd::Echo | FarEnd::EchoSized(_)) => Err(Refusal::NotOffered),
         };
