@@ -68,6 +68,8 @@ pub(crate) struct Meter {
     began: Stamp<Sender>,
     steps: u32,
     cost: Cost,
+    /// Packets and octets of the last step.
+    last: (u64, u64),
     /// Time, duration and octets of what was sent in the last 100 ms.
     recent: VecDeque<(Stamp<Sender>, u64)>,
 }
@@ -82,6 +84,7 @@ impl Meter {
             began,
             steps: 0,
             cost: Cost::default(),
+            last: (0, 0),
             recent: VecDeque::new(),
         }
     }
@@ -115,11 +118,19 @@ impl Meter {
             return Err(Reason::PeakRateExceeded);
         }
         self.record(now, packets, octets, lasts, peak);
+        self.last = (packets, octets);
         Ok(())
     }
 
-    /// Accounts for what only the answer tells: octets of transfers.
+    /// Accounts for what only the answer tells: octets of transfers, and probes that were refused and so never sent.
     pub(crate) fn settle(&mut self, event: &Event) {
+        if matches!(event, Event::Refused(_)) {
+            self.cost.packets -= self.last.0;
+            self.cost.octets -= self.last.1;
+            if self.last.1 > 0 && self.recent.back().is_some_and(|(_, octets)| *octets == self.last.1) {
+                self.recent.pop_back();
+            }
+        }
         let Event::Transfer(report) = event else { return };
         for stream in &report.streams {
             let (Some(first), Some(last)) = (stream.samples.first(), stream.samples.last()) else {
@@ -242,6 +253,16 @@ mod tests {
         assert_eq!(meter.cost(at(100)).peak_bps, 12_000_000);
         assert_eq!(meter.admit(at(500), &train(10)), Ok(()));
         assert_eq!(meter.cost(at(600)).peak_bps, 12_000_000);
+    }
+
+    #[test]
+    fn what_is_refused_costs_nothing() {
+        let mut meter = Meter::new(Budget::default(), at(0));
+        assert_eq!(meter.admit(at(0), &train(2)), Ok(()));
+        assert_eq!(meter.admit(at(1), &train(5)), Ok(()));
+        meter.settle(&Event::Refused(crate::Refusal::NotOffered));
+        let cost = meter.cost(at(2));
+        assert_eq!((cost.packets, cost.octets), (2, 3000));
     }
 
     #[test]
