@@ -69,7 +69,7 @@ fn compare(mbps: u64, rtt_ms: u64, queue: f64, cross: Option<(Arrivals, f64)>) -
 #[test]
 fn alone() {
     let paths = [(10, 20), (10, 100), (100, 5), (100, 20), (100, 50), (491, 5), (491, 20)];
-    let queues = [1.0, 2.0];
+    let queues = [0.25, 0.5, 1.0, 2.0];
     let failed: Vec<_> = paths
         .iter()
         .flat_map(|&(mbps, rtt_ms)| queues.map(|queue| (mbps, rtt_ms, queue)))

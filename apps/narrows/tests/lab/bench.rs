@@ -18,8 +18,8 @@ pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
     RealTimePath::start(scenario, StartOptions::default()).unwrap()
 }
 
-/// A server in the receiver, and a client in the sender that is connected to it.
-pub(crate) fn connected(path: &RealTimePath) -> (Running, SocketWorld) {
+/// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
+pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
     let far = path.host(Side::Receiver).addresses().ipv4;
     let serve = || {
         let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
@@ -32,8 +32,8 @@ pub(crate) fn connected(path: &RealTimePath) -> (Running, SocketWorld) {
         port: server.addresses().first().unwrap().port(),
         ..ConnectOptions::default()
     };
-    let connect = || SocketWorld::connect(&far.to_string(), options).unwrap();
-    (server, path.host(Side::Sender).run(connect).unwrap())
+    let inside = || measure(&mut SocketWorld::connect(&far.to_string(), options).unwrap());
+    path.host(Side::Sender).run(inside).unwrap()
 }
 
 /// Says that a test says nothing; `cargo xtask` counts such lines as skipped. The line begins afresh because the test's name may stand

@@ -41,15 +41,11 @@ fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) ->
 /// Both transfers over one path, from its begin.
 fn both(scenario: &Scenario) -> Result<[Measured; 2], String> {
     let path = start(scenario);
-    let (server, mut world) = connected(&path);
-    let quick = tcp(&path, &mut world, &[])?;
-    let full = tcp(
-        &path,
-        &mut world,
-        &[("mode", "full"), ("duration", "20 s"), ("omit", "0 s")],
-    )?;
-    drop((world, server));
-    Ok([quick, full])
+    connected(&path, |world| {
+        let quick = tcp(&path, world, &[])?;
+        let full = tcp(&path, world, &[("mode", "full"), ("duration", "20 s"), ("omit", "0 s")])?;
+        Ok([quick, full])
+    })
 }
 
 fn compare(scenario: Scenario, expected_mbps: std::ops::RangeInclusive<f64>) {
@@ -89,13 +85,13 @@ fn compare(scenario: Scenario, expected_mbps: std::ops::RangeInclusive<f64>) {
 #[test]
 #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn quick_mode_alone() {
-    compare(Scenario::new("quick mode alone").hop(hop()), 84.0..=94.2);
+    compare(Scenario::new("quick-mode-alone").hop(hop()), 84.0..=94.2);
 }
 
 #[test]
 #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn quick_mode_beside_even_traffic() {
     let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(30), SizeMix::constant(1500));
-    let scenario = Scenario::new("quick mode beside 30 %").hop(hop()).cross(cross);
+    let scenario = Scenario::new("quick-mode-beside-30-percent").hop(hop()).cross(cross);
     compare(scenario, 55.0..=66.5);
 }

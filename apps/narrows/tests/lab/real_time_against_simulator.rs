@@ -54,22 +54,22 @@ fn train(path: &RealTimePath, world: &mut SocketWorld, id: u32) -> Result<TrainR
 /// All trains' packets.
 fn probed(scenario: &Scenario) -> Result<Vec<Probed>, String> {
     let path = start(scenario);
-    let (server, mut world) = connected(&path);
     let elapsed = path.started().elapsed();
     let origin_ns = net::clock::now_ns() - net::clock::nanos(elapsed);
-    let mut packets = Vec::new();
-    for id in 0..TRAINS {
-        let report = train(&path, &mut world, id)?;
-        packets.extend(report.arrivals.iter().map(|row| Probed {
-            departed_ns: row.departed.nanos() - origin_ns,
-            arrived_ns: match row.fate {
-                Fate::Received(stamp) => Some(stamp.nanos() - origin_ns),
-                _ => None,
-            },
-        }));
-    }
-    drop((world, server));
-    Ok(packets)
+    let reports = connected(&path, |world| {
+        (0..TRAINS)
+            .map(|id| train(&path, world, id))
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    let rows = reports.iter().flat_map(|report| &report.arrivals);
+    let packets = rows.map(|row| Probed {
+        departed_ns: row.departed.nanos() - origin_ns,
+        arrived_ns: match row.fate {
+            Fate::Received(stamp) => Some(stamp.nanos() - origin_ns),
+            _ => None,
+        },
+    });
+    Ok(packets.collect())
 }
 
 /// One-way delays of packets that left at these times, in the simulator.
