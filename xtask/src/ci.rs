@@ -40,14 +40,16 @@ impl Tally {
             self.failed += u64::from(self.failed == before);
             self.broken.push(name);
         }
-        say(&format!(
-            "== {name}: {}\n\n",
-            if self.broken.contains(&name) {
-                "FAILED"
-            } else {
-                "passed"
-            }
-        ));
+        let verdict = if self.broken.contains(&name) {
+            "FAILED"
+        } else {
+            "passed"
+        };
+        let rest = match not_judged {
+            0 => String::new(),
+            some => format!(", {some} NOT JUDGED"),
+        };
+        say(&format!("== {name}: {verdict}{rest}\n\n"));
     }
 
     fn skip(&mut self, name: &str, why: &str) {
