@@ -25,6 +25,8 @@ const US: f64 = 1e3;
 /// Many short ones: the shorter, the less often something else of the machine comes between.
 const TRAINS: usize = 20;
 const PACKETS: usize = 30;
+/// So many of them are not needed: 510 packets are left.
+const SPARE: usize = 3;
 /// No multiple of any cross traffic's gap.
 const GAP: Duration = Duration::from_micros(1_037);
 const PORT: u16 = 9_000;
@@ -124,11 +126,16 @@ fn probed(scenario: &Scenario) -> Result<Vec<Probed>, String> {
     let elapsed = path.started().elapsed();
     let origin_ns = now_ns() - nanos(elapsed);
     let mut packets = Vec::new();
+    let mut hopeless = 0;
     for number in 0..TRAINS {
-        packets.extend(train(&path, &ends, number)?.into_iter().map(|packet| Probed {
-            departed_ns: packet.departed_ns - origin_ns,
-            arrived_ns: packet.arrived_ns.map(|stamp| stamp - origin_ns),
-        }));
+        match train(&path, &ends, number) {
+            Ok(train) => packets.extend(train.into_iter().map(|packet| Probed {
+                departed_ns: packet.departed_ns - origin_ns,
+                arrived_ns: packet.arrived_ns.map(|stamp| stamp - origin_ns),
+            })),
+            Err(_) if hopeless < SPARE => hopeless += 1,
+            Err(why) => return Err(why),
+        }
     }
     Ok(packets)
 }
