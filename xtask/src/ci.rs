@@ -33,18 +33,23 @@ impl Tally {
             self.passed += count(line, "passed");
             self.failed += count(line, "failed");
         }
+        let not_judged = not_judged(output);
+        self.passed = self.passed.saturating_sub(not_judged);
+        self.skipped += not_judged;
         if !ended_well || self.failed > before {
             self.failed += u64::from(self.failed == before);
             self.broken.push(name);
         }
-        say(&format!(
-            "== {name}: {}\n\n",
-            if self.broken.contains(&name) {
-                "FAILED"
-            } else {
-                "passed"
-            }
-        ));
+        let verdict = if self.broken.contains(&name) {
+            "FAILED"
+        } else {
+            "passed"
+        };
+        let rest = match not_judged {
+            0 => String::new(),
+            some => format!(", {some} NOT JUDGED"),
+        };
+        say(&format!("== {name}: {verdict}{rest}\n\n"));
     }
 
     fn skip(&mut self, name: &str, why: &str) {
@@ -70,6 +75,12 @@ fn count(line: &str, word: &str) -> u64 {
         .filter_map(|part| part.trim().strip_suffix(word))
         .filter_map(|part| part.split_whitespace().next_back()?.parse::<u64>().ok())
         .sum()
+}
+
+/// Tests that ended well without having shown anything: the machine was too busy for them, and each said so on a line of its own.
+fn not_judged(output: &str) -> u64 {
+    let lines = output.lines().filter(|line| line.starts_with("NOT JUDGED: "));
+    u64::try_from(lines.count()).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn run() -> Result<bool> {
@@ -149,7 +160,16 @@ fn lab(tally: &mut Tally, missing: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{Tally, count};
+
+    #[test]
+    fn what_was_not_judged_did_not_pass() {
+        let mut tally = Tally::default();
+        let output =
+            "test a ... \nNOT JUDGED: a: too busy\nok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored";
+        tally.tests("some", true, output);
+        assert_eq!((tally.passed, tally.failed, tally.skipped), (1, 0, 1));
+    }
 
     #[test]
     fn cargo_s_closing_line_is_counted() {

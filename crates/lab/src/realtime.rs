@@ -45,6 +45,7 @@ pub struct RealTimePath {
     hosts: [LabHost; 2],
     plan: AddressPlan,
     control: Arc<Control>,
+    started: Instant,
     reports: Mutex<Reports>,
     thread: Option<JoinHandle<RealPlayer>>,
 }
@@ -131,14 +132,14 @@ impl RealTimePath {
                     if let Some(placement) = placement {
                         placement.keep_path_here();
                     }
-                    let player = prepare(&scenario, plan, devices, options.seed);
+                    let (player, started) = prepare(&scenario, plan, devices, options.seed);
                     // The receiver waits below.
-                    let _ = ready.send(());
+                    let _ = ready.send(started);
                     play(player, &control, &tell, placement.is_some())
                 })
                 .map_err(|source| LabError::kernel("starting the thread that plays the path", source))?
         };
-        is_ready.recv().map_err(|_| LabError::PlayerDied)?;
+        let started = is_ready.recv().map_err(|_| LabError::PlayerDied)?;
         let reports = Reports {
             tallies,
             begin: now(),
@@ -148,6 +149,7 @@ impl RealTimePath {
             hosts,
             plan,
             control,
+            started,
             reports: Mutex::new(reports),
             thread: Some(thread),
         })
@@ -161,6 +163,12 @@ impl RealTimePath {
     /// Who has which address.
     pub fn addresses(&self) -> &AddressPlan {
         &self.plan
+    }
+
+    /// When the path's clock stood at the scenario's `warm_up`. What crossed the path so long after it met the cross traffic that a
+    /// [`Path`] of the same scenario and seed has at `warm_up` plus that time.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// How the run went so far: since the start, or since the last [`RealTimePath::take_honesty`].
@@ -221,8 +229,8 @@ impl Drop for RealTimePath {
     }
 }
 
-/// The path behind its warm-up, ready to play.
-fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> RealPlayer {
+/// The path behind its warm-up, ready to play, and when its clock began to run.
+fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> (RealPlayer, Instant) {
     let mut path = Path::new(scenario, seed.unwrap_or(scenario.seed));
     let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
@@ -238,7 +246,8 @@ fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: O
     let hops = both.iter().flat_map(|&way| scenario.hops(way));
     let mtu = hops.map(|hop| hop.mtu).max().unwrap_or(1500);
     let clock = RealClock::starting_at(path.now());
-    Player::new(path, plan, devices, mtu, limits, clock)
+    let started = clock.started;
+    (Player::new(path, plan, devices, mtu, limits, clock), started)
 }
 
 /// The real clock, beginning at some time of the path.

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::thread;
 
-use lab::{LabHost, Side};
+use lab::{LabHost, RealTimePath, Side};
 use scenario::Way;
 
 use crate::bench::{MS, alone, measured, start, three_hops};
@@ -23,9 +23,10 @@ fn stock_ping_sees_the_round_trip() {
     let _alone = alone();
     let scenario = three_hops();
     let arguments = ["-c", "20", "-i", "0.02", "-s", "1472", "10.77.3.1"];
-    let (text, _) = measured("ping", &scenario, |path| {
-        output(path.host(Side::Sender), "ping", &arguments)
-    });
+    let ping = |path: &RealTimePath| output(path.host(Side::Sender), "ping", &arguments);
+    let Some((text, _)) = measured("ping", &scenario, ping) else {
+        return;
+    };
     let numbers = text.lines().last().unwrap().split(" = ").nth(1).unwrap();
     let least: f64 = numbers.split('/').next().unwrap().parse().unwrap();
     let truth = scenario.truth(Way::Forward).base_rtt(1500, 1500).as_secs_f64() * 1e3;
@@ -64,7 +65,7 @@ fn stock_traceroute_sees_the_routers() {
 fn stock_iperf3_sees_the_rate() {
     let _alone = alone();
     let scenario = three_hops();
-    let (text, _) = measured("iperf3", &scenario, |path| {
+    let iperf3 = |path: &RealTimePath| {
         let quiet = Stdio::null;
         let mut server = path
             .host(Side::Receiver)
@@ -91,7 +92,10 @@ fn stock_iperf3_sees_the_rate() {
         let text = output(path.host(Side::Sender), "iperf3", &arguments);
         server.wait().unwrap();
         text
-    });
+    };
+    let Some((text, _)) = measured("iperf3", &scenario, iperf3) else {
+        return;
+    };
     let line = text.lines().find(|line| line.ends_with("receiver")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     let unit = words.iter().position(|&word| word == "Kbits/sec").unwrap();

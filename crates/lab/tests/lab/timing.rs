@@ -31,7 +31,10 @@ fn round_trip_is_the_truth() {
     let scenario = three_hops();
     for (v6, headers) in [(false, 28), (true, 48)] {
         let payload = 1_500 - headers;
-        let (trips, honesty) = measured("round trips", &scenario, |path| round_trips(path, v6, payload, 100));
+        let Some((trips, honesty)) = measured("round trips", &scenario, |path| round_trips(path, v6, payload, 100))
+        else {
+            return;
+        };
         check_round_trips(&trips, scenario.truth(Way::Forward).base_rtt(1500, 1500));
         assert_eq!(honesty.packets_dropped(), 0);
         assert!(honesty.releases >= 200);
@@ -49,14 +52,17 @@ fn an_idle_path_serves_its_cross_traffic() {
         .cross(cross)
         .validate()
         .unwrap();
-    let (trips, _) = measured("first packets after idleness", &scenario, |path| {
+    let measure = |path: &RealTimePath| {
         (0..6)
             .map(|_| {
                 thread::sleep(300 * MS);
                 round_trips(path, false, 1_472, 1)[0]
             })
             .collect::<Vec<_>>()
-    });
+    };
+    let Some((trips, _)) = measured("first packets after idleness", &scenario, measure) else {
+        return;
+    };
     // A hop at 81 % load has a queue of a few packets of 2.5 µs.
     check_round_trips(&trips, scenario.truth(Way::Forward).base_rtt(1500, 1500));
 }
@@ -107,7 +113,9 @@ fn next_stamp(socket: &UdpSocket) -> Option<f64> {
 fn a_blast_gets_the_capacity() {
     let _alone = alone();
     let scenario = three_hops();
-    let (stamps, honesty) = measured("blast", &scenario, blast);
+    let Some((stamps, honesty)) = measured("blast", &scenario, blast) else {
+        return;
+    };
     let truth = scenario.truth(Way::Forward).capacity(1500).as_f64();
     let rate = |packets: usize, from: f64, to: f64| packets as f64 * 12_000.0 / (to - from) / truth;
     // The median of blocks of 200 packets (25 ms): a sender that has to wait leaves a hole in some of them.

@@ -1,0 +1,43 @@
+//! What all tests share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use estimate::HostFacts;
+use lab::{RealTimePath, Side, StartOptions};
+use net::client::{ConnectOptions, SocketWorld};
+use net::serve::{Running, ServeOptions, host_facts};
+use scenario::Scenario;
+
+/// Each lab spins on a processor of its own; tests that measure do so one after the other.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
+    RealTimePath::start(scenario, StartOptions::default()).unwrap()
+}
+
+/// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
+pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
+    let far = path.host(Side::Receiver).addresses().ipv4;
+    let serve = || {
+        let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
+        options.listen = vec![far.into()];
+        options.port = 0;
+        Running::start(options).unwrap()
+    };
+    let server = path.host(Side::Receiver).run(serve).unwrap();
+    let options = ConnectOptions {
+        port: server.addresses().first().unwrap().port(),
+        ..ConnectOptions::default()
+    };
+    let inside = || measure(&mut SocketWorld::connect(&far.to_string(), options).unwrap());
+    path.host(Side::Sender).run(inside).unwrap()
+}
+
+/// Says that a test says nothing; `cargo xtask` counts such lines as skipped. The line begins afresh because the test's name may stand
+/// on the one before.
+pub(crate) fn not_judged(name: &str, why: &str) {
+    println!("\nNOT JUDGED: {name}: {why}");
+}
