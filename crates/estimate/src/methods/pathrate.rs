@@ -105,6 +105,7 @@
 mod adaptive;
 mod answer;
 mod batches;
+mod capprobe;
 mod evidence;
 mod faithful;
 mod modes;

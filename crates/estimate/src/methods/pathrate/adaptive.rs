@@ -11,7 +11,7 @@ use units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
-use super::{Last, Request, batches, modes, quick};
+use super::{Last, Request, batches, capprobe, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ enum Stage {
     First,
     Look(u32),
     Round(u32),
+    /// Small pairs for the filter of least delay.
+    Filter(u32),
     /// With the length last asked for.
     Batches(usize),
     Over,
@@ -54,7 +56,10 @@ impl Adaptive {
     pub(super) fn spacing(session: &Session, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
-        let share = if matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Check) {
+        let share = if matches!(
+            request.phase,
+            Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter
+        ) {
             session.params.utilisation
         } else {
             // The look is over in a moment; it may take more of the path than what goes on for seconds.
@@ -117,6 +122,7 @@ impl Adaptive {
             Stage::First => self.after_first(session),
             Stage::Look(done) => self.after_look(session, done),
             Stage::Round(done) => self.after_round(session, done),
+            Stage::Filter(done) => self.filter(session, done),
             Stage::Batches(asked) => self.after_batches(session, asked),
             Stage::Over => {}
         }
@@ -261,9 +267,30 @@ impl Adaptive {
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
         } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
-            self.stage = Stage::Over;
+            self.filter(session, 0);
         } else {
             self.round(session, done);
+        }
+    }
+
+    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
+    /// Where trains alone are an answer nothing is left to ask.
+    fn filter(&mut self, session: &Session, done: u32) {
+        let sure = || modes::decide(session, usize::MAX).is_some_and(|decision| modes::trains_suffice(&decision));
+        let converged = || capprobe::filter(session).is_some_and(|filtered| filtered.converged);
+        let spent = session.tally.octets >= MOST_FILTER_OCTETS.max(session.params.max_octets)
+            || session.elapsed_ns() > MOST_FILTER_NS
+            || session.tally.failed >= FAILED_TRAINS;
+        if done >= FILTER_BATCHES || spent || sure() || converged() {
+            self.stage = Stage::Over;
+            return;
+        }
+        self.stage = Stage::Filter(done + 1);
+        let small = small_size(session);
+        let good = self.shortest(session, small, 2.0 * session.stamp_error_ns()) == 2;
+        let size = if good { small } else { session.full_size() };
+        for _ in 0..PAIRS_PER_FILTER {
+            self.ask(session, Phase::Filter, self.short(session, size), size);
         }
     }
 
@@ -374,6 +401,10 @@ const LOOKS: u32 = 3;
 const ROUNDS: u32 = 7;
 pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
+const FILTER_BATCHES: u32 = 10;
+const PAIRS_PER_FILTER: usize = 32;
+const MOST_FILTER_OCTETS: u64 = 1_800_000;
+const MOST_FILTER_NS: f64 = 8.5e9;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;
