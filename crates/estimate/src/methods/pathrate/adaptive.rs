@@ -263,6 +263,7 @@ impl Adaptive {
     fn after_round(&mut self, session: &Session, done: u32) {
         let spent = session.tally.octets >= session.params.max_octets
             || done >= ROUNDS
+            || session.elapsed_ns() > most_ns(session)
             || session.tally.failed >= FAILED_TRAINS;
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
@@ -278,8 +279,8 @@ impl Adaptive {
     fn filter(&mut self, session: &Session, done: u32) {
         let sure = || modes::decide(session, usize::MAX).is_some_and(|decision| modes::trains_suffice(&decision));
         let converged = || capprobe::filter(session).is_some_and(|filtered| filtered.converged);
-        let spent = session.tally.octets >= MOST_FILTER_OCTETS.max(session.params.max_octets)
-            || session.elapsed_ns() > MOST_FILTER_NS
+        let spent = session.tally.octets >= session.params.max_octets + FILTER_OCTETS
+            || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
             || session.tally.failed >= FAILED_TRAINS;
         if done >= FILTER_BATCHES || spent || sure() || converged() {
             self.stage = Stage::Over;
@@ -389,6 +390,11 @@ fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
     stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
 }
 
+/// Time after which no new round begins, ns.
+fn most_ns(session: &Session) -> f64 {
+    MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
+}
+
 /// The path answers nothing, or loses more than it carries.
 fn hopeless(session: &Session) -> bool {
     let tally = &session.tally;
@@ -403,8 +409,13 @@ pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
 const FILTER_BATCHES: u32 = 10;
 const PAIRS_PER_FILTER: usize = 32;
-const MOST_FILTER_OCTETS: u64 = 1_800_000;
-const MOST_FILTER_NS: f64 = 8.5e9;
+/// Beyond what rounds may take.
+const FILTER_OCTETS: u64 = 100_000;
+/// The same of time.
+const FILTER_SHARE: f64 = 1.2;
+/// No new round after this time, or after so many packet times where they are long.
+const MOST_NS: f64 = 7e9;
+const MOST_PACKETS: f64 = 4e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;

@@ -102,7 +102,7 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         .adr
         .is_some_and(|adr| filtered.rate < BELOW_BOUND * adr.rate - adr.error)
     {
-        return Err(Reason::NoAgreement);
+        return unfiltered(session, decision).map(uncertain);
     }
     if mimicked(session, filtered.rate) {
         return from_winner(session, decision).map(uncertain);

@@ -1,4 +1,4 @@
-//! The filter of `CapProbe` ([CapProbe04]) on the pairs that were sent anyway: what disperses a pair wrongly, wider or narrower,
+//! The filter of `CapProbe` (`[CapProbe04]`) on the pairs that were sent anyway: what disperses a pair wrongly, wider or narrower,
 //! is a queue, and a queue delays. The pair of least delay met none.
 //!
 //! Pairs of one size and length make a *group*. With `x1`, `x2` the delays of its first and last packets above the least
@@ -141,7 +141,8 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
         .fold((rate, rate), |(low, high), one| (low.min(*one), high.max(*one)));
     let agree = high - low <= (AGREES + STAMP_ERRORS * blur) * rate;
     // 0.1 % for clock rate and rounding.
-    let half = blur.max(0.001) * rate;
+    let full = members[best].ip_octets == session.full_size();
+    let half = blur.max(if full { 0.001 } else { FRAMING_ERROR }) * rate;
     Some(Filtered {
         rate,
         low: low.min(rate - half),
@@ -155,7 +156,7 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
 const CLEAN: usize = 3;
 /// Ours: with fewer pairs the least delays seen may all hold some queueing.
 const LEAST_PAIRS: usize = 24;
-/// [CapProbe04].
+/// `[CapProbe04]`.
 const TOLERANCE: f64 = 0.01;
 /// Ours.
 const STAMP_ERRORS: f64 = 3.0;
@@ -163,6 +164,8 @@ const STAMP_ERRORS: f64 = 3.0;
 const AGREES: f64 = 0.03;
 /// Ours: framing other than the assumed one moves small packets against large ones by up to 4 %.
 const GROUPS_AGREE: f64 = 0.05;
+/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones.
+const FRAMING_ERROR: f64 = 0.005;
 /// Ours: where stamps blur a pair by more than this, delays do not tell clean pairs from others.
 const COARSEST: f64 = 0.05;
 /// Ours: no pair of working clocks drifts apart faster.
