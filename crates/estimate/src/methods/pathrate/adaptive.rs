@@ -180,7 +180,7 @@ impl Adaptive {
             let unchecked = session.of(Phase::Check).next().is_none();
             let packets = self.long(session).max(CHECK_PACKETS);
             if !(unchecked && self.check(session, agreement.rate, packets)) {
-                self.stage = Stage::Over;
+                self.after_agreement(session);
             }
         } else if session.of(Phase::Check).next().is_some() {
             self.round(session, 0);
@@ -188,6 +188,16 @@ impl Adaptive {
             self.look(session, done);
         } else if open * 2 > samples {
             // The sender is the narrowest of all; more of the same will not tell what lies behind it.
+            self.stage = Stage::Over;
+        } else {
+            self.round(session, 0);
+        }
+    }
+
+    /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
+    /// anything; the rounds and the filter tell.
+    fn after_agreement(&mut self, session: &Session) {
+        if session.stamps_explain_scatter() {
             self.stage = Stage::Over;
         } else {
             self.round(session, 0);
@@ -288,10 +298,11 @@ impl Adaptive {
         }
         self.stage = Stage::Filter(done + 1);
         let small = small_size(session);
-        let good = self.shortest(session, small, 2.0 * session.stamp_error_ns()) == 2;
+        let good = self.shortest(session, small, 2.0 * session.stamp_error_measured_ns()) == 2;
         let size = if good { small } else { session.full_size() };
         for _ in 0..PAIRS_PER_FILTER {
-            self.ask(session, Phase::Filter, self.short(session, size), size);
+            let packets = self.shortest(session, size, session.stamp_error_measured_ns());
+            self.ask(session, Phase::Filter, packets, size);
         }
     }
 

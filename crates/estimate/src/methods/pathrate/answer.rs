@@ -63,8 +63,7 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
 /// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
 /// nothing else was on the link.
 fn quick_confidence(session: &Session) -> Confidence {
-    let explained = session.stamp_error_seen_ns() <= 2.0 * session.stamp_error_measured_ns() + 100.0;
-    if session.narrow_is_loaded(1) == Some(false) && explained {
+    if session.narrow_is_loaded(1) == Some(false) && session.stamps_explain_scatter() {
         Confidence::High
     } else {
         Confidence::Medium
@@ -146,7 +145,8 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
 /// otherwise any candidate may be the capacity.
 fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
     let estimate = from_winner(session, decision)?;
-    if decision.loaded == Some(false) || estimate.verdict != Verdict::Estimated {
+    let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
+    if sure || estimate.verdict != Verdict::Estimated {
         return Ok(estimate);
     }
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);

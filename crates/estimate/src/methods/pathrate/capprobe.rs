@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use stat::{SkewObjective, skew_line};
 
-use super::sample::{Phase, Sample};
+use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 
 /// What the filter says.
@@ -77,7 +77,7 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
 
 fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
     let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
-    if session.timing_error(stat::median(&spans)?) > COARSEST {
+    if blur(session, stat::median(&spans)?) > COARSEST {
         return None;
     }
     let without = read(session, members, 0.0)?;
@@ -86,6 +86,17 @@ fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
         Some(with) if with.clean > without.clean => with,
         _ => without,
     })
+}
+
+/// What the host measured of its stamps. What the trains show may be other traffic, which is what the filter is to tell.
+fn stamp_error_ns(session: &Session) -> f64 {
+    let resolution = nanos(session.facts.receiver.clock_resolution);
+    session.stamp_error_measured_ns().max(resolution / 2.0)
+}
+
+/// Relative error of a rate over this dispersion.
+fn blur(session: &Session, span_ns: f64) -> f64 {
+    std::f64::consts::SQRT_2 * stamp_error_ns(session) / span_ns
 }
 
 /// Slope of the line below the first packets' delays.
@@ -124,7 +135,7 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
         .collect();
     let best = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]))?;
     let span = members[best].span_ns();
-    let tolerance = (TOLERANCE * span).max(STAMP_ERRORS * session.stamp_error_ns());
+    let tolerance = (TOLERANCE * span).max(STAMP_ERRORS * stamp_error_ns(session));
     let clean: Vec<f64> = sums
         .iter()
         .zip(members)
@@ -135,7 +146,7 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
         Some(rate) => rate,
         None => members[best].wire_rate(session.framing())?,
     };
-    let blur = session.timing_error(span);
+    let blur = blur(session, span);
     let (low, high) = clean
         .iter()
         .fold((rate, rate), |(low, high), one| (low.min(*one), high.max(*one)));

@@ -118,6 +118,12 @@ impl Session {
         }
     }
 
+    /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
+    /// other traffic scatters the trains.
+    pub(super) fn stamps_explain_scatter(&self) -> bool {
+        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + 100.0
+    }
+
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
     pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
         if span_ns > 0.0 {
