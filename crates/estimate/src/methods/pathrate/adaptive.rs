@@ -291,6 +291,7 @@ impl Adaptive {
         let converged = || capprobe::filter(session).is_some_and(|filtered| filtered.converged);
         let spent = session.tally.octets >= session.params.max_octets + FILTER_OCTETS
             || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
+            || session.tally.loss_ratio() > FILTER_LOSS
             || session.tally.failed >= FAILED_TRAINS;
         if done >= FILTER_BATCHES || spent || sure() || converged() {
             self.stage = Stage::Over;
@@ -424,9 +425,11 @@ const PAIRS_PER_FILTER: usize = 32;
 const FILTER_OCTETS: u64 = 100_000;
 /// The same of time.
 const FILTER_SHARE: f64 = 1.2;
+/// Every third pair and more is spoilt then, and waited for in vain.
+const FILTER_LOSS: f64 = 0.1;
 /// No new round after this time, or after so many packet times where they are long.
-const MOST_NS: f64 = 7e9;
-const MOST_PACKETS: f64 = 4e3;
+const MOST_NS: f64 = 6.5e9;
+const MOST_PACKETS: f64 = 3.5e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;
