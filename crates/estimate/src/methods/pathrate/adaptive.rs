@@ -170,7 +170,7 @@ impl Adaptive {
 
     fn after_look(&mut self, session: &Session, done: u32) {
         let samples = session.of(Phase::Preliminary).count();
-        let open = session.of(Phase::Preliminary).filter(|sample| sample.open()).count();
+        let open = opened(session);
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
         } else if session.too_fast.len() > samples || samples == 0 {
@@ -197,10 +197,11 @@ impl Adaptive {
     /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
     /// anything; the rounds and the filter tell.
     fn after_agreement(&mut self, session: &Session) {
-        if session.stamps_explain_scatter() {
+        let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
+        if session.stamps_explain_scatter() || open * 2 > samples {
             self.stage = Stage::Over;
         } else {
-            self.round(session, 0);
+            self.round(session, ROUNDS - DOUBT_ROUNDS);
         }
     }
 
@@ -288,21 +289,29 @@ impl Adaptive {
     /// Where trains alone are an answer nothing is left to ask.
     fn filter(&mut self, session: &Session, done: u32) {
         let sure = || modes::decide(session, usize::MAX).is_some_and(|decision| modes::trains_suffice(&decision));
-        let converged = || capprobe::filter(session).is_some_and(|filtered| filtered.converged);
-        let spent = session.tally.octets >= session.params.max_octets + FILTER_OCTETS
+        let filtered = capprobe::filter(session);
+        let converged = || filtered.is_some_and(|filtered| filtered.converged);
+        let clean = filtered.map_or(0, |filtered| filtered.clean);
+        let small = small_size(session);
+        let error_ns = session.stamp_error_measured_ns();
+        let good = self.shortest(session, small, 2.0 * error_ns) == 2;
+        let size = if good { small } else { session.full_size() };
+        let packets = self.shortest(session, size, error_ns);
+        let octets = PAIRS_PER_FILTER as u64 * (packets as u64 + 1) * u64::from(size);
+        // Bulks that show nothing clean at first are scattered by the host; they cost too much to go on.
+        let futile = packets > 2 && done > 0 && clean == 0;
+        let spent = futile
+            || u64::from(done + 1) * octets > FILTER_OCTETS
+            || session.tally.octets + octets > session.params.max_octets + SLACK_OCTETS
             || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
             || session.tally.loss_ratio() > FILTER_LOSS
             || session.tally.failed >= FAILED_TRAINS;
-        if done >= FILTER_BATCHES || spent || sure() || converged() {
+        if spent || sure() || converged() {
             self.stage = Stage::Over;
             return;
         }
         self.stage = Stage::Filter(done + 1);
-        let small = small_size(session);
-        let good = self.shortest(session, small, 2.0 * session.stamp_error_measured_ns()) == 2;
-        let size = if good { small } else { session.full_size() };
         for _ in 0..PAIRS_PER_FILTER {
-            let packets = self.shortest(session, size, session.stamp_error_measured_ns());
             self.ask(session, Phase::Filter, packets, size);
         }
     }
@@ -402,6 +411,11 @@ fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
     stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
 }
 
+/// Preliminary trains that arrived no wider than they left.
+fn opened(session: &Session) -> usize {
+    session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
+}
+
 /// Time after which no new round begins, ns.
 fn most_ns(session: &Session) -> f64 {
     MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
@@ -417,12 +431,15 @@ fn hopeless(session: &Session) -> bool {
 // Ours, all of them; the module documentation of the method has the table.
 const LOOKS: u32 = 3;
 const ROUNDS: u32 = 7;
+/// Of these, after an agreement in doubt: enough to settle.
+const DOUBT_ROUNDS: u32 = 4;
 pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
-const FILTER_BATCHES: u32 = 10;
 const PAIRS_PER_FILTER: usize = 32;
+/// Ten times 32 pairs of small packets.
+const FILTER_OCTETS: u64 = 600_000;
 /// Beyond what rounds may take.
-const FILTER_OCTETS: u64 = 100_000;
+const SLACK_OCTETS: u64 = 150_000;
 /// The same of time.
 const FILTER_SHARE: f64 = 1.2;
 /// Every third pair and more is spoilt then, and waited for in vain.
