@@ -11,7 +11,7 @@ use units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
-use super::{Last, Request, batches, modes, quick};
+use super::{Last, Request, batches, capprobe, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ enum Stage {
     First,
     Look(u32),
     Round(u32),
+    /// Small pairs for the filter of least delay.
+    Filter(u32),
     /// With the length last asked for.
     Batches(usize),
     Over,
@@ -54,7 +56,10 @@ impl Adaptive {
     pub(super) fn spacing(session: &Session, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
-        let share = if matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Check) {
+        let share = if matches!(
+            request.phase,
+            Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter
+        ) {
             session.params.utilisation
         } else {
             // The look is over in a moment; it may take more of the path than what goes on for seconds.
@@ -117,6 +122,7 @@ impl Adaptive {
             Stage::First => self.after_first(session),
             Stage::Look(done) => self.after_look(session, done),
             Stage::Round(done) => self.after_round(session, done),
+            Stage::Filter(done) => self.filter(session, done),
             Stage::Batches(asked) => self.after_batches(session, asked),
             Stage::Over => {}
         }
@@ -164,7 +170,7 @@ impl Adaptive {
 
     fn after_look(&mut self, session: &Session, done: u32) {
         let samples = session.of(Phase::Preliminary).count();
-        let open = session.of(Phase::Preliminary).filter(|sample| sample.open()).count();
+        let open = opened(session);
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
         } else if session.too_fast.len() > samples || samples == 0 {
@@ -174,7 +180,7 @@ impl Adaptive {
             let unchecked = session.of(Phase::Check).next().is_none();
             let packets = self.long(session).max(CHECK_PACKETS);
             if !(unchecked && self.check(session, agreement.rate, packets)) {
-                self.stage = Stage::Over;
+                self.after_agreement(session);
             }
         } else if session.of(Phase::Check).next().is_some() {
             self.round(session, 0);
@@ -185,6 +191,17 @@ impl Adaptive {
             self.stage = Stage::Over;
         } else {
             self.round(session, 0);
+        }
+    }
+
+    /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
+    /// anything; the rounds and the filter tell.
+    fn after_agreement(&mut self, session: &Session) {
+        let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
+        if session.stamps_explain_scatter() || open * 2 > samples {
+            self.stage = Stage::Over;
+        } else {
+            self.round(session, ROUNDS - DOUBT_ROUNDS);
         }
     }
 
@@ -257,13 +274,45 @@ impl Adaptive {
     fn after_round(&mut self, session: &Session, done: u32) {
         let spent = session.tally.octets >= session.params.max_octets
             || done >= ROUNDS
+            || session.elapsed_ns() > most_ns(session)
             || session.tally.failed >= FAILED_TRAINS;
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
         } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
-            self.stage = Stage::Over;
+            self.filter(session, 0);
         } else {
             self.round(session, done);
+        }
+    }
+
+    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
+    /// Where trains alone are an answer nothing is left to ask.
+    fn filter(&mut self, session: &Session, done: u32) {
+        let sure = || modes::decide(session, usize::MAX).is_some_and(|decision| modes::trains_suffice(&decision));
+        let filtered = capprobe::filter(session);
+        let converged = || filtered.is_some_and(|filtered| filtered.converged);
+        let clean = filtered.map_or(0, |filtered| filtered.clean);
+        let small = small_size(session);
+        let error_ns = session.stamp_error_measured_ns();
+        let good = self.shortest(session, small, 2.0 * error_ns) == 2;
+        let size = if good { small } else { session.full_size() };
+        let packets = self.shortest(session, size, error_ns);
+        let octets = PAIRS_PER_FILTER as u64 * (packets as u64 + 1) * u64::from(size);
+        // Bulks that show nothing clean at first are scattered by the host; they cost too much to go on.
+        let futile = packets > 2 && done > 0 && clean == 0;
+        let spent = futile
+            || u64::from(done + 1) * octets > FILTER_OCTETS
+            || session.tally.octets + octets > session.params.max_octets + SLACK_OCTETS
+            || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
+            || session.tally.loss_ratio() > FILTER_LOSS
+            || session.tally.failed >= FAILED_TRAINS;
+        if spent || sure() || converged() {
+            self.stage = Stage::Over;
+            return;
+        }
+        self.stage = Stage::Filter(done + 1);
+        for _ in 0..PAIRS_PER_FILTER {
+            self.ask(session, Phase::Filter, packets, size);
         }
     }
 
@@ -362,6 +411,16 @@ fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
     stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
 }
 
+/// Preliminary trains that arrived no wider than they left.
+fn opened(session: &Session) -> usize {
+    session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
+}
+
+/// Time after which no new round begins, ns.
+fn most_ns(session: &Session) -> f64 {
+    MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
+}
+
 /// The path answers nothing, or loses more than it carries.
 fn hopeless(session: &Session) -> bool {
     let tally = &session.tally;
@@ -372,8 +431,22 @@ fn hopeless(session: &Session) -> bool {
 // Ours, all of them; the module documentation of the method has the table.
 const LOOKS: u32 = 3;
 const ROUNDS: u32 = 7;
+/// Of these, after an agreement in doubt: enough to settle.
+const DOUBT_ROUNDS: u32 = 4;
 pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
+const PAIRS_PER_FILTER: usize = 32;
+/// Ten times 32 pairs of small packets.
+const FILTER_OCTETS: u64 = 600_000;
+/// Beyond what rounds may take.
+const SLACK_OCTETS: u64 = 150_000;
+/// The same of time.
+const FILTER_SHARE: f64 = 1.2;
+/// Every third pair and more is spoilt then, and waited for in vain.
+const FILTER_LOSS: f64 = 0.1;
+/// No new round after this time, or after so many packet times where they are long.
+const MOST_NS: f64 = 6.5e9;
+const MOST_PACKETS: f64 = 3.5e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;

@@ -4,6 +4,7 @@ use units::{BitRate, Metric};
 
 use super::adaptive::PAIRS_PER_ROUND;
 use super::batches::{self, BatchRates};
+use super::capprobe::{self, Filtered};
 use super::evidence::{common_caveats, evidence, finish};
 use super::modes::{self, Decision};
 use super::params::Preset;
@@ -11,7 +12,7 @@ use super::quick;
 use super::sample::{Phase, Sample};
 use super::session::Session;
 use crate::StampSource;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -62,8 +63,7 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
 /// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
 /// nothing else was on the link.
 fn quick_confidence(session: &Session) -> Confidence {
-    let explained = session.stamp_error_seen_ns() <= 2.0 * session.stamp_error_measured_ns() + 100.0;
-    if session.narrow_is_loaded(1) == Some(false) && explained {
+    if session.narrow_is_loaded(1) == Some(false) && session.stamps_explain_scatter() {
         Confidence::High
     } else {
         Confidence::Medium
@@ -80,15 +80,109 @@ fn mark_mimicked(session: &Session, estimate: Estimate, wire_bps: f64) -> Estima
 
 fn from_modes(session: &Session) -> Result<Estimate, Reason> {
     let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
+    if session.params.preset == Preset::Faithful {
+        return from_winner(session, &decision).map(|estimate| question(session, estimate));
+    }
+    let Some(filtered) = capprobe::filter(session) else {
+        return from_winner(session, &decision);
+    };
+    if filtered.converged {
+        from_filter(session, &decision, &filtered)
+    } else {
+        unfiltered(session, &decision)
+    }
+}
+
+/// What the filter of least delay makes of the modes' answer, once it has converged. It needs no assumption on which mode is
+/// strong, so it wins.
+fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
+    // Trains bound the capacity from below: clean pairs that are slower contradict them.
+    if decision
+        .adr
+        .is_some_and(|adr| filtered.rate < BELOW_BOUND * adr.rate - adr.error)
+    {
+        return unfiltered(session, decision).map(uncertain);
+    }
+    if mimicked(session, filtered.rate) {
+        return from_winner(session, decision).map(uncertain);
+    }
+    let found = decision.winner.as_ref().map(|winner| winner.centre());
+    let trains = decision
+        .adr
+        .filter(|_| modes::trains_suffice(decision))
+        .map(|adr| adr.rate);
+    let branch = if trains.is_some() && found.is_none() {
+        "dispersion rate"
+    } else {
+        "modes"
+    };
+    if let Some(rate) = found.or(trains).filter(|rate| filtered.agrees(*rate, decision.width)) {
+        let (rate, low, high) = match &decision.winner {
+            Some(winner) => sharpen(session, winner.central.low(), winner.central.high()),
+            None => (rate, rate, rate),
+        };
+        let mut estimate = plain(session, rate, low.min(filtered.low), high.max(filtered.high))?.with("branch", branch);
+        // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
+        if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
+            estimate.confidence = Confidence::High;
+        }
+        return Ok(estimate);
+    }
+    let (rate, low, high) = sharpen(
+        session,
+        filtered.low * (1.0 - NEAR_CLEAN),
+        filtered.high * (1.0 + NEAR_CLEAN),
+    );
+    let (low, high) = (low.max(filtered.low.min(rate)), high.min(filtered.high.max(rate)));
+    let estimate = plain(session, rate, low, high)?.with("branch", "capprobe");
+    Ok(match found.and_then(|wire| bit_rate(session.ip_rate(wire))) {
+        Some(other) => estimate.caveat(Caveat::Multimodal { other }),
+        None => estimate,
+    })
+}
+
+/// The modes' answer where the filter has not converged: it stands if paced trains say that nothing else was on the link;
+/// otherwise any candidate may be the capacity.
+fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let estimate = from_winner(session, decision)?;
+    let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
+    if sure || estimate.verdict != Verdict::Estimated {
+        return Ok(estimate);
+    }
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
+    let mut rates = vec![estimate.low, estimate.high];
+    rates.extend(decision.adr.map(|adr| ip(adr.rate - adr.error)));
+    rates.extend(decision.faster.map(|(_, rate)| ip(rate)));
+    rates.extend(decision.span.into_iter().flat_map(|(low, high)| [ip(low), ip(high)]));
+    let mut estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+    estimate.low = rates.iter().copied().fold(estimate.low, u64::min);
+    estimate.high = rates.iter().copied().fold(estimate.high, u64::max);
+    Ok(estimate)
+}
+
+/// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
+fn question(session: &Session, estimate: Estimate) -> Estimate {
+    let other = capprobe::filter(session)
+        .filter(|filtered| filtered.converged)
+        .and_then(|filtered| bit_rate(session.ip_rate(filtered.rate)));
+    match other {
+        Some(other) if (other.as_f64() / estimate.value as f64 - 1.0).abs() > NEAR_CLEAN => {
+            uncertain(estimate.caveat(Caveat::Multimodal { other }))
+        }
+        _ => estimate,
+    }
+}
+
+fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
     let Some(winner) = decision.winner else {
-        return from_trains(session, &decision);
+        return from_trains(session, decision);
     };
     if decision.width > WIDEST * winner.centre() {
         return Err(too_wide(session));
     }
     let (rate, low, high) = sharpen(session, winner.central.low(), winner.central.high());
     let mut estimate = plain(session, rate, low, high)?.with("branch", "modes");
-    if let Some(other) = rival(session, &decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
+    if let Some(other) = rival(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
         estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
     }
     if session.params.preset == Preset::Adaptive && !modes::settled(session, PAIRS_PER_ROUND) {
@@ -326,6 +420,12 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
+/// Ours: trains are a bound to some percent, not to the bit.
+const BELOW_BOUND: f64 = 0.97;
+/// Ours.
+const NEAR_CLEAN: f64 = 0.03;
+/// Ours.
+const FAST_SENDER: f64 = 0.5;
 /// Ours: the width of a bin.
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.

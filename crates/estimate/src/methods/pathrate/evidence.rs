@@ -4,7 +4,7 @@ use stat::Merit;
 
 use super::sample::Phase;
 use super::session::Session;
-use super::{answer, batches, modes, shape};
+use super::{answer, batches, capprobe, modes, shape};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence};
 
 /// Caveats and evidence that any answer carries.
@@ -76,6 +76,11 @@ pub(super) fn evidence(session: &Session) -> Evidence {
     }
     if let Some(rate) = shape::sustained(session) {
         evidence.insert("sustained_bps", ip(rate));
+    }
+    if let Some(filtered) = capprobe::filter(session) {
+        evidence.insert("capprobe_bps", ip(filtered.rate));
+        evidence.insert("capprobe_clean_pairs", filtered.clean);
+        evidence.insert("capprobe_converged", filtered.converged);
     }
     if let Some(rates) = batches::rates(session) {
         evidence.insert(

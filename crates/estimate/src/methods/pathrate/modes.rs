@@ -145,6 +145,8 @@ pub(super) struct Decision {
     pub(super) faster: Option<(f64, f64)>,
     /// Bin width, bit/s.
     pub(super) width: f64,
+    /// Least and largest wire rate that any candidate allows, if there is one.
+    pub(super) span: Option<(f64, f64)>,
 }
 
 impl Decision {
@@ -189,6 +191,13 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
         merits_differ: differ && session.params.preset == Preset::Faithful,
         faster: winner.and_then(|winner| faster_than(session, &winner)),
         modes,
+        span: (!candidates.is_empty()).then(|| {
+            candidates
+                .iter()
+                .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), mode| {
+                    (low.min(mode.central.low()), high.max(mode.central.high()))
+                })
+        }),
         adr: bounds.adr,
         loaded: bounds.loaded,
         width,

@@ -3,7 +3,7 @@
 use units::{Delta, Framing, Receiver, Sender, Stamp};
 
 use crate::StampSource;
-use crate::probe::{Fate, PacingCheck, TrainId, TrainReport};
+use crate::probe::{Arrival, Fate, PacingCheck, TrainId, TrainReport};
 
 /// What a train was sent for. It is part of the train's name, so that a recording can be analysed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +22,12 @@ pub(super) enum Phase {
     Batches,
     /// Trains paced at the rate found: slowed only if other traffic is on the narrow link (adaptive).
     Check,
+    /// Small pairs for the filter of least delay (adaptive).
+    Filter,
 }
 
 impl Phase {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -33,6 +35,7 @@ impl Phase {
         Self::Trains,
         Self::Batches,
         Self::Check,
+        Self::Filter,
     ];
 
     /// The name of the `serial`-th train of a run, sent in this phase.
@@ -59,6 +62,37 @@ pub(super) struct Sample {
     /// Time between the first and the last departure of the same packets, ns.
     pub(super) sent_ns: f64,
     pub(super) stamped_by: StampSource,
+    /// `None` unless every packet came.
+    pub(super) delays: Option<Delays>,
+}
+
+/// One-way delays within a train, ns, all from the departure of its first packet and with the clocks' unknown offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delays {
+    /// That departure, on the sender's clock.
+    pub(super) departed_ns: i64,
+    /// Of the first packet, which is not counted.
+    pub(super) head_ns: i64,
+    /// Of the first counted packet.
+    pub(super) first_ns: i64,
+}
+
+impl Delays {
+    fn read(rows: &[Arrival]) -> Option<Self> {
+        let arrival = |row: &Arrival| match row.fate {
+            Fate::Received(stamp) => Some(stamp.nanos()),
+            _ => None,
+        };
+        if rows.iter().any(|row| arrival(row).is_none()) {
+            return None;
+        }
+        let departed_ns = rows.first()?.departed.nanos();
+        Some(Self {
+            departed_ns,
+            head_ns: arrival(rows.first()?)?.saturating_sub(departed_ns),
+            first_ns: arrival(rows.get(1)?)?.saturating_sub(departed_ns),
+        })
+    }
 }
 
 /// Why a train is no sample.
@@ -105,6 +139,7 @@ impl Sample {
             gaps_ns,
             sent_ns: sent.iter().sum(),
             stamped_by: report.arrived_by,
+            delays: Delays::read(rows),
         };
         let paused = match (sample.phase, report.pacing) {
             (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,

@@ -72,6 +72,15 @@ impl Session {
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
+    /// Time from the first train that came whole to the last, ns.
+    pub(super) fn elapsed_ns(&self) -> f64 {
+        let whole = || self.samples.iter().filter_map(|sample| sample.delays);
+        match (whole().next(), whole().last()) {
+            (Some(first), Some(last)) => last.departed_ns.saturating_sub(first.departed_ns) as f64,
+            _ => 0.0,
+        }
+    }
+
     pub(super) fn receive_cost_ns(&self) -> f64 {
         nanos(self.facts.receiver.receive_cost)
     }
@@ -107,6 +116,12 @@ impl Session {
         } else {
             seen
         }
+    }
+
+    /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
+    /// other traffic scatters the trains.
+    pub(super) fn stamps_explain_scatter(&self) -> bool {
+        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + 100.0
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.

@@ -6,6 +6,7 @@ use crate::probe::{Arrival, Fate, PacingCheck};
 use crate::testbed::{Bucket, Cross, Hop, Testbed, real_host};
 use crate::{Budget, Measured, StampSource};
 
+mod filter;
 mod known;
 mod paths;
 

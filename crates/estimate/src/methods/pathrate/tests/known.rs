@@ -100,7 +100,9 @@ fn two_modes(train_us: i64) -> Vec<TrainReport> {
         .collect();
     let gaps = std::iter::repeat_n(240, 30).chain(std::iter::repeat_n(120, 20));
     for (serial, gap) in (10..).zip(gaps) {
-        reports.push(report(Phase::Pairs, serial, &[0, 120, 120 + gap]));
+        // Each behind another queue: no two met the same, and none is known to have met none.
+        let queue = 17 * i64::from(serial);
+        reports.push(report(Phase::Pairs, serial, &[0, 120 + queue, 120 + queue + gap]));
     }
     for serial in 100..108 {
         let times: Vec<i64> = (0..10).map(|k| k * train_us).collect();

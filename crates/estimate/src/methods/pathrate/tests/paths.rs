@@ -305,13 +305,9 @@ fn a_tight_link_that_is_not_the_narrow_one() {
             ..Cross::poisson(mbps(50))
         }),
     );
-    // From here on pairs come squeezed and stretched by whole packets of others. These bounds record what these seeds gave, they
-    // are no aim: on twenty other seeds 80 Mbit/s of mixed sizes made three runs wrong and confident.
-    let heavy = Bounds {
-        median: 0.03,
-        confidently_wrong: 2,
-        ..LOADED
-    };
+    // From here on pairs come squeezed and stretched by whole packets of others. The medians record what these seeds gave, they
+    // are no aim.
+    let heavy = Bounds { median: 0.03, ..LOADED };
     check("then 100 with 80", &heavy, path(Cross::poisson(mbps(80))));
     check("then 100 with 80, mixed", &heavy, path(Cross::mixed(mbps(80))));
     let fuller = Bounds { median: 0.06, ..heavy };
@@ -325,6 +321,30 @@ fn a_tight_link_that_is_not_the_narrow_one() {
             ..Cross::poisson(mbps(80))
         }),
     );
+}
+
+/// The strongest mode is the rate of the link behind; only the filter of least delay sees the narrow one.
+#[test]
+fn pairs_squeezed_behind_the_narrow_link() {
+    for (narrow, behind, load) in [(100, 150, 110), (100, 120, 60), (100, 120, 95), (1000, 2500, 1800)] {
+        let name = format!("{narrow} Mbit/s, then {behind} with {load}");
+        let estimates = check(&name, &LOADED, |seed| {
+            let hops = [
+                Hop::ethernet(mbps(10_000)),
+                Hop::ethernet(mbps(narrow)),
+                Hop::loaded(mbps(behind), Cross::poisson(mbps(load))),
+            ];
+            let mut bed = Testbed::new(hops.to_vec(), seed);
+            bed.skew_ppm = 30.0;
+            bed
+        });
+        let truth = Testbed::new(vec![Hop::ethernet(mbps(narrow))], 0)
+            .ip_capacity(1500)
+            .bps();
+        let held = |e: &&Estimate| e.low <= truth && truth <= e.high;
+        let hold = estimates.iter().flatten().filter(held).count();
+        assert!(hold >= 19, "{name}: {hold} of 20 intervals hold {truth}");
+    }
 }
 
 #[test]
@@ -650,7 +670,8 @@ fn stamps_worse_than_the_host_says() {
         let idle = Bounds {
             median: 0.015,
             seconds: 5.0,
-            octets: 1_200_000,
+            // An agreement of trains that scatter more than stamps should is in doubt, which costs three rounds.
+            octets: 1_250_000,
             ..IDLE
         };
         check(&name, &idle, path(0));

@@ -1,0 +1,183 @@
+//! The filter of `CapProbe` (`[CapProbe04]`) on the pairs that were sent anyway: what disperses a pair wrongly, wider or narrower,
+//! is a queue, and a queue delays. The pair of least delay met none.
+//!
+//! Pairs of one size and length make a *group*. With `x1`, `x2` the delays of its first and last packets above the least
+//! that the group shows of each, a pair is *clean* if `x1 + x2` is within the tolerance: 1 % of its dispersion, or what its
+//! stamps may be wrong by. A group has converged if [`CLEAN`] pairs are clean (the paper's condition that the least sum equal
+//! the sum of the least, met three times over) and agree.
+//!
+//! Both delays count from the departure of the train's first packet, which leaves out what the sender's own gaps do. The
+//! clocks' offset drops out; their skew is taken from the line below the first packets' delays, which meet an empty queue most
+//! often, and is believed only where it makes more pairs clean than none at all (ours).
+
+use std::collections::BTreeMap;
+
+use stat::{SkewObjective, skew_line};
+
+use super::sample::{Phase, Sample, nanos};
+use super::session::Session;
+
+/// What the filter says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Filtered {
+    /// Wire rate of the clean pairs, bit/s; of the best pair if the filter has not converged.
+    pub(super) rate: f64,
+    /// Lower end of what the clean pairs leave open.
+    pub(super) low: f64,
+    /// Upper end.
+    pub(super) high: f64,
+    /// Clean pairs of the group that speaks.
+    pub(super) clean: usize,
+    pub(super) converged: bool,
+}
+
+impl Filtered {
+    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more.
+    pub(super) fn agrees(&self, rate: f64, width: f64) -> bool {
+        (rate - self.rate).abs() <= width.max(AGREES * self.rate)
+    }
+}
+
+/// Runs the filter; `None` where pairs are too few, or stamps too coarse for delays to tell anything.
+pub(super) fn filter(session: &Session) -> Option<Filtered> {
+    let mut groups: BTreeMap<(u16, usize), Vec<&Sample>> = BTreeMap::new();
+    let pairs = [Phase::Preliminary, Phase::Pairs, Phase::Filter];
+    for sample in pairs.into_iter().flat_map(|phase| session.of(phase)) {
+        if sample.delays.is_some() && sample.span_ns() > 0.0 {
+            groups
+                .entry((sample.ip_octets, sample.packets()))
+                .or_default()
+                .push(sample);
+        }
+    }
+    let read: Vec<(u16, Filtered)> = groups
+        .iter()
+        .filter(|(_, members)| members.len() >= LEAST_PAIRS)
+        .filter_map(|((octets, _), members)| Some((*octets, group(session, members)?)))
+        .collect();
+    let (sure, unsure): (Vec<_>, Vec<_>) = read.into_iter().partition(|(_, one)| one.converged);
+    // The answer is stated for full-size packets; their own group needs no assumption on framing.
+    let best = |list: &[(u16, Filtered)]| {
+        let mut list = list.to_vec();
+        list.sort_by_key(|(octets, one)| (one.clean, *octets));
+        let full = list.iter().rev().find(|(octets, _)| *octets == session.full_size());
+        full.or(list.last()).map(|(_, one)| *one)
+    };
+    let Some(chosen) = best(&sure) else {
+        return best(&unsure);
+    };
+    let at_one = sure
+        .iter()
+        .all(|(_, one)| (one.rate / chosen.rate - 1.0).abs() < GROUPS_AGREE);
+    Some(Filtered {
+        converged: at_one,
+        ..chosen
+    })
+}
+
+fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
+    let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
+    if blur(session, stat::median(&spans)?) > COARSEST {
+        return None;
+    }
+    let without = read(session, members, 0.0)?;
+    let with = skew(members).and_then(|slope| read(session, members, slope));
+    Some(match with {
+        Some(with) if with.clean > without.clean => with,
+        _ => without,
+    })
+}
+
+/// What the host measured of its stamps. What the trains show may be other traffic, which is what the filter is to tell.
+fn stamp_error_ns(session: &Session) -> f64 {
+    let resolution = nanos(session.facts.receiver.clock_resolution);
+    session.stamp_error_measured_ns().max(resolution / 2.0)
+}
+
+/// Relative error of a rate over this dispersion.
+fn blur(session: &Session, span_ns: f64) -> f64 {
+    std::f64::consts::SQRT_2 * stamp_error_ns(session) / span_ns
+}
+
+/// Slope of the line below the first packets' delays.
+fn skew(members: &[&Sample]) -> Option<f64> {
+    let origin = members.first()?.delays?;
+    let (mut times, mut delays) = (Vec::new(), Vec::new());
+    for head in members.iter().filter_map(|sample| sample.delays) {
+        times.push(head.departed_ns.saturating_sub(origin.departed_ns) as f64);
+        delays.push(head.head_ns.saturating_sub(origin.head_ns) as f64);
+    }
+    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).ok()?.slope;
+    (slope.abs() < LARGEST_SKEW).then_some(slope)
+}
+
+fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> {
+    let origin = members.first()?.delays?;
+    let firsts: Vec<f64> = members
+        .iter()
+        .filter_map(|sample| sample.delays)
+        .map(|own| {
+            let time = own.departed_ns.saturating_sub(origin.departed_ns) as f64;
+            own.first_ns.saturating_sub(origin.first_ns) as f64 - slope * time
+        })
+        .collect();
+    let lasts: Vec<f64> = firsts
+        .iter()
+        .zip(members)
+        .map(|(first, sample)| first + sample.span_ns())
+        .collect();
+    let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
+    let floor = least(&firsts) + least(&lasts);
+    let sums: Vec<f64> = firsts
+        .iter()
+        .zip(&lasts)
+        .map(|(first, last)| first + last - floor)
+        .collect();
+    let best = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]))?;
+    let span = members[best].span_ns();
+    let tolerance = (TOLERANCE * span).max(STAMP_ERRORS * stamp_error_ns(session));
+    let clean: Vec<f64> = sums
+        .iter()
+        .zip(members)
+        .filter(|(sum, _)| **sum <= tolerance)
+        .filter_map(|(_, sample)| sample.wire_rate(session.framing()))
+        .collect();
+    let rate = match stat::median(&clean) {
+        Some(rate) => rate,
+        None => members[best].wire_rate(session.framing())?,
+    };
+    let blur = blur(session, span);
+    let (low, high) = clean
+        .iter()
+        .fold((rate, rate), |(low, high), one| (low.min(*one), high.max(*one)));
+    let agree = high - low <= (AGREES + STAMP_ERRORS * blur) * rate;
+    // 0.1 % for clock rate and rounding.
+    let full = members[best].ip_octets == session.full_size();
+    let half = blur.max(if full { 0.001 } else { FRAMING_ERROR }) * rate;
+    Some(Filtered {
+        rate,
+        low: low.min(rate - half),
+        high: high.max(rate + half),
+        clean: clean.len(),
+        converged: clean.len() >= CLEAN && agree,
+    })
+}
+
+/// Pairs that must be clean, and agree: one or two may be chance.
+const CLEAN: usize = 3;
+/// Ours: with fewer pairs the least delays seen may all hold some queueing.
+const LEAST_PAIRS: usize = 24;
+/// `[CapProbe04]`.
+const TOLERANCE: f64 = 0.01;
+/// Ours.
+const STAMP_ERRORS: f64 = 3.0;
+/// Ours.
+const AGREES: f64 = 0.03;
+/// Ours: framing other than the assumed one moves small packets against large ones by up to 4 %.
+const GROUPS_AGREE: f64 = 0.05;
+/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones.
+const FRAMING_ERROR: f64 = 0.005;
+/// Ours: where stamps blur a pair by more than this, delays do not tell clean pairs from others.
+const COARSEST: f64 = 0.05;
+/// Ours: no pair of working clocks drifts apart faster.
+const LARGEST_SKEW: f64 = 500e-6;
