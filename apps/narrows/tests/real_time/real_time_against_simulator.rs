@@ -164,11 +164,11 @@ fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f64>> {
     delays
 }
 
-/// The value that this share of the others do not exceed.
-fn quantile(values: &[f64], share: f64) -> f64 {
+/// The value that so many per cent of the others do not exceed.
+fn quantile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+    sorted[((sorted.len() - 1) * percent + 50) / 100]
 }
 
 /// `spread_us`: by how much the delays differ at least among themselves, lest two constants be compared; `lossy`: whether some packets
@@ -194,11 +194,12 @@ fn compare(text: &str, spread_us: f64, lossy: bool) {
     let both = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).collect::<Vec<f64>>();
     let (real_ns, expected_ns) = (both(|pair| pair.0), both(|pair| pair.1));
     let apart = both(|pair| (pair.0 - pair.1).abs());
-    let least = quantile(&both(|pair| pair.0 - pair.1), 0.0);
-    let report = |share| [&real_ns, &expected_ns, &apart].map(|values| quantile(values, share) / US);
-    let [median, p90] = [report(0.5), report(0.9)];
+    let least = quantile(&both(|pair| pair.0 - pair.1), 0);
+    let report = |percent| [&real_ns, &expected_ns, &apart].map(|values| quantile(values, percent) / US);
+    let [median, p90] = [report(50), report(90)];
     println!(
-        "{}: {} packets, lost {} and {}; one-way delay µs, real, simulated, apart packet by packet: median {median:.1?}, p90 {p90:.1?}; least real - simulated {:.1}",
+        "{}: {} packets, lost {} and {}; one-way delay µs, real, simulated, apart packet by packet: median {median:.1?}, \
+         p90 {p90:.1?}; least real - simulated {:.1}",
         scenario.name,
         packets.len(),
         lost(&real),
@@ -212,7 +213,7 @@ fn compare(text: &str, spread_us: f64, lossy: bool) {
     assert!((p90[0] - p90[1]).abs() <= 100.0);
     // The same cross traffic too, packet by packet.
     assert!(median[2] <= 20.0 && p90[2] <= 100.0);
-    assert!(quantile(&expected_ns, 0.95) - quantile(&expected_ns, 0.05) >= spread_us * US);
+    assert!(quantile(&expected_ns, 95) - quantile(&expected_ns, 5) >= spread_us * US);
 }
 
 #[test]
