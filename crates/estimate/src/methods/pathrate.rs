@@ -58,7 +58,8 @@
 //! capacity. It counts as converged if three pairs have `d1 + d2 <= min d1 + min d2` to 1 % of their dispersion (or three
 //! stamp errors) and agree to 3 %. Where it has not by the last round, up to 320 pairs of small packets follow, which meet
 //! empty queues more often. Converged, it needs no mode to be strong: if it agrees with the winner within the bin width or
-//! 3 % the confidence is high; if not, its rate is the answer, the mode the [`Caveat::Multimodal`], unless it lies below the
+//! 3 % the confidence is high; if not, and two sizes have converged alike or six pairs are clean, its rate is the answer and the
+//! mode the [`Caveat::Multimodal`], unless it lies below the
 //! dispersion rate. Not converged, and with other traffic on the narrow link not ruled out, the mode is an answer of low
 //! confidence whose interval holds the dispersion rate and all candidates. It is left out where stamps blur a pair by over
 //! 5 % or packets come in batches (delays are then least where the gap is nothing); a faithful run only shows it

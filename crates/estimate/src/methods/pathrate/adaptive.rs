@@ -288,9 +288,14 @@ impl Adaptive {
     /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
     /// Where trains alone are an answer nothing is left to ask.
     fn filter(&mut self, session: &Session, done: u32) {
-        let sure = || modes::decide(session, usize::MAX).is_some_and(|decision| modes::trains_suffice(&decision));
         let filtered = capprobe::filter(session);
-        let converged = || filtered.is_some_and(|filtered| filtered.converged);
+        let decision = modes::decide(session, usize::MAX);
+        let sure = decision.as_ref().is_some_and(modes::trains_suffice);
+        let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
+        let converged = filtered.is_some_and(|filtered| {
+            let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width));
+            filtered.outweighs() || (filtered.converged && agrees)
+        });
         let clean = filtered.map_or(0, |filtered| filtered.clean);
         let small = small_size(session);
         let error_ns = session.stamp_error_measured_ns();
@@ -306,7 +311,7 @@ impl Adaptive {
             || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
             || session.tally.loss_ratio() > FILTER_LOSS
             || session.tally.failed >= FAILED_TRAINS;
-        if spent || sure() || converged() {
+        if spent || sure || converged {
             self.stage = Stage::Over;
             return;
         }

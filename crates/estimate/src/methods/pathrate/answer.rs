@@ -128,6 +128,9 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         }
         return Ok(estimate);
     }
+    if !filtered.outweighs() {
+        return unfiltered(session, decision).map(|estimate| holding(session, uncertain(estimate), filtered));
+    }
     let (rate, low, high) = sharpen(
         session,
         filtered.low * (1.0 - NEAR_CLEAN),
@@ -139,6 +142,16 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         Some(other) => estimate.caveat(Caveat::Multimodal { other }),
         None => estimate,
     })
+}
+
+/// With an interval that holds what the filter says, too.
+fn holding(session: &Session, mut estimate: Estimate, filtered: &Filtered) -> Estimate {
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
+    let (low, high) = (ip(filtered.low), ip(filtered.high));
+    if estimate.verdict == Verdict::Estimated {
+        (estimate.low, estimate.high) = (estimate.low.min(low), estimate.high.max(high));
+    }
+    estimate
 }
 
 /// The modes' answer where the filter has not converged: it stands if paced trains say that nothing else was on the link;

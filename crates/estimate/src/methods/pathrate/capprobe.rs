@@ -29,9 +29,17 @@ pub(super) struct Filtered {
     /// Clean pairs of the group that speaks.
     pub(super) clean: usize,
     pub(super) converged: bool,
+    /// Groups that have converged.
+    pub(super) groups: usize,
 }
 
 impl Filtered {
+    /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or twice the clean pairs (ours).
+    /// Three alike may be pairs that one packet of others parted, if no better one was met.
+    pub(super) fn outweighs(&self) -> bool {
+        self.converged && (self.groups >= 2 || self.clean >= 2 * CLEAN)
+    }
+
     /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more.
     pub(super) fn agrees(&self, rate: f64, width: f64) -> bool {
         (rate - self.rate).abs() <= width.max(AGREES * self.rate)
@@ -71,6 +79,7 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
         .all(|(_, one)| (one.rate / chosen.rate - 1.0).abs() < GROUPS_AGREE);
     Some(Filtered {
         converged: at_one,
+        groups: sure.len(),
         ..chosen
     })
 }
@@ -160,6 +169,7 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
         high: high.max(rate + half),
         clean: clean.len(),
         converged: clean.len() >= CLEAN && agree,
+        groups: 0,
     })
 }
 

@@ -341,9 +341,9 @@ fn pairs_squeezed_behind_the_narrow_link() {
         let truth = Testbed::new(vec![Hop::ethernet(mbps(narrow))], 0)
             .ip_capacity(1500)
             .bps();
-        let held = |e: &&Estimate| e.low <= truth && truth <= e.high;
-        let hold = estimates.iter().flatten().filter(held).count();
-        assert!(hold >= 19, "{name}: {hold} of 20 intervals hold {truth}");
+        let holds = |e: &&Estimate| e.low <= truth && truth <= e.high;
+        let covered = estimates.iter().flatten().filter(holds).count();
+        assert!(covered >= 19, "{name}: {covered} of 20 intervals hold {truth}");
     }
 }
 
