@@ -16,7 +16,7 @@ use crate::budget::{Budget, Cost};
 use crate::contract::{Measured, World, run};
 use crate::facts::PathFacts;
 use crate::methods;
-use crate::outcome::{Estimate, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use crate::registry::RawParams;
 
 pub use plan::Profile;
@@ -165,13 +165,14 @@ impl Job<'_> {
             },
         };
         self.cost = self.cost.then(measured.cost);
-        let entry = Entry {
+        let mut entry = Entry {
             metric,
             direction: self.options.direction,
             method: name,
             outcome: measured.outcome,
             cost: measured.cost,
         };
+        doubt_stalled_hosts(&mut entry.outcome);
         observer.ends(&entry);
         match fault {
             None => Ok(entry),
@@ -203,6 +204,18 @@ impl Job<'_> {
                 });
             }
         }
+    }
+}
+
+/// A host that stood still, or whose clock was set, has shown the method something else than the path.
+fn doubt_stalled_hosts(outcome: &mut Outcome) {
+    if let Outcome::Estimated(estimate) = outcome
+        && estimate
+            .caveats
+            .iter()
+            .any(|caveat| matches!(caveat, Caveat::HostStall | Caveat::ClockStep))
+    {
+        estimate.confidence = Confidence::Low;
     }
 }
 
