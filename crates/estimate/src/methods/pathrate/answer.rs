@@ -106,7 +106,7 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
     if mimicked(session, filtered.rate) {
         return from_winner(session, decision).map(uncertain);
     }
-    let found = decision.winner.as_ref().map(|winner| winner.centre());
+    let found = decision.winner.as_ref().map(stat::LocalMode::centre);
     let trains = decision
         .adr
         .filter(|_| modes::trains_suffice(decision))

@@ -68,6 +68,7 @@ pub(super) struct Sample {
 
 /// One-way delays within a train, ns, all from the departure of its first packet and with the clocks' unknown offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the unit belongs into the name")]
 pub(super) struct Delays {
     /// That departure, on the sender's clock.
     pub(super) departed_ns: i64,

@@ -75,7 +75,7 @@ impl Session {
     /// Time from the first train that came whole to the last, ns.
     pub(super) fn elapsed_ns(&self) -> f64 {
         let whole = || self.samples.iter().filter_map(|sample| sample.delays);
-        match (whole().next(), whole().last()) {
+        match (whole().next(), whole().next_back()) {
             (Some(first), Some(last)) => last.departed_ns.saturating_sub(first.departed_ns) as f64,
             _ => 0.0,
         }

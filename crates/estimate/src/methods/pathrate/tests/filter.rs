@@ -92,8 +92,8 @@ fn clocks_may_differ_by_any_offset_and_drift() {
     for (ppm, offset) in [(0, 1_700_000_000_000_000_000), (80, 0), (-80, -5_000_000_000_000)] {
         // Clean pairs spread over the run, as they come.
         let mut reports = squeezed(0);
-        for k in (0..40).step_by(8) {
-            reports[k] = pair(Phase::Pairs, 50, 100_000_000 * (k as i64), 0, 120);
+        for (report, k) in reports.iter_mut().zip(0i64..).step_by(8) {
+            *report = pair(Phase::Pairs, 50, 100_000_000 * k, 0, 120);
         }
         let found = read(ideal(), &seen_by(ppm, offset, reports)).unwrap();
         assert!(found.converged, "{ppm} ppm: {found:?}");
