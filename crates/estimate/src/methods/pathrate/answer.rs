@@ -89,7 +89,7 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
     if filtered.converged {
         from_filter(session, &decision, &filtered)
     } else {
-        unfiltered(session, &decision)
+        unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered))
     }
 }
 
@@ -117,6 +117,10 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         "modes"
     };
     if let Some(rate) = found.or(trains).filter(|rate| filtered.agrees(*rate, decision.width)) {
+        // A window that is wide because the samples scatter agrees with much; the clean pairs inside it are the better answer.
+        if decision.width > COARSE_WINDOW * rate {
+            return clean_pairs(session, filtered);
+        }
         let (rate, low, high) = match &decision.winner {
             Some(winner) => sharpen(session, winner.central.low(), winner.central.high()),
             None => (rate, rate, rate),
@@ -129,19 +133,28 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         return Ok(estimate);
     }
     if !filtered.outweighs() {
-        return unfiltered(session, decision).map(|estimate| holding(session, uncertain(estimate), filtered));
+        // The likelier value of the two, with an interval that holds both.
+        let modes = unfiltered(session, decision)?;
+        let mut estimate = uncertain(clean_pairs(session, filtered)?.caveat(Caveat::NotConverged));
+        (estimate.low, estimate.high) = (estimate.low.min(modes.low), estimate.high.max(modes.high));
+        return Ok(estimate);
     }
+    let estimate = clean_pairs(session, filtered)?;
+    Ok(match found.and_then(|wire| bit_rate(session.ip_rate(wire))) {
+        Some(other) => estimate.caveat(Caveat::Multimodal { other }),
+        None => estimate,
+    })
+}
+
+/// What the clean pairs say, without the modes.
+fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reason> {
     let (rate, low, high) = sharpen(
         session,
         filtered.low * (1.0 - NEAR_CLEAN),
         filtered.high * (1.0 + NEAR_CLEAN),
     );
     let (low, high) = (low.max(filtered.low.min(rate)), high.min(filtered.high.max(rate)));
-    let estimate = plain(session, rate, low, high)?.with("branch", "capprobe");
-    Ok(match found.and_then(|wire| bit_rate(session.ip_rate(wire))) {
-        Some(other) => estimate.caveat(Caveat::Multimodal { other }),
-        None => estimate,
-    })
+    Ok(plain(session, rate, low, high)?.with("branch", "capprobe"))
 }
 
 /// With an interval that holds what the filter says, too.
@@ -435,6 +448,8 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
 
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
+/// Ours: a window wider than this share of its rate says little about which rate it is.
+const COARSE_WINDOW: f64 = 0.05;
 /// Ours.
 const NEAR_CLEAN: f64 = 0.03;
 /// Ours.

@@ -86,7 +86,9 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
 
 fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
     let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
-    if blur(session, stat::median(&spans)?) > COARSEST {
+    let span = stat::median(&spans)?;
+    let quantum = nanos(session.facts.receiver.clock_resolution);
+    if std::f64::consts::SQRT_2 * quantum / span > COARSEST || blur(session, span) > NOISIEST {
         return None;
     }
     let without = read(session, members, 0.0)?;
@@ -144,7 +146,10 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
         .collect();
     let best = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]))?;
     let span = members[best].span_ns();
-    let tolerance = (TOLERANCE * span).max(STAMP_ERRORS * stamp_error_ns(session));
+    // A host's own figure for its stamps is its worst moments'; if they are as bad as it says, few pairs come this close, and the
+    // filter does not converge.
+    let noise = (STAMP_ERRORS * stamp_error_ns(session)).min(AGREES * span);
+    let tolerance = (TOLERANCE * span).max(noise);
     let clean: Vec<f64> = sums
         .iter()
         .zip(members)
@@ -159,10 +164,10 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
     let (low, high) = clean
         .iter()
         .fold((rate, rate), |(low, high), one| (low.min(*one), high.max(*one)));
-    let agree = high - low <= (AGREES + STAMP_ERRORS * blur) * rate;
+    let agree = high - low <= (AGREES + (STAMP_ERRORS * blur).min(AGREES)) * rate;
     // 0.1 % for clock rate and rounding.
     let full = members[best].ip_octets == session.full_size();
-    let half = blur.max(if full { 0.001 } else { FRAMING_ERROR }) * rate;
+    let half = blur.min(COARSEST).max(if full { 0.001 } else { FRAMING_ERROR }) * rate;
     Some(Filtered {
         rate,
         low: low.min(rate - half),
@@ -187,7 +192,9 @@ const AGREES: f64 = 0.03;
 const GROUPS_AGREE: f64 = 0.05;
 /// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones.
 const FRAMING_ERROR: f64 = 0.005;
-/// Ours: where stamps blur a pair by more than this, delays do not tell clean pairs from others.
+/// Ours: where the clock's steps are coarser than this against a pair, equal readings do not make pairs equal.
 const COARSEST: f64 = 0.05;
+/// Ours: where stamps blur a pair by more than this, hardly any clean pair looks clean.
+const NOISIEST: f64 = 0.2;
 /// Ours: no pair of working clocks drifts apart faster.
 const LARGEST_SKEW: f64 = 500e-6;
