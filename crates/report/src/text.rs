@@ -225,8 +225,20 @@ fn claim(row: &MetricRow) -> String {
 }
 
 fn deviation(row: &MetricRow, truth: u64) -> String {
-    match row.value {
-        Some(value) if truth > 0 => format!("  ({:+.2} %)", (value as f64 / truth as f64 - 1.0) * 100.0),
+    match (row.value, row.verdict) {
+        (Some(value), Verdict::LowerBound) => (if value <= truth {
+            "  (holds)"
+        } else {
+            "  (does NOT hold)"
+        })
+        .to_owned(),
+        (Some(value), Verdict::UpperBound) => (if value >= truth {
+            "  (holds)"
+        } else {
+            "  (does NOT hold)"
+        })
+        .to_owned(),
+        (Some(value), _) if truth > 0 => format!("  ({:+.2} %)", (value as f64 / truth as f64 - 1.0) * 100.0),
         _ => String::new(),
     }
 }

@@ -103,10 +103,23 @@ fn clocks_may_differ_by_any_offset_and_drift() {
 
 #[test]
 fn coarse_stamps_and_few_pairs_say_nothing() {
+    let mut coarse = ideal();
+    coarse.receiver.clock_resolution = us(10);
+    assert_eq!(read(coarse, &squeezed(5)), None);
+    let mut noisy = ideal();
+    noisy.receiver.stamp_error = us(20);
+    assert_eq!(read(noisy, &squeezed(5)), None);
+    assert_eq!(read(ideal(), &squeezed(5)[20..42]), None);
+}
+
+#[test]
+fn a_host_that_fears_for_its_stamps_gets_a_wider_interval() {
+    // 10 µs twice over 120 µs would blur a pair by 12 %; five that agree to the nanosecond show that it was fear.
     let mut facts = ideal();
     facts.receiver.stamp_error = us(10);
-    assert_eq!(read(facts, &squeezed(5)), None);
-    assert_eq!(read(ideal(), &squeezed(5)[20..42]), None);
+    let found = read(facts, &squeezed(5)).unwrap();
+    assert!(found.converged, "{found:?}");
+    assert_eq!((found.rate, found.low, found.high), (100e6, 95e6, 105e6));
 }
 
 #[test]
