@@ -37,7 +37,7 @@ pub(crate) fn of(
             let filled = available_payload(&truth, mtu)?.scaled(FILLED)?;
             Some(filled.bps().div_ceil(each))
         }
-        Metric::TcpWindowOctets => window(scenario, way, &truth, mtu),
+        Metric::TcpWindowOctets => Some(truth.available(mtu)?.octets_in(truth.base_rtt(mtu, ACK_OCTETS))),
         Metric::UdpAchievable => rate(truth.udp_achievable(mtu, UDP_LOSS)?),
         Metric::MaximumBurstOctets => burst(scenario, way, &truth, mtu, estimate),
         Metric::RoundTripTime => {
@@ -49,14 +49,6 @@ pub(crate) fn of(
         Metric::PathMtu => Some(u64::from(mtu)),
         _ => None,
     }
-}
-
-/// The bandwidth-delay product, on an idle path. Beside cross traffic a window must also cover what queues, which has no one truth.
-fn window(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16) -> Option<u64> {
-    if scenario.cross.iter().any(|cross| cross.way == way) {
-        return None;
-    }
-    Some(truth.available(mtu)?.octets_in(truth.base_rtt(mtu, ACK_OCTETS)))
 }
 
 fn available_payload(truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {

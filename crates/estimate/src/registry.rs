@@ -1,6 +1,6 @@
 //! What a method is to the registry: a name, its place in the field's classification, what it needs and what it imposes.
 //!
-//! The classification is that of [Abut18] table 2, with deployment, layer and privileges added.
+//! The classification is that of `[Abut18]` table 2, with deployment, layer and privileges added.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,7 +65,7 @@ impl MethodInfo {
     }
 }
 
-/// The scheme of [Abut18] table 2.
+/// The scheme of `[Abut18]` table 2.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Classification {
     /// The whole path or each hop.

@@ -1,6 +1,6 @@
 //! What to do about it: rules over the results, each with its evidence and a command.
 //!
-//! The rules and their thresholds are netest's idea ([Netest03] §IV) brought to today's kernels; each names the figures that
+//! The rules and their thresholds are netest's idea (`[Netest03]` §IV) brought to today's kernels; each names the figures that
 //! triggered it. A rule that lacks a figure says nothing.
 
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ fn window_scaling(document: &Document) -> Option<Advice> {
     })
 }
 
-/// An unpaced window larger than the burst limit overflows the queue: rate at most `8·MBS/RTT` ([Netest03] §III.A).
+/// An unpaced window larger than the burst limit overflows the queue: rate at most `8·MBS/RTT` (`[Netest03]` §III.A).
 fn shallow_queue(document: &Document) -> Option<Advice> {
     let row = document.row(Metric::MaximumBurstOctets)?;
     if row.verdict != estimate::Verdict::Estimated {
@@ -185,7 +185,7 @@ fn shallow_queue(document: &Document) -> Option<Advice> {
     })
 }
 
-/// More streams only where one falls short of four fifths of what is available ([Netest03] §IV; the share is ours).
+/// More streams only where one falls short of four fifths of what is available (`[Netest03]` §IV; the share is ours).
 fn parallel_streams(document: &Document) -> Option<Advice> {
     let single = value(document, Metric::TcpAchievableSingle)?;
     let streams = value(document, Metric::TcpStreamsToFill)?;

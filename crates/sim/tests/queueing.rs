@@ -130,7 +130,7 @@ fn sources_keep_their_rate() {
     assert!((share - 1.0).abs() < 0.06, "{share}");
 }
 
-/// `R_out = min(R_in, C·R_in / (R_in + X))` of a FIFO link with fluid cross traffic [Melander00]; fluid here is 40-octet CBR.
+/// `R_out = min(R_in, C·R_in / (R_in + X))` of a FIFO link with fluid cross traffic `[Melander00]`; fluid here is 40-octet CBR.
 #[test]
 fn trains_follow_the_fluid_response_curve() {
     let capacity = 100e6;

@@ -15,7 +15,7 @@ pub enum Metric {
     AvailableIpCapacity,
     /// IP-layer rate of other traffic on the tight link.
     CrossTraffic,
-    /// Most octets that can be sent back to back without loss ([Netest03] §III.A).
+    /// Most octets that can be sent back to back without loss (`[Netest03]` §III.A).
     MaximumBurstOctets,
     /// Highest UDP rate delivered with loss under the stated bound.
     UdpAchievable,

@@ -204,6 +204,8 @@ fn document<F>(
     let truths: Vec<(Metric, u64)> = job
         .entries
         .iter()
+        // Beside cross traffic a window must also cover what queues; the product of rate and round trip is not all of it.
+        .filter(|entry| entry.metric != Metric::TcpWindowOctets || scenario.cross.is_empty())
         .filter_map(|entry| {
             let truth = truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
             Some((entry.metric, truth))

@@ -232,5 +232,5 @@ fn two_hops_with_even_cross_traffic() {
 #[test]
 #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn poisson_cross_traffic_and_a_finite_queue() {
-    compare(include_str!("poisson.toml"), 200.0, true);
+    compare(include_str!("poisson.toml"), 100.0, true);
 }

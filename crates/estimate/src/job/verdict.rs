@@ -1,6 +1,6 @@
 //! Which families of methods the two hosts can carry, and up to what rate.
 //!
-//! Inequalities of [Jin03a] §3–4 and their generalisation: a family whose error is a timing error `σ` on a packet time `8L/R` is
+//! Inequalities of `[Jin03a]` §3–4 and their generalisation: a family whose error is a timing error `σ` on a packet time `8L/R` is
 //! usable up to `R = 8·L·e/σ` with `e = 0.1`; one that measures groups of packets is bounded by the hosts alone.
 
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub struct FamilyVerdict {
     pub bound_by: &'static str,
 }
 
-/// Accepted relative timing error of a spacing ([Jin03a] §4.2 asks for a tenth).
+/// Accepted relative timing error of a spacing (`[Jin03a]` §4.2 asks for a tenth).
 const TIMING_ERROR: f64 = 0.1;
 
 /// One row per family, for a path of `rate` (its capacity, or the best guess at it).
@@ -99,7 +99,7 @@ fn host_rate(facts: &PathFacts) -> Option<BitRate> {
 }
 
 /// `8·L·e/σ`, with σ the larger of stamp error and clock resolution at the receiver; stamps of the program itself also suffer
-/// the cost of two calls ([Jin03a] §4.2).
+/// the cost of two calls (`[Jin03a]` §4.2).
 fn spacing_rate(facts: &PathFacts) -> Option<BitRate> {
     let noise = timing_noise(&facts.receiver);
     let usable = BitRate::over(u64::from(facts.path_mtu), noise)?;

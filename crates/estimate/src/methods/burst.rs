@@ -37,7 +37,7 @@
 //! | `max_octets` | octets | 2 MB | 8 packets to 64 MB | largest burst |
 //! | `total_octets` | octets | 8 MB | above 0 | end of the search |
 //! | `max_time` | time | 3 s, at least 20 RTT | 10 ms to 10 min | end of the search |
-//! | `rates` | bit/s, comma between | none | up to 8 | [Netest03] varies the rate; the line is ours |
+//! | `rates` | bit/s, comma between | none | up to 8 | `[Netest03]` varies the rate; the line is ours |
 //!
 //! # Cost
 //! About `2 MBS` for the search, `3 MBS` for the bracket, 21 `MBS` for the sample: 2 MB and 1.5 s for a queue of 64 kB at
@@ -51,7 +51,7 @@
 //! - Too few bursts before time or octets ran out: `few_samples`; policer instead of a queue: `policed`.
 //!
 //! # References
-//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
 //! - [RFC 5136] Chimento, Ishac: Defining network capacity, 2008.
 
 mod analyse;

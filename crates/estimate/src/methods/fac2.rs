@@ -14,7 +14,7 @@
 //!
 //! A train sent at `R > A` comes out at `C R / (R + X)`, and its delays grow by `(R - A)/C` per unit of send time. Two phases:
 //!
-//! 1. *Feedback* ([Netest03]): the rate out becomes the next rate in. In `y = 1/R` that map is `y' = 1/C + (X/C) y` with the
+//! 1. *Feedback* (`[Netest03]`): the rate out becomes the next rate in. In `y = 1/R` that map is `y' = 1/C + (X/C) y` with the
 //!    fixed point `1/A`, so two trains give the fixed point (Aitken's process). The published texts do not give the update
 //!    rule; map and acceleration are ours.
 //! 2. *Slopes*: trains at constant rates around the estimate, some above, some at it, one below. Each train above gives
@@ -37,7 +37,7 @@
 //!   to last batch end. `growth` is `s`, least squares of relative one-way delay on departure time over the last three quarters
 //!   of the train.
 //! - Batch ends (`batch_ends`): a packet that the next follows within 0.4 of the narrow link's packet time has waited in the
-//!   receiving host; only the last of such a run is kept ([PJD04]).
+//!   receiving host; only the last of such a run is kept (`[PJD04]`).
 //! - Next rate (`fit::next_rate`): `R_out`, or `(1 - u)/(y1' - u y1)` with `u = (y1' - y0')/(y1 - y0)` kept to half of `R_out`
 //!   up to `R_out`.
 //! - One link (`fit::through_knee`): `1/C = sum w s (R - A) / sum w (R - A)^2`, weights `w` the trains' send times. Far trains
@@ -46,7 +46,7 @@
 //!   the narrow link lets through. It covers a tight link that is not narrow, and two full links near the knee.
 //! - Weights: with `D` the drop of the residual sum over its variance when the gradient is free, the second model has weight
 //!   `1/(1 + exp(-(D - ln n)/2))` (Schwarz's criterion). While neither reaches 0.97 the interval spans both.
-//! - Interval: order statistics around the median at 95 % ([DN03]), widened by twice the error of `C` times the mean overload,
+//! - Interval: order statistics around the median at 95 % (`[DN03]`), widened by twice the error of `C` times the mean overload,
 //!   at least 2 % of the path's rate; of the second model also the knees that its likelihood allows at 95 %. By-products, where the error of `C` is below 10 %: cross traffic `C - A`, and `C` itself
 //!   where far and near trains agree.
 //! - Averaging interval: from the begin of the first slope train to the end of the last; the trains sample about a fifth of it.
@@ -91,12 +91,12 @@
 //!
 //! # References
 //!
-//! - [Netest03] G. Jin, B. Tierney, Netest: A Tool to Measure the Maximum Burst Size, Available Bandwidth and Achievable
+//! - `[Netest03]` G. Jin, B. Tierney, Netest: A Tool to Measure the Maximum Burst Size, Available Bandwidth and Achievable
 //!   Throughput, 2003.
-//! - [Jin03a] G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003.
-//! - [TOPP00] B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
-//! - [PJD04] R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
-//! - [DN03] H. David, H. Nagaraja, Order Statistics, 2003.
+//! - `[Jin03a]` G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003.
+//! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+//! - `[DN03]` H. David, H. Nagaraja, Order Statistics, 2003.
 
 mod finish;
 mod fit;

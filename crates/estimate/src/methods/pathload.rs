@@ -48,7 +48,7 @@
 //! - no limit of 7 us for the smallest period, and short gaps are also below 0.3 of the period: at 10 Gbit/s all gaps are short;
 //! - grey resolution without the limit of 12 Mbit/s, out of reach above 1 Gbit/s; "approximately equal" likewise;
 //! - full packets down to 12 Mbit/s by default: small ones pay more for framing, so on Ethernet at 70 % load the tool's sizes
-//!   underestimate what full packets get by 10 %, which is the trend of [Abut18] table 10;
+//!   underestimate what full packets get by 10 %, which is the trend of `[Abut18]` table 10;
 //! - a fleet ends when the streams to come cannot change its verdict;
 //! - the grey region is a caveat, and the interval reaches beyond it to what was seen;
 //! - inside the grey region a rate is repeated twice at most, and rules call one another eight times at most.
@@ -94,8 +94,8 @@
 //! - `[SLoPS02]` M. Jain, C. Dovrolis, End-to-End Available Bandwidth: Measurement Methodology, Dynamics, and Relation with TCP,
 //!   SIGCOMM 2002.
 //! - `[SLoPS03]` M. Jain, C. Dovrolis, the same, IEEE/ACM ToN 11(4), 2003.
-//! - [PJD04] R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
-//! - [Abut18] F. Abut, M. Leischner, An Experimental Evaluation of Tools for Estimating Bandwidth-Related Metrics, IJCNIS 2018.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+//! - `[Abut18]` F. Abut, M. Leischner, An Experimental Evaluation of Tools for Estimating Bandwidth-Related Metrics, IJCNIS 2018.
 
 mod fleet;
 mod machine;

@@ -49,9 +49,9 @@
 //! - The time or the peer's cap ends it while the sum rises: extrapolated with `not_converged`, or a lower bound.
 //!
 //! # References
-//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - [Altman06] Altman and others: Parallel TCP sockets: simple model, throughput and validation, INFOCOM 2006.
-//! - [Welch47] Welch: The generalization of Student's problem when several different population variances are involved, 1947.
+//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - `[Altman06]` Altman and others: Parallel TCP sockets: simple model, throughput and validation, INFOCOM 2006.
+//! - `[Welch47]` Welch: The generalization of Student's problem when several different population variances are involved, 1947.
 
 mod analyse;
 mod result;

@@ -60,7 +60,7 @@
 //! - [RFC 3148] Mathis, Allman: A framework for defining empirical bulk transfer capacity metrics, 2001.
 //! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
 //! - [RFC 9438] Xu and others: CUBIC, 2023.
-//! - [BBR16] Cardwell and others: BBR: congestion-based congestion control, 2016.
+//! - `[BBR16]` Cardwell and others: BBR: congestion-based congestion control, 2016.
 
 mod limit;
 mod ramp;

@@ -34,13 +34,13 @@
 //! |---|---|---|---|---|
 //! | `start_bps` | bit/s, IP | none | above 0 | the available rate, if measured |
 //! | `max_bps` | bit/s, IP | none | above 0 | highest rate to try |
-//! | `max_loss` | share | 0.01 | 0.0001 to 0.5 | [Netest03] |
+//! | `max_loss` | share | 0.01 | 0.0001 to 0.5 | `[Netest03]` |
 //! | `resolution` | share | 0.02 | 0.002 to 0.5 | ours |
 //! | `segment` | time | 500 ms | 50 ms to 60 s | ours: 5 % of a 10 ms queue, growing, are seen |
 //! | `confirm` | time | 1 s | 50 ms to 60 s | ours |
 //! | `max_time` | time | 4 s, without a start 6 s | 100 ms to 10 min | end of the search |
 //! | `ip_octets` | octets | path MTU | 64 to path MTU | largest is cheapest for the hosts |
-//! | `streams` | count | 1 | 1 or 2 | [Netest03]: one against two sockets |
+//! | `streams` | count | 1 | 1 or 2 | `[Netest03]`: one against two sockets |
 //!
 //! # Cost
 //! Three or four segments at about the answer's rate: 2.5 s, 30 MB at 100 Mbit/s. Fills the tight link and its queue.
@@ -53,8 +53,8 @@
 //! - The sender is slower than the path: `sender_limited`, a lower bound.
 //!
 //! # References
-//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - [TOPP00] Melander, Björkman, Gunningberg: A new end-to-end probing and analysis method for estimating bandwidth bottlenecks, 2000.
+//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - `[TOPP00]` Melander, Björkman, Gunningberg: A new end-to-end probing and analysis method for estimating bandwidth bottlenecks, 2000.
 //! - [RFC 9097] Morton, Geib, Ciavattone: Metrics and methods for one-way IP capacity, 2021.
 
 mod bracket;

@@ -46,7 +46,7 @@
 //! - No `available_bps`: `missing_input`.
 //!
 //! # References
-//! - [Netest03] Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
 //! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
 //! - [RFC 7323] Borman and others: TCP extensions for high performance, 2014.
 

@@ -163,7 +163,7 @@ pub enum HopReplyKind {
     },
 }
 
-/// The sender's own judgement of how well it kept the plan ([host timing] §7.5: the limits are ours).
+/// The sender's own judgement of how well it kept the plan (`host timing` §7.5: the limits are ours).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacingCheck {
     /// The departures follow the plan.

@@ -49,7 +49,7 @@ impl Payloads {
     }
 }
 
-/// Fills with the output of xorshift64* ([Vigna16]); any seed but zero has the full period, and zero is replaced.
+/// Fills with the output of xorshift64* (`[Vigna16]`); any seed but zero has the full period, and zero is replaced.
 pub(crate) fn fill(octets: &mut [u8], seed: u64) {
     let mut state = if seed == 0 { 0x9e37_79b9_7f4a_7c15 } else { seed };
     for chunk in octets.chunks_mut(8) {

@@ -28,7 +28,7 @@ pub(super) struct Search {
     bisections: u32,
 }
 
-/// Smallest burst that is tried first; [Netest03] starts small, the number is ours.
+/// Smallest burst that is tried first; `[Netest03]` starts small, the number is ours.
 const FIRST_PACKETS: usize = 8;
 /// The bracket is narrow enough at this share of its lower end (ours: below the variation that cross traffic brings).
 const RESOLUTION: usize = 20;

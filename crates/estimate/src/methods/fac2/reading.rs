@@ -12,7 +12,7 @@ const SHORT_GAP: f64 = 0.4;
 const BATCHING_SHARE: f64 = 0.25;
 /// Fewest samples behind a slope: below, one outlier owns the line.
 const MIN_SAMPLES: usize = 5;
-/// Sub-trains, whose rates tell how steady the path is ([Jin03a] asks for ten or more).
+/// Sub-trains, whose rates tell how steady the path is (`[Jin03a]` asks for ten or more).
 const CARS: usize = 10;
 
 /// One train, reduced.
@@ -207,7 +207,7 @@ struct BatchEnds {
 }
 
 /// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an
-/// unknown time, for a batch to end; the last of a batch has waited least ([PJD04]).
+/// unknown time, for a batch to end; the last of a batch has waited least (`[PJD04]`).
 fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
     let own = rate_between(samples);
     let fastest = fastest.map_or(own, |seen| seen.max(own));

@@ -370,7 +370,7 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
     found
 }
 
-/// [Abut18] table 10: 100 Mbit/s, constant-rate traffic of 0 to 70 Mbit/s, error of pathload in percent of what is available.
+/// `[Abut18]` table 10: 100 Mbit/s, constant-rate traffic of 0 to 70 Mbit/s, error of pathload in percent of what is available.
 /// The packet size of the traffic is not given there, and the result depends on it: where the two periods beat, single rows get
 /// worse. Of the sizes tried, 1350 octets miss the row of 20 Mbit/s (3.4 %); the tool's own packet sizes miss the row of 30 with
 /// 1500 octets (whose period is five of theirs) and the row of 60 with 1470.

@@ -455,7 +455,7 @@ const MOST_PACKETS: f64 = 3.5e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;
-/// The smallest size of [pathrate]'s Phase I.
+/// The smallest size of `pathrate`'s Phase I.
 const SMALLEST_IP_OCTETS: u16 = 600;
 const BATCH_TRAIN: usize = 64;
 const BATCH_TRAINS: usize = 4;

@@ -321,7 +321,7 @@ fn uncertain(mut estimate: Estimate) -> Estimate {
 }
 
 /// Whether a host that takes packets out of a batch one by one would look like this rate: below three of its receive costs
-/// per packet, the floor of [pathrate], stamps taken on the host's processor do not tell the two apart.
+/// per packet, the floor of `pathrate`, stamps taken on the host's processor do not tell the two apart.
 fn mimicked(session: &Session, wire_bps: f64) -> bool {
     let octets = session.framing().wire_octets(u32::from(session.full_size()));
     let on_host = session
@@ -460,7 +460,7 @@ const AGREES: f64 = 0.02;
 const FASTER_SHARE: f64 = 0.05;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;
-/// [pathrate] practice: a host within 5 % of the answer may be the answer.
+/// `pathrate` practice: a host within 5 % of the answer may be the answer.
 const HOST_LIMIT: f64 = 0.95;
 /// Ours: trains of the batch branch that agree this well were not slowed by other traffic.
 const STEADY: f64 = 0.05;

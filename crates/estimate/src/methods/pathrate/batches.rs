@@ -30,7 +30,7 @@ fn test(session: &Session, sample: &Sample) -> bool {
 }
 
 /// Gaps below a quarter of their train's mean gap cannot come from a narrow link that serves the train at its own rate. On an
-/// idle path there are none; cross traffic makes gaps longer, not shorter; batches of two make one in two ([host timing]
+/// idle path there are none; cross traffic makes gaps longer, not shorter; batches of two make one in two (`host timing`
 /// §6.4 asks for 0.6, which batches of two never reach; the limit here is ours).
 fn adaptive_test(session: &Session) -> bool {
     let (mut short, mut all) = (0usize, 0usize);

@@ -41,7 +41,7 @@ pub(super) fn preliminary(session: &Session) -> Option<Preliminary> {
     })
 }
 
-/// [pathrate] from 2.3.1 on: a quarter of the range below 1 Mbit/s, else an eighth; 20 Mbit/s if there is none.
+/// `pathrate` from 2.3.1 on: a quarter of the range below 1 Mbit/s, else an eighth; 20 Mbit/s if there is none.
 fn tool_width(all: &Sorted) -> f64 {
     let range = inner_range(all);
     match range {
@@ -124,7 +124,7 @@ fn tool_adr(session: &Session, all: &Sorted, preliminary: &Preliminary) -> Optio
     })
 }
 
-/// [pathrate].
+/// `pathrate`.
 const NARROW_ADR: f64 = 0.90;
 
 /// What Phase I and Phase II say together.

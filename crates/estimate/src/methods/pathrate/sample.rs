@@ -52,7 +52,7 @@ impl Phase {
 const SERIAL_BITS: u32 = 24;
 
 /// A train that came through, without its first packet: that one warms caches and wakes interfaces, and its stamps are not
-/// used ([pathrate] discards it too).
+/// used (`pathrate` discards it too).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) phase: Phase,
@@ -200,7 +200,7 @@ impl Sample {
     }
 }
 
-/// [pathrate] practice: a host within 5 % of the answer may be the answer.
+/// `pathrate` practice: a host within 5 % of the answer may be the answer.
 const OPEN: f64 = 0.95;
 
 /// Ours: a pause that shows in less than a twentieth of the dispersion is within the other errors of one train.

@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Whether the receiver's own cost per packet may have set the dispersion: below three times that cost per gap, as in
-    /// [pathrate]. Stamps taken before the program runs do not suffer from it (departs from [pathrate], which had no others).
+    /// `pathrate`. Stamps taken before the program runs do not suffer from it (departs from `pathrate`, which had no others).
     fn is_too_fast(&self, sample: &Sample) -> bool {
         let floor = if sample.stamped_by == StampSource::User {
             3.0 * self.receive_cost_ns()

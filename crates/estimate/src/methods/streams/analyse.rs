@@ -63,7 +63,7 @@ pub(super) enum Basis {
 }
 
 /// Share of the available rate that counts as filled; step that counts as a gain; loss of sum that counts as harm; share of the
-/// available rate below which one stream is not enough. [Netest03] gives the regions, the numbers are ours.
+/// available rate below which one stream is not enough. `[Netest03]` gives the regions, the numbers are ours.
 const FILLED: f64 = 0.95;
 const GAIN: f64 = 0.10;
 const HARM: f64 = 0.97;
@@ -101,7 +101,7 @@ pub(super) fn needed(level: &Level, available: Available) -> Option<u16> {
     whole_streams(FILLED * available.high_bps / each)
 }
 
-/// `ceil(T_max / T_1)`: the streams of which one gets `each` that fill `all`. [Netest03]'s report is consistent with it.
+/// `ceil(T_max / T_1)`: the streams of which one gets `each` that fill `all`. `[Netest03]`'s report is consistent with it.
 pub(super) fn extrapolated(all: f64, each: f64) -> Option<u16> {
     whole_streams(all / each)
 }

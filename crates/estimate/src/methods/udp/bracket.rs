@@ -143,7 +143,7 @@ impl Bracket {
         self.passed.map_or(0.0, |trial| trial.sent.min(trial.asked).as_f64())
     }
 
-    /// `R / D = (R + X) / C` behind a FIFO queue ([TOPP00]): the line through the last two failures, at the loss allowed.
+    /// `R / D = (R + X) / C` behind a FIFO queue (`[TOPP00]`): the line through the last two failures, at the loss allowed.
     fn by_line(&self) -> Option<f64> {
         let &[.., earlier, later] = self.failed.as_slice() else {
             return None;
