@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::shell::quiet;
 
 /// A crate, and what it may depend on inside the workspace (tests may bridge).
-const MAY: [(&str, &[&str]); 10] = [
+const MAY: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("stat", &[]),
     ("wire", &["units"]),
@@ -14,12 +14,19 @@ const MAY: [(&str, &[&str]); 10] = [
     ("estimate", &["units", "stat"]),
     ("sim", &["units", "stat", "estimate", "scenario", "wire"]),
     ("net", &["units", "estimate", "wire"]),
-    ("lab", &["units", "scenario", "sim"]),
+    ("lab", &["units", "scenario", "sim", "net"]),
     ("report", &["units", "stat", "estimate"]),
+    ("trace", &["units", "estimate"]),
+    ("traffic", &["units", "stat", "scenario", "sim", "net"]),
+    (
+        "evaluate",
+        &["units", "stat", "estimate", "scenario", "sim", "trace", "report"],
+    ),
     (
         "narrows",
         &[
-            "units", "stat", "wire", "scenario", "estimate", "sim", "net", "lab", "report",
+            "units", "stat", "wire", "scenario", "estimate", "sim", "net", "lab", "report", "trace", "traffic",
+            "evaluate",
         ],
     ),
 ];
