@@ -9,6 +9,7 @@ mod advice;
 mod document;
 mod environment;
 mod evaluation;
+pub mod page;
 pub mod picture;
 mod rows;
 pub mod schema;

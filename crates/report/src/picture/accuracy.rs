@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::picture::axis::{Axis, Extent};
+use crate::picture::axis::Axis;
 use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
 use crate::picture::series::{self, Drawing, Looks, Series};
@@ -67,10 +67,7 @@ impl ErrorAgainstUtilisation {
             ),
             270.0,
         );
-        if let (Some(low), Some(high)) = (
-            panel.at(panel.x.low(), -TOLERANCE),
-            panel.at(panel.x.high(), TOLERANCE),
-        ) {
+        if let (Some(low), Some(high)) = (panel.at(panel.x.low(), -TOLERANCE), panel.at(panel.x.high(), TOLERANCE)) {
             frame.svg().rect("zone", low, high, None);
             frame.key(Key::Area("zone".to_owned()), "within 10 %");
         }
@@ -84,7 +81,9 @@ impl ErrorAgainstUtilisation {
         );
         if outside > 0 {
             mark_outside(&mut frame, &panel, &self.series);
-            frame.describe(&format!("{outside} points lie beyond ±200 % and are drawn at the edge."));
+            frame.describe(&format!(
+                "{outside} points lie beyond ±200 % and are drawn at the edge."
+            ));
         }
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no errors to show");
@@ -99,7 +98,9 @@ fn mark_outside(frame: &mut Frame, panel: &crate::picture::frame::Panel, all: &[
         if point.y.abs() > FARTHEST
             && let Some(at) = panel.at(point.x, point.y)
         {
-            frame.svg().shape("rf", 9, at, 6.0, Some(&Quantity::Ratio.print(point.y)));
+            frame
+                .svg()
+                .shape("rf", 9, at, 6.0, Some(&Quantity::Ratio.print(point.y)));
         }
     }
     frame.key(Key::Mark("rf", 9), "beyond the axis");
@@ -126,7 +127,9 @@ impl EstimateAgainstTruth {
         let mut inside: Vec<f64> = inside.filter(|&v| (low..=high).contains(&v)).collect();
         inside.sort_by(f64::total_cmp);
         let along = |factor: f64| panel.all(inside.iter().map(|&truth| (truth, truth * factor)));
-        frame.svg().band("zone", &along(1.0 + TOLERANCE), &along(1.0 - TOLERANCE));
+        frame
+            .svg()
+            .band("zone", &along(1.0 + TOLERANCE), &along(1.0 - TOLERANCE));
         frame.svg().polyline("rs da1", &along(1.0));
         series::draw(
             &mut frame,
@@ -170,11 +173,18 @@ impl CostAgainstError {
         let (x, y) = series::extents(&raised);
         let mut frame = Frame::new(
             &self.title,
-            format!("Absolute error over {title} for {}. Down and to the left is better.", names(&self.series)),
+            format!(
+                "Absolute error over {title} for {}. Down and to the left is better.",
+                names(&self.series)
+            ),
         );
         let panel = frame.panel(
             Axis::fitting(title, self.cost, x),
-            Axis::logarithmic("absolute error (0.01 % or less at the lower edge)", Quantity::Ratio, y.with(0.1)),
+            Axis::logarithmic(
+                "absolute error (0.01 % or less at the lower edge)",
+                Quantity::Ratio,
+                y.with(0.1),
+            ),
             280.0,
         );
         if let Some(tolerated) = panel.down(TOLERANCE) {

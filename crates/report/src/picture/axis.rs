@@ -58,7 +58,11 @@ impl Extent {
 
     /// Its two ends, if it has any.
     pub(crate) fn ends(self) -> [Option<f64>; 2] {
-        if self.is_empty() { [None, None] } else { [Some(self.low), Some(self.high)] }
+        if self.is_empty() {
+            [None, None]
+        } else {
+            [Some(self.low), Some(self.high)]
+        }
     }
 
     fn is_empty(self) -> bool {
@@ -253,10 +257,7 @@ fn round_step(raw: f64) -> (f64, usize) {
 /// above `high`.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     #[expect(clippy::cast_possible_truncation, reason = "decimal exponents are below 400")]
-    let (first, last) = (
-        (low.log10() + 1e-9).floor() as i32,
-        (high.log10() - 1e-9).ceil() as i32,
-    );
+    let (first, last) = ((low.log10() + 1e-9).floor() as i32, (high.log10() - 1e-9).ceil() as i32);
     let decades = (last - first).max(1);
     let factors: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let stride = usize::try_from((decades + 7) / 8).unwrap_or(1).max(1);
@@ -310,7 +311,10 @@ mod tests {
         let axis = Axis::logarithmic("sent", Quantity::Octets, Extent::of([300.0, 4_500.0]));
         assert_eq!(labels(&axis), ["200 B", "500 B", "1 kB", "2 kB", "5 kB"]);
         let axis = Axis::logarithmic("n", Quantity::Count, Extent::of([1.0, 1e20]));
-        assert!(axis.ticks.len() <= 9 && axis.high() >= 1e20 && axis.low() <= 1.0, "{axis:?}");
+        assert!(
+            axis.ticks.len() <= 9 && axis.high() >= 1e20 && axis.low() <= 1.0,
+            "{axis:?}"
+        );
         assert_eq!(axis.place(0.0), None);
         assert_eq!(axis.place(-1.0), None);
     }
@@ -346,11 +350,14 @@ mod tests {
 
     #[test]
     fn narrowing_keeps_the_order() {
-        assert_eq!(Extent::of([-5.0, 9.0]).within(-1.0, 2.0), Extent {
-            low: -1.0,
-            high: 2.0,
-            smallest_positive: 9.0
-        });
+        assert_eq!(
+            Extent::of([-5.0, 9.0]).within(-1.0, 2.0),
+            Extent {
+                low: -1.0,
+                high: 2.0,
+                smallest_positive: 9.0
+            }
+        );
         assert!(Extent::of([]).within(-1.0, 1.0).is_empty());
     }
 }

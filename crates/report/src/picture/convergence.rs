@@ -41,10 +41,17 @@ impl Convergence {
     pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
         let (x, y) = series::extents(&self.series);
         let y = self.truth.into_iter().fold(y, Extent::with);
-        let title = if self.over == Quantity::Time { "time since the start" } else { "step" };
+        let title = if self.over == Quantity::Time {
+            "time since the start"
+        } else {
+            "step"
+        };
         let mut frame = Frame::new(
             &self.title,
-            format!("Interval over {title} for {}. It should close on the truth.", names(&self.series)),
+            format!(
+                "Interval over {title} for {}. It should close on the truth.",
+                names(&self.series)
+            ),
         );
         let panel = frame.panel(
             Axis::linear(title, self.over, x.with(0.0)),
@@ -66,7 +73,10 @@ impl Convergence {
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no steps to show");
         } else {
-            let class = format!("bd c{}", looks.of(self.series.first().map_or("", Series::owner)).colour());
+            let class = format!(
+                "bd c{}",
+                looks.of(self.series.first().map_or("", Series::owner)).colour()
+            );
             frame.key(Key::Area(class), "interval");
         }
         frame
@@ -80,7 +90,10 @@ impl Timeline {
         let y = self.truth.iter().fold(y, |extent, point| extent.with(point.y));
         let mut frame = Frame::new(
             &self.title,
-            format!("The truth over time as a stepped line, and the values of {}.", names(&self.series)),
+            format!(
+                "The truth over time as a stepped line, and the values of {}.",
+                names(&self.series)
+            ),
         );
         let panel = frame.panel(
             Axis::linear("time since the start", Quantity::Time, x.with(0.0)),

@@ -87,7 +87,11 @@ impl DelayTrend {
         let mut frame = Frame::new(&self.title, self.summary());
         let panel = frame.panel(
             Axis::linear("packet", Quantity::Count, x),
-            Axis::linear("one-way delay above the least", Quantity::Time, y.with(0.0).with(1_000.0)),
+            Axis::linear(
+                "one-way delay above the least",
+                Quantity::Time,
+                y.with(0.0).with(1_000.0),
+            ),
             250.0,
         );
         let line = panel.all(
@@ -146,7 +150,9 @@ impl DelayTrend {
         let mut middles = Vec::new();
         for group in self.groups.iter().take(500) {
             let median = relative(group.median_ns);
-            let ends = panel.at(group.first as f64, median).zip(panel.at(group.last as f64, median));
+            let ends = panel
+                .at(group.first as f64, median)
+                .zip(panel.at(group.last as f64, median));
             if let Some((from, to)) = ends {
                 frame.svg().line(&class, from, to);
                 middles.push((f64::midpoint(from.0, to.0), from.1));

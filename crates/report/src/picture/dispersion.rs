@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::picture::axis::{Axis, Extent, drawable};
 use crate::picture::accuracy::FIRST;
+use crate::picture::axis::{Axis, Extent, drawable};
 use crate::picture::frame::{Frame, Key, Panel};
 use crate::picture::quantity::Quantity;
 use crate::picture::series::Looks;
@@ -61,7 +61,11 @@ impl DispersionHistogram {
         if low > high {
             return Vec::new();
         }
-        let asked = if width.is_finite() && width > 0.0 { width } else { (high - low) / 40.0 };
+        let asked = if width.is_finite() && width > 0.0 {
+            width
+        } else {
+            (high - low) / 40.0
+        };
         let least = (high - low) / MOST;
         // One value alone, or many equal ones, still need a bin with an extent.
         let width = asked.max(least).max(high.abs().max(1.0) * 1e-6);
@@ -145,7 +149,9 @@ impl DispersionHistogram {
                     self.quantity.print(bin.high),
                     bin.count
                 );
-                frame.svg().rect(&class, (from.0 + gap, from.1), (right, to.1), Some(&tip));
+                frame
+                    .svg()
+                    .rect(&class, (from.0 + gap, from.1), (right, to.1), Some(&tip));
             }
         }
     }

@@ -105,7 +105,8 @@ impl Frame {
             top,
             bottom: top + height,
         };
-        self.svg.text("so", Anchor::Start, (8.0, top - 11.0), &shorten(&panel.y.title, 96));
+        self.svg
+            .text("so", Anchor::Start, (8.0, top - 11.0), &shorten(&panel.y.title, 96));
         for tick in &panel.y.ticks {
             if let Some(down) = panel.down(tick.at) {
                 self.svg.line("gr", (LEFT, down), (RIGHT, down));
@@ -120,13 +121,19 @@ impl Frame {
             }
         }
         self.svg.line("ax", (LEFT, panel.bottom), (RIGHT, panel.bottom));
-        if !panel.y.is_logarithmic() && panel.y.low() < 0.0 && panel.y.high() > 0.0
+        if !panel.y.is_logarithmic()
+            && panel.y.low() < 0.0
+            && panel.y.high() > 0.0
             && let Some(zero) = panel.down(0.0)
         {
             self.svg.line("ax", (LEFT, zero), (RIGHT, zero));
         }
-        self.svg
-            .text("so", Anchor::End, (RIGHT, panel.bottom + 35.0), &shorten(&panel.x.title, 96));
+        self.svg.text(
+            "so",
+            Anchor::End,
+            (RIGHT, panel.bottom + 35.0),
+            &shorten(&panel.x.title, 96),
+        );
         self.top = panel.bottom + 40.0;
         panel
     }

@@ -37,7 +37,11 @@ impl Quantity {
         }
         let (divisor, unit) = self.scale(value.abs());
         let number = significant(value / divisor, 4);
-        if unit.is_empty() { number } else { format!("{number} {unit}") }
+        if unit.is_empty() {
+            number
+        } else {
+            format!("{number} {unit}")
+        }
     }
 
     /// What values of this size are divided by, and the unit they then have.
@@ -82,7 +86,11 @@ pub(crate) fn fixed(value: f64, decimals: usize, trim: bool) -> String {
         text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
     }
     let zero = text.chars().all(|c| c == '0' || c == '.');
-    if value < 0.0 && !zero { format!("−{text}") } else { text }
+    if value < 0.0 && !zero {
+        format!("−{text}")
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

@@ -70,7 +70,10 @@ impl SizeRegression {
         let labels: Vec<&str> = hops().map(|hop| hop.label.as_str()).collect();
         let mut frame = Frame::new(
             &self.title,
-            format!("Least round-trip time over packet size with fitted lines for {}.", labels.join(", ")),
+            format!(
+                "Least round-trip time over packet size with fitted lines for {}.",
+                labels.join(", ")
+            ),
         );
         let panel = frame.panel(
             Axis::linear("packet size, IP octets", Quantity::Count, x.with(0.0)),
@@ -95,7 +98,11 @@ impl SizeRegression {
             }
             for point in hop.least.iter().take(MOST_SINGLETONS) {
                 if let Some(at) = panel.at(point.ip_octets as f64, point.round_trip_ns) {
-                    let tip = format!("{} octets: {}", point.ip_octets, Quantity::Time.print(point.round_trip_ns));
+                    let tip = format!(
+                        "{} octets: {}",
+                        point.ip_octets,
+                        Quantity::Time.print(point.round_trip_ns)
+                    );
                     frame.svg().marker(look, false, at, Some(&tip));
                 }
             }

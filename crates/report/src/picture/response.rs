@@ -136,10 +136,17 @@ impl LossAgainstBurst {
         let (x, y) = series::extents(&self.series);
         let interval = self.interval_octets.map(|(low, high)| (low.min(high), low.max(high)));
         let ends = interval.map_or([None, None], |(low, high)| [Some(low), Some(high)]);
-        let x = ends.into_iter().chain([self.truth_octets]).flatten().fold(x, Extent::with);
+        let x = ends
+            .into_iter()
+            .chain([self.truth_octets])
+            .flatten()
+            .fold(x, Extent::with);
         let mut frame = Frame::new(
             &self.title,
-            format!("Share of packets lost over the octets sent back to back, for {}.", names(&self.series)),
+            format!(
+                "Share of packets lost over the octets sent back to back, for {}.",
+                names(&self.series)
+            ),
         );
         let panel = frame.panel(
             Axis::fitting("octets back to back", Quantity::Octets, x),
@@ -147,10 +154,7 @@ impl LossAgainstBurst {
             260.0,
         );
         if let Some((low, high)) = interval
-            && let (Some(low), Some(high)) = (
-                panel.at(low, panel.y.low()),
-                panel.at(high, panel.y.high()),
-            )
+            && let (Some(low), Some(high)) = (panel.at(low, panel.y.low()), panel.at(high, panel.y.high()))
         {
             frame.svg().rect("zone", low, high, None);
             frame.key(Key::Area("zone".to_owned()), "interval of the estimate");

@@ -208,7 +208,8 @@ fn draw_one(
     if drawing == Drawing::Bars {
         for point in points.iter().take(MOST_POINTS) {
             let ends = point.low.zip(point.high);
-            if let Some((low, high)) = ends.and_then(|(low, high)| panel.at(point.x, low).zip(panel.at(point.x, high))) {
+            if let Some((low, high)) = ends.and_then(|(low, high)| panel.at(point.x, low).zip(panel.at(point.x, high)))
+            {
                 let class = format!("ln th fa c{}", look.colour());
                 frame.svg().line(&class, low, high);
             }
@@ -312,6 +313,9 @@ mod tests {
     #[test]
     fn a_name_keeps_its_look() {
         let mut looks = Looks::of_names(["a", "b"]);
-        assert_eq!((looks.of("b"), looks.of("c"), looks.of("a")), (Look(1), Look(2), Look(0)));
+        assert_eq!(
+            (looks.of("b"), looks.of("c"), looks.of("a")),
+            (Look(1), Look(2), Look(0))
+        );
     }
 }

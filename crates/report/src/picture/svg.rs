@@ -44,10 +44,6 @@ impl Look {
 }
 
 impl Svg {
-    pub(crate) fn raw(&mut self, text: &str) {
-        self.out.push_str(text);
-    }
-
     pub(crate) fn into_string(self) -> String {
         self.out
     }
@@ -168,13 +164,7 @@ impl Svg {
 fn steps(points: &[(f64, f64)]) -> String {
     let mut out = String::with_capacity(points.len() * 12);
     for (index, &(x, y)) in points.iter().enumerate() {
-        let _ = write!(
-            out,
-            "{}{} {}",
-            if index == 0 { 'M' } else { 'L' },
-            number(x),
-            number(y)
-        );
+        let _ = write!(out, "{}{} {}", if index == 0 { 'M' } else { 'L' }, number(x), number(y));
     }
     out
 }
