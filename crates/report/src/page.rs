@@ -62,13 +62,13 @@ pub struct Reproduction {
 /// The page of `document` with these pictures. Values over truths and cost over error are drawn from the rows themselves.
 pub fn html(document: &EvaluationDocument, pictures: &Pictures) -> String {
     let mut out = Html::default();
-    let mut looks = Looks::of_names(document.rows.iter().map(|row| row.method.as_str()));
+    let looks = Looks::of_methods(document.rows.iter().map(|row| row.method.as_str()));
     head(&mut out, document);
     title(&mut out, document);
     findings::write(&mut out, document);
     table::write(&mut out, document);
-    figures::write(&mut out, document, pictures, &mut looks);
-    details::write(&mut out, document, pictures, &mut looks);
+    figures::write(&mut out, document, pictures, &looks);
+    details::write(&mut out, document, pictures, &looks);
     caveats(&mut out, document);
     reproduce(&mut out, document, &pictures.reproduction);
     out.raw("</main><script>");

@@ -73,8 +73,8 @@ impl Picture {
     }
 
     /// The picture for a page that holds [`css`], with the looks that the page has given.
-    pub(crate) fn inline(&self, looks: &mut Looks) -> String {
-        self.draw(looks).finish(false)
+    pub(crate) fn inline(&self, looks: &Looks) -> String {
+        self.draw(&mut looks.afresh()).finish(false)
     }
 
     fn draw(&self, looks: &mut Looks) -> frame::Frame {

@@ -12,7 +12,7 @@ const SCENARIOS_MOST: usize = 150;
 const ROWS_MOST: usize = 200;
 const PICTURES_MOST: usize = 8;
 
-pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &mut Looks) {
+pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &Looks) {
     let mut figures: BTreeMap<&str, Vec<&Figure>> = BTreeMap::new();
     for figure in &pictures.figures {
         if let Some(scenario) = &figure.scenario {
@@ -48,7 +48,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
     out.raw("</section>");
 }
 
-fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure], looks: &mut Looks) {
+fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure], looks: &Looks) {
     out.raw("<details><summary>");
     out.text(scenario);
     out.raw("<span>");

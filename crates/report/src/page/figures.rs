@@ -46,7 +46,7 @@ fn section(picture: &Picture) -> Section {
     }
 }
 
-pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &mut Looks) {
+pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &Looks) {
     let own = of_rows(document, pictures);
     let given = pictures.figures.iter().filter(|figure| figure.scenario.is_none());
     let all: Vec<&Figure> = given.chain(&own).collect();
@@ -74,7 +74,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
 }
 
 /// The pictures beside each other, at most so many; says how many are left out.
-pub(super) fn grid(out: &mut Html, figures: &[&Figure], most: usize, looks: &mut Looks) {
+pub(super) fn grid(out: &mut Html, figures: &[&Figure], most: usize, looks: &Looks) {
     let mut shown = 0;
     out.raw("<div class=\"figures\">");
     for figure in figures.iter().take(most) {

@@ -36,6 +36,7 @@ if (section.querySelector("table")) {
   input.placeholder = "Filter rows: words of scenario, method, world";
   input.setAttribute("aria-label", "Filter rows");
   input.addEventListener("input", function () {
+    section.querySelectorAll("table").forEach(function (table) { table.classList.add("sorted"); });
     var words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     section.querySelectorAll("tbody tr").forEach(function (row) {
       var text = row.textContent.toLowerCase();

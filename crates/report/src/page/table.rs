@@ -11,8 +11,8 @@ const FLAT_MOST: usize = 300;
 /// Beyond this many rows the page refers to the other formats.
 const ROWS_MOST: usize = 8_000;
 
-/// Errors at which the small bar is full.
-const BAR_FULL: f64 = 0.25;
+/// Errors from which on the small bar is full, whatever the largest is.
+const BAR_MOST: f64 = 0.25;
 
 /// Columns that only some plans need.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ struct Columns {
     metric: bool,
     hop: bool,
     published: bool,
+    /// The error that fills half of a bar.
+    full: f64,
 }
 
 pub(super) fn write(out: &mut Html, document: &EvaluationDocument) {
@@ -36,12 +38,17 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument) {
         metric: rows.iter().any(|row| Some(row.metric) != first_metric),
         hop: rows.iter().any(|row| row.hop.is_some()),
         published: rows.iter().any(|row| row.published.is_some()),
+        full: largest_error(rows),
     };
     out.raw("<p class=\"soft\">");
     if let Some(metric) = first_metric.filter(|_| !columns.metric) {
         out.text(&format!("Metric: {}. ", super::findings::words(metric)));
     }
-    out.raw("Medians over the runs of a row. Grey: no runs of ours.</p>");
+    out.text(&format!(
+        "Medians over the runs of a row; a full bar is {}. Grey: no runs of ours.",
+        Quantity::Ratio.print(columns.full)
+    ));
+    out.raw("</p>");
     if rows.len() <= FLAT_MOST {
         table(out, &rows.iter().collect::<Vec<_>>(), columns);
     } else {
@@ -89,29 +96,32 @@ fn table(out: &mut Html, rows: &[&EvaluationRow], columns: Columns) {
     if columns.published {
         out.raw("<th class=\"n\">paper</th>");
     }
-    out.raw("<th class=\"n\">error</th><th class=\"n\">90 % within</th>");
+    out.raw("<th class=\"n\">error</th><th class=\"n\">90 %<br/>within</th>");
     if columns.published {
-        out.raw("<th class=\"n\">paper’s error</th>");
+        out.raw("<th class=\"n\">paper’s<br/>error</th>");
     }
     out.raw(concat!(
-        "<th class=\"n\">coverage</th><th class=\"n\">wrong and<br/>confident</th><th class=\"n\">inconclusive</th>",
+        "<th class=\"n\">coverage</th><th class=\"n\">wrong and<br/>confident</th><th class=\"n\">incon-<br/>clusive</th>",
         "<th class=\"n\">sent</th><th class=\"n\">time</th><th class=\"n\">runs</th></tr></thead><tbody>",
     ));
     let mut before: Option<&str> = None;
     for row in rows {
-        let first = before.is_some_and(|before| before != row.scenario);
+        let repeats = before == Some(row.scenario.as_str());
+        write_row(out, row, columns, repeats, before.is_some());
         before = Some(&row.scenario);
-        write_row(out, row, columns, first);
     }
     out.raw("</tbody></table></div>");
 }
 
-fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, first: bool) {
+fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: bool, any_before: bool) {
     let off = if has_runs(row) { "" } else { "off " };
-    let first = if first { "first" } else { "" };
+    let first = if any_before && !repeats { "first" } else { "" };
     out.raw(&format!("<tr class=\"{off}{first}\">"));
     if columns.scenario {
-        out.element("td", "k", &row.scenario);
+        // A name that repeats the row above is dimmed; long ones may wrap.
+        let wrap = if row.scenario.chars().count() > 28 { "k" } else { "s" };
+        let again = if repeats { " again" } else { "" };
+        out.element("td", &format!("{wrap}{again}"), &row.scenario);
     }
     out.raw("<td class=\"k\">");
     out.text(&row.method);
@@ -138,7 +148,7 @@ fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, first: bool)
     if columns.published {
         paper(out, quantity, published);
     }
-    error(out, row.summary.median_error_ratio);
+    error(out, row.summary.median_error_ratio, columns.full);
     value(out, Quantity::Ratio, row.summary.p90_abs_error_ratio);
     if columns.published {
         value(out, Quantity::Ratio, published.and_then(published_error));
@@ -220,15 +230,21 @@ pub(super) fn published_error(published: &Published) -> Option<f64> {
     computed.or(published.error_ratio)
 }
 
-fn error(out: &mut Html, error: Option<f64>) {
+/// The largest median error, within reason.
+fn largest_error(rows: &[EvaluationRow]) -> f64 {
+    let errors = rows.iter().filter_map(|row| row.summary.median_error_ratio);
+    let errors = errors.filter(|error| error.is_finite());
+    errors.fold(0.01, |most, error| error.abs().max(most)).min(BAR_MOST)
+}
+
+fn error(out: &mut Html, error: Option<f64>, full: f64) {
     let Some(error) = error.filter(|error| error.is_finite()) else {
         out.number(None, "–");
         return;
     };
     out.raw(&format!("<td class=\"n\" data-v=\"{error}\">"));
     out.text(&Quantity::Ratio.print(error));
-    // Half of the bar's width is `BAR_FULL`.
-    let share = (error.abs() / BAR_FULL).min(1.0) * 50.0;
+    let share = (error.abs() / full).min(1.0) * 50.0;
     let (left, class) = if error < 0.0 {
         (50.0 - share, " class=\"lo\"")
     } else {

@@ -158,6 +158,11 @@ impl CostAgainstError {
         };
         // Zero has no place on a logarithmic axis: errors too small to tell from none sit at a hundredth of a per cent.
         let floor = 1e-4;
+        let raised_any = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .any(|point| point.y.abs() < floor);
         let raised: Vec<Series> = self
             .series
             .iter()
@@ -178,13 +183,14 @@ impl CostAgainstError {
                 names(&self.series)
             ),
         );
+        let y_title = if raised_any {
+            "absolute error (0.01 % stands for less, too)"
+        } else {
+            "absolute error"
+        };
         let panel = frame.panel(
             Axis::fitting(title, self.cost, x),
-            Axis::logarithmic(
-                "absolute error (0.01 % or less at the lower edge)",
-                Quantity::Ratio,
-                y.with(0.1),
-            ),
+            Axis::logarithmic(y_title, Quantity::Ratio, y.with(0.1)),
             280.0,
         );
         if let Some(tolerated) = panel.down(TOLERANCE) {

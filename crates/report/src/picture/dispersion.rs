@@ -114,7 +114,7 @@ impl DispersionHistogram {
             frame.vertical(&panel, "rf da1", truth, format!("truth, {}", quantity.print(truth)));
         }
         if let Some(value) = self.estimate {
-            let class = format!("ln c{}", Look(1).colour());
+            let class = format!("ln th c{}", Look(1).colour());
             frame.vertical(&panel, &class, value, format!("estimate, {}", quantity.print(value)));
         }
         if self.bins.iter().all(|bin| bin.count == 0) {

@@ -30,13 +30,20 @@ impl From<units::Unit> for Quantity {
 }
 
 impl Quantity {
-    /// The value with its unit, four significant digits: `"97.53 Mbit/s"`, `"−3.6 %"`.
+    /// The value with its unit, four significant digits (per cent: to hundredths, from ten on to tenths): `"97.53 Mbit/s"`,
+    /// `"−3.6 %"`.
     pub fn print(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
         }
         let (divisor, unit) = self.scale(value.abs());
-        let number = significant(value / divisor, 4);
+        let number = if self == Self::Ratio {
+            // Hundredths of a per cent are finer than any error here is known.
+            let percent = value / divisor;
+            fixed(percent, if percent.abs() < 10.0 { 2 } else { 1 }, true)
+        } else {
+            significant(value / divisor, 4)
+        };
         if unit.is_empty() {
             number
         } else {
@@ -108,6 +115,7 @@ mod tests {
             (Quantity::Time, 2_500_000.0, "2.5 ms"),
             (Quantity::Time, -1_500.0, "−1.5 µs"),
             (Quantity::Ratio, -0.036, "−3.6 %"),
+            (Quantity::Ratio, 0.123_456, "12.3 %"),
             (Quantity::Ratio, 1e-9, "0 %"),
             (Quantity::Count, 12.0, "12"),
             (Quantity::Rate, f64::NAN, "–"),

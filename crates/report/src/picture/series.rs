@@ -1,5 +1,7 @@
 //! Series of points, and the ways of drawing them.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::picture::axis::Extent;
@@ -85,27 +87,57 @@ impl Series {
     }
 }
 
-/// Who has which look. The page keeps one list, so that a method has one colour in all its pictures.
+/// Who has which look. The page keeps one list of methods, so that a method has one colour in all its pictures; other names take what
+/// is free in their picture.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Looks(Vec<String>);
+pub(crate) struct Looks {
+    methods: Vec<String>,
+    others: Vec<(String, Look)>,
+    taken: BTreeSet<usize>,
+}
 
 impl Looks {
-    /// Looks for these names, in their order.
-    pub(crate) fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    /// Looks for these methods, in their order.
+    pub(crate) fn of_methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut looks = Self::default();
         for name in names {
-            looks.of(name);
+            if !looks.methods.iter().any(|known| known == name) {
+                looks.methods.push(name.to_owned());
+            }
         }
         looks
     }
 
-    /// The look of this name; the next free one if it is new.
+    /// The same methods, for the next picture.
+    pub(crate) fn afresh(&self) -> Self {
+        Self {
+            methods: self.methods.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps the looks of those of the names that are methods from being given to others.
+    fn reserve<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        for name in names {
+            if let Some(index) = self.methods.iter().position(|known| known == name) {
+                self.taken.insert(index);
+            }
+        }
+    }
+
+    /// The look of this name; the first free one if it is new.
     pub(crate) fn of(&mut self, name: &str) -> Look {
-        if let Some(index) = self.0.iter().position(|known| known == name) {
+        if let Some(index) = self.methods.iter().position(|known| known == name) {
+            self.taken.insert(index);
             return Look(index);
         }
-        self.0.push(name.to_owned());
-        Look(self.0.len() - 1)
+        if let Some((_, look)) = self.others.iter().find(|(known, _)| known == name) {
+            return *look;
+        }
+        let free = (0..).find(|index| !self.taken.contains(index)).unwrap_or(0);
+        self.taken.insert(free);
+        self.others.push((name.to_owned(), Look(free)));
+        Look(free)
     }
 }
 
@@ -148,6 +180,7 @@ pub(crate) fn draw(
     drawing: Drawing,
     units: (Quantity, Quantity),
 ) {
+    looks.reserve(series.iter().take(MOST_SERIES).map(Series::owner));
     let sorted: Vec<(Look, &Series, Vec<Point>)> = series
         .iter()
         .take(MOST_SERIES)
@@ -312,10 +345,10 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_look() {
-        let mut looks = Looks::of_names(["a", "b"]);
-        assert_eq!(
-            (looks.of("b"), looks.of("c"), looks.of("a")),
-            (Look(1), Look(2), Look(0))
-        );
+        let mut looks = Looks::of_methods(["a", "b", "a", "c"]);
+        looks.reserve(["b", "hop 1"]);
+        let given = ["hop 1", "b", "hop 2", "hop 1", "c"].map(|name| looks.of(name).0);
+        assert_eq!(given, [0, 1, 2, 0, 2], "c was not reserved");
+        assert_eq!(looks.afresh().of("hop 2"), Look(0));
     }
 }
