@@ -16,6 +16,7 @@ const BAR_MOST: f64 = 0.25;
 
 /// Columns that only some plans need.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one column is there")]
 struct Columns {
     scenario: bool,
     metric: bool,
