@@ -115,9 +115,12 @@ fn table(out: &mut Html, rows: &[&EvaluationRow], columns: Columns) {
 }
 
 fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: bool, any_before: bool) {
-    let off = if has_runs(row) { "" } else { "off " };
-    let first = if any_before && !repeats { "first" } else { "" };
-    out.raw(&format!("<tr class=\"{off}{first}\">"));
+    out.raw(match (has_runs(row), any_before && !repeats) {
+        (true, false) => "<tr>",
+        (true, true) => "<tr class=\"first\">",
+        (false, false) => "<tr class=\"off\">",
+        (false, true) => "<tr class=\"off first\">",
+    });
     if columns.scenario {
         // A name that repeats the row above is dimmed; long ones may wrap.
         let wrap = if row.scenario.chars().count() > 28 { "k" } else { "s" };

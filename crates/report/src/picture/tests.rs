@@ -16,11 +16,13 @@ pub(crate) fn read_xml(text: &str) -> (String, Vec<String>) {
             Event::Eof => break,
             Event::Start(tag) => {
                 depth += 1;
-                tag.attributes().for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
+                tag.attributes()
+                    .for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
                 names.push(String::from_utf8(tag.name().as_ref().to_vec()).unwrap());
             }
             Event::Empty(tag) => {
-                tag.attributes().for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
+                tag.attributes()
+                    .for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
                 names.push(String::from_utf8(tag.name().as_ref().to_vec()).unwrap());
             }
             Event::End(_) => depth -= 1,
@@ -96,7 +98,14 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
             title: title(),
             quantity: Quantity::Rate,
             bins: DispersionHistogram::bins(&points.iter().map(|point| point.y).collect::<Vec<_>>(), 1e6),
-            modes: points.iter().map(|p| Mode { low: p.x, high: p.y, chosen: p.x > p.y }).collect(),
+            modes: points
+                .iter()
+                .map(|p| Mode {
+                    low: p.x,
+                    high: p.y,
+                    chosen: p.x > p.y,
+                })
+                .collect(),
             truth: first,
             estimate: first,
         }),
@@ -183,15 +192,33 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "saturates, which is what extreme inputs want")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "saturates, which is what extreme inputs want"
+)]
 fn signed(value: f64) -> i64 {
     value as i64
 }
 
 /// Every number in an attribute of geometry lies within the picture.
 fn assert_inside(svg: &str) {
-    let height: f64 = svg.split(" height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
-    for (name, most) in [("x", 641.0), ("x1", 641.0), ("x2", 641.0), ("cx", 641.0), ("y", height), ("cy", height)] {
+    let height: f64 = svg
+        .split(" height=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for (name, most) in [
+        ("x", 641.0),
+        ("x1", 641.0),
+        ("x2", 641.0),
+        ("cx", 641.0),
+        ("y", height),
+        ("cy", height),
+    ] {
         for part in svg.split(&format!(" {name}=\"")).skip(1) {
             let value: f64 = part.split('"').next().unwrap().parse().unwrap();
             assert!((-0.1..=most).contains(&value), "{name}={value} of {most}: {svg}");
@@ -246,7 +273,10 @@ fn empty_single_and_extreme_inputs_have_pictures() {
         vec![Point::new(f64::NAN, 1.0), Point::new(1.0, f64::INFINITY)],
         vec![Point::new(f64::MAX, f64::MIN), Point::new(f64::MIN, f64::MAX)],
         vec![Point::new(1e-30, 1e-30), Point::new(1e30, 1e30)],
-        vec![Point::between(1.0, -1e9, f64::NAN, 2.0), Point::between(2.0, 1e9, 9.0, -9.0)],
+        vec![
+            Point::between(1.0, -1e9, f64::NAN, 2.0),
+            Point::between(2.0, 1e9, 9.0, -9.0),
+        ],
         (0..5_000).map(|k| Point::new(f64::from(k), f64::from(k % 7))).collect(),
     ];
     for points in cases {
@@ -291,7 +321,10 @@ fn points_are_where_the_axes_say() {
         title: "t".to_owned(),
         quantity: Quantity::Count,
         over: Quantity::Count,
-        series: vec![Series::new("s", vec![Point::new(50.0, 5.0), Point::new(100.0, 0.0), Point::new(0.0, 10.0)])],
+        series: vec![Series::new(
+            "s",
+            vec![Point::new(50.0, 5.0), Point::new(100.0, 0.0), Point::new(0.0, 10.0)],
+        )],
         truth: None,
     });
     let svg = picture.svg();
@@ -308,7 +341,10 @@ fn small_pictures() {
         series: vec![
             Series::new(
                 "fac2",
-                vec![Point::between(0.0, 0.0, -0.01, 0.01), Point::between(0.5, -0.02, -0.05, 0.01)],
+                vec![
+                    Point::between(0.0, 0.0, -0.01, 0.01),
+                    Point::between(0.5, -0.02, -0.05, 0.01),
+                ],
             ),
             Series::published("pathload, printed", Some("pathload"), vec![Point::new(0.5, -2.5)]),
         ],
@@ -327,7 +363,10 @@ fn small_pictures() {
         estimate: Some(97.1e6),
     });
     insta::assert_snapshot!("dispersion_histogram", lines(&histogram.inline(&looks)));
-    let delays = delays("Delays", &[Point::new(0.0, -5e6), Point::new(1.0, -4.9e6), Point::new(2.0, -4.7e6)]);
+    let delays = delays(
+        "Delays",
+        &[Point::new(0.0, -5e6), Point::new(1.0, -4.9e6), Point::new(2.0, -4.7e6)],
+    );
     insta::assert_snapshot!("delay_trend", lines(&delays.inline(&looks)));
 }
 
