@@ -86,18 +86,15 @@ pub(super) const fn words(metric: Metric) -> &'static str {
     }
 }
 
-/// The row with the least absolute median error; the first of equals.
+/// The row with the least absolute median error, of those that answered in at least half of their runs; the first of equals.
 fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a EvaluationRow, f64)> {
     let mut best: Option<(&EvaluationRow, f64)> = None;
     for row in rows {
-        let Some(error) = row
-            .summary
-            .median_error_ratio
-            .filter(|error| error.is_finite() && has_runs(row))
-        else {
-            continue;
-        };
-        if best.is_none_or(|(_, least)| error.abs() < least.abs()) {
+        let silent = row.summary.inconclusive_ratio.is_some_and(|ratio| ratio > 0.5);
+        let error = row.summary.median_error_ratio.filter(|error| error.is_finite());
+        if let Some(error) = error.filter(|_| has_runs(row) && !silent)
+            && best.is_none_or(|(_, least)| error.abs() < least.abs())
+        {
             best = Some((row, error));
         }
     }

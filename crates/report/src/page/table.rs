@@ -46,7 +46,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument) {
         out.text(&format!("Metric: {}. ", super::findings::words(metric)));
     }
     out.text(&format!(
-        "Medians over the runs of a row; a full bar is {}. Grey: no runs of ours.",
+        "Medians over the runs of a row; a full bar is {}. Grey: not run.",
         Quantity::Ratio.print(columns.full)
     ));
     out.raw("</p>");
@@ -93,7 +93,7 @@ fn table(out: &mut Html, rows: &[&EvaluationRow], columns: Columns) {
     if columns.hop {
         out.raw("<th class=\"n\">hop</th>");
     }
-    out.raw("<th class=\"n\">truth</th><th class=\"n\">ours</th>");
+    out.raw("<th class=\"n\">truth</th><th class=\"n\">measured</th>");
     if columns.published {
         out.raw("<th class=\"n\">paper</th>");
     }

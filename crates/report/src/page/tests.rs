@@ -130,6 +130,19 @@ fn findings_follow_from_the_rows() {
     );
 }
 
+/// A method that rarely answers does not win by the few times that it does.
+#[test]
+fn the_silent_do_not_win() {
+    let mut lucky = row("a", "lucky", World::Simulator, 0.0);
+    lucky.summary.inconclusive_ratio = Some(0.95);
+    let document = document(vec![lucky, row("a", "fac2", World::Simulator, 0.02)]);
+    assert!(finding(&document, "Closest").starts_with("fac2 in 1 of 1"));
+    assert_eq!(
+        finding(&document, "No answer"),
+        "Most often: lucky on a (simulator), 95 % of 20 runs inconclusive."
+    );
+}
+
 #[test]
 fn no_wrong_row_is_good_news() {
     let document = document(vec![row("a", "fac2", World::Simulator, 0.01)]);

@@ -65,20 +65,8 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
         });
         sized.collect()
     };
-    let responses = [Response::Rates, Response::RateRatio, Response::Gaps];
-    let mut all: Vec<Picture> = responses
-        .into_iter()
-        .map(|response| {
-            Picture::ResponseCurve(ResponseCurve {
-                title: title(),
-                response,
-                series: series(),
-                fitted: series(),
-                capacity_bps: first,
-                available_bps: first,
-            })
-        })
-        .collect();
+    let mut all = responses(name, points);
+    all.extend(of_time(name, points));
     all.extend([
         Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
             title: title(),
@@ -122,6 +110,37 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
                 }),
             }],
         }),
+        Picture::LossAgainstBurst(LossAgainstBurst {
+            title: title(),
+            series: series(),
+            truth_octets: first,
+            interval_octets: first.zip(first),
+        }),
+        delays(name, points),
+    ]);
+    all
+}
+
+fn responses(name: &str, points: &[Point]) -> Vec<Picture> {
+    let first = points.first().map(|point| point.y);
+    let of = |response| {
+        Picture::ResponseCurve(ResponseCurve {
+            title: name.to_owned(),
+            response,
+            series: series(name, points),
+            fitted: series(name, points),
+            capacity_bps: first,
+            available_bps: first,
+        })
+    };
+    vec![of(Response::Rates), of(Response::RateRatio), of(Response::Gaps)]
+}
+
+fn of_time(name: &str, points: &[Point]) -> [Picture; 3] {
+    let title = || name.to_owned();
+    let series = || series(name, points);
+    let first = points.first().map(|point| point.y);
+    [
         Picture::TransferOverTime(TransferOverTime {
             title: title(),
             rates: series(),
@@ -137,21 +156,13 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
             series: series(),
             truth: first,
         }),
-        Picture::LossAgainstBurst(LossAgainstBurst {
-            title: title(),
-            series: series(),
-            truth_octets: first,
-            interval_octets: first.zip(first),
-        }),
         Picture::Timeline(Timeline {
             title: title(),
             quantity: Quantity::Rate,
             truth: points.to_vec(),
             series: series(),
         }),
-        delays(name, points),
-    ]);
-    all
+    ]
 }
 
 fn delays(name: &str, points: &[Point]) -> Picture {
