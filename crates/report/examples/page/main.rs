@@ -1,7 +1,7 @@
 //! Writes a page from made-up but plausible rows and pictures, to look at.
 //!
 //! `cargo run -p narrows-report --example page -- OUT.html` writes the page; `-- OUT.html many` one of several thousand rows;
-//! `-- OUT.html empty` one without any. Nothing in it was measured.
+//! `-- OUT.html empty` one without any; `-- OUT.svg svg` one picture alone. Nothing in it was measured.
 
 mod pictures;
 
@@ -19,6 +19,10 @@ fn main() -> ExitCode {
     };
     let text = match arguments.next().as_deref() {
         Some("many") => html(&many(), &Pictures::default()),
+        Some("svg") => pictures::pictures()
+            .figures
+            .first()
+            .map_or_else(String::new, |figure| figure.picture.svg()),
         Some("empty") => html(&document(Vec::new()), &Pictures::default()),
         _ => html(&document(rows()), &pictures::pictures()),
     };

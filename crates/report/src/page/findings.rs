@@ -101,8 +101,15 @@ fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a
     best
 }
 
-/// `"closest: pathload, −0.9 %"` for the rows of one scenario.
+/// `"closest: pathload (−0.9 %, lab)"` for the rows of one scenario. Nothing if they are about several things.
 pub(super) fn closest_in_words(rows: &[&EvaluationRow]) -> Option<String> {
+    let first = rows.first()?;
+    if rows
+        .iter()
+        .any(|row| (row.metric, row.hop) != (first.metric, first.hop))
+    {
+        return None;
+    }
     let (row, error) = closest(rows.iter().copied())?;
     let world = row.world.map_or("", World::name);
     Some(format!(

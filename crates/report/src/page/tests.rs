@@ -130,6 +130,15 @@ fn findings_follow_from_the_rows() {
     );
 }
 
+#[test]
+fn different_things_do_not_compete() {
+    let first = row("a", "pathchar", World::Simulator, 0.01);
+    let mut second = row("a", "pathchar", World::Simulator, 0.0);
+    assert!(findings::closest_in_words(&[&first, &second]).is_some());
+    second.hop = Some(2);
+    assert_eq!(findings::closest_in_words(&[&first, &second]), None);
+}
+
 /// A method that rarely answers does not win by the few times that it does.
 #[test]
 fn the_silent_do_not_win() {
