@@ -22,7 +22,7 @@ mod registry;
 mod testbed;
 
 pub use budget::{Budget, Cost};
-pub use contract::{Broken, Estimator, Event, Measured, Refusal, Step, World, run};
+pub use contract::{Beginning, Broken, Estimator, Event, Measured, Refusal, Step, World, run};
 pub use facts::{HostFacts, PathFacts, StampSource};
 pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
 pub use probe::Probe;

@@ -1,0 +1,105 @@
+//! One run of one method, as it is read back.
+
+use estimate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
+use estimate::{Cost, Event, Outcome, Refusal};
+use serde::{Deserialize, Serialize};
+use units::{Sender, Stamp};
+
+use crate::header::Header;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What it was.
+    pub header: Header,
+    /// What was asked and answered, in order.
+    pub exchanges: Vec<Exchange>,
+    /// How it ended; `None` if the recording ends before the run did.
+    pub end: Option<End>,
+}
+
+/// One step of the method that the world carried out, and the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// First and last reading of the clock between the answer before and this step; the last one is the method's `now`.
+    pub read: (Stamp<Sender>, Stamp<Sender>),
+    /// What the method asked.
+    pub asked: Asked,
+    /// What it was told.
+    pub answer: Answer,
+}
+
+/// What a method can ask of a world.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Asked {
+    /// A question to the path.
+    Probe(Probe),
+    /// Time to pass.
+    Wait {
+        /// Until when.
+        until: Stamp<Sender>,
+    },
+}
+
+/// What a world can answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// A train's rows.
+    Train(TrainReport),
+    /// A load segment's sums.
+    Load(LoadReport),
+    /// A transfer segment's samples.
+    Transfer(TransferReport),
+    /// A capture's headers.
+    Capture(CaptureReport),
+    /// The awaited time has come.
+    TimerFired,
+    /// It cannot do that.
+    Refused(Refusal),
+    /// It broke, and said this.
+    Fault(String),
+}
+
+impl Answer {
+    /// From what a world told; `None` for events that no world tells.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        Some(match event {
+            Event::Train(report) => Self::Train(report.clone()),
+            Event::Load(report) => Self::Load(report.clone()),
+            Event::Transfer(report) => Self::Transfer(report.clone()),
+            Event::Capture(report) => Self::Capture(report.clone()),
+            Event::TimerFired => Self::TimerFired,
+            Event::Refused(refusal) => Self::Refused(*refusal),
+            Event::Started(_) | Event::Stop(_) => return None,
+        })
+    }
+
+    /// As the method is told; a fault's text otherwise.
+    pub fn event(&self) -> Result<Event, &str> {
+        Ok(match self {
+            Self::Train(report) => Event::Train(report.clone()),
+            Self::Load(report) => Event::Load(report.clone()),
+            Self::Transfer(report) => Event::Transfer(report.clone()),
+            Self::Capture(report) => Event::Capture(report.clone()),
+            Self::TimerFired => Event::TimerFired,
+            Self::Refused(refusal) => Event::Refused(*refusal),
+            Self::Fault(text) => return Err(text),
+        })
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// First and last reading of the clock after the last answer.
+    pub read: (Stamp<Sender>, Stamp<Sender>),
+    /// The user asked for an end.
+    pub interrupted: bool,
+    /// What the method concluded.
+    pub outcome: Outcome,
+    /// What it took.
+    pub cost: Cost,
+    /// When, in the scenario's time, the run began and ended, in nanoseconds, where the world could tell.
+    #[serde(default)]
+    pub true_ns: Option<(u64, u64)>,
+}
