@@ -96,9 +96,9 @@ pub trait World {
     /// Lets time pass.
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault>;
 
-    /// The method has answered: by itself, or because it was told to stop. Comes before [`World::rest`].
-    fn concluded(&mut self, measured: &Measured) {
-        let _ = measured;
+    /// The method has answered: by itself, or because it was told to stop for a reason. Comes before [`World::rest`].
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        let _ = (measured, stopped);
     }
 
     /// A method is over: gives back what others may be waiting for. What was sent is on its way already.
@@ -163,10 +163,10 @@ pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) 
             meter.admit(now, &step)
         };
         event = match (step, admitted) {
-            (Step::Done(outcome), _) => return rested(world, outcome, &meter),
+            (Step::Done(outcome), _) => return rested(world, outcome, &meter, None),
             (Step::Send(_) | Step::Wait { .. }, Err(reason)) => {
-                let outcome = last_word(method, now, reason);
-                return rested(world, outcome, &meter);
+                let outcome = last_word(method, now, reason.clone());
+                return rested(world, outcome, &meter, Some(&reason));
             }
             (Step::Send(probe), Ok(())) => match world.send(probe) {
                 Ok(answer) => {
@@ -191,10 +191,15 @@ fn last_word(method: &mut dyn Estimator, now: Stamp<Sender>, reason: Reason) -> 
     }
 }
 
-fn rested<W: World>(world: &mut W, outcome: Outcome, meter: &Meter) -> Result<Measured, Broken<W::Fault>> {
+fn rested<W: World>(
+    world: &mut W,
+    outcome: Outcome,
+    meter: &Meter,
+    stopped: Option<&Reason>,
+) -> Result<Measured, Broken<W::Fault>> {
     let cost = meter.cost(world.now());
     let measured = Measured { outcome, cost };
-    world.concluded(&measured);
+    world.concluded(&measured, stopped);
     match world.rest() {
         Ok(()) => Ok(measured),
         Err(fault) => Err(Broken { fault, measured }),
@@ -211,7 +216,7 @@ fn broken<W: World>(
     let outcome = last_word(method, now, Reason::WorldBroke);
     let cost = meter.cost(now);
     let measured = Measured { outcome, cost };
-    world.concluded(&measured);
+    world.concluded(&measured, Some(&Reason::WorldBroke));
     Err(Broken { fault, measured })
 }
 

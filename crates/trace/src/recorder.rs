@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use estimate::probe::Probe;
-use estimate::{Beginning, Event, Measured, PathFacts, World};
+use estimate::{Beginning, Event, Measured, PathFacts, Reason, World};
 use units::{Sender, Stamp};
 
 use crate::error::WriteError;
@@ -34,7 +34,6 @@ pub struct Recorder<W, S: Write> {
 struct Open {
     facts: PathFacts,
     read: Cell<Option<(Stamp<Sender>, Stamp<Sender>)>>,
-    interrupted: Cell<bool>,
     began_true: Option<u64>,
 }
 
@@ -145,7 +144,6 @@ where
         self.run = Some(Open {
             facts,
             read: Cell::new(None),
-            interrupted: Cell::new(false),
             began_true: (self.true_time)(&self.world),
         });
     }
@@ -171,13 +169,13 @@ where
         answer
     }
 
-    fn concluded(&mut self, measured: &Measured) {
-        self.world.concluded(measured);
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        self.world.concluded(measured, stopped);
         let Some(open) = self.run.take() else { return };
         let ended_true = (self.true_time)(&self.world);
         let end = End {
             read: open.take_read(self.world.now()),
-            interrupted: open.interrupted.get(),
+            stopped: stopped.cloned(),
             outcome: measured.outcome.clone(),
             cost: measured.cost,
             true_ns: open.began_true.zip(ended_true),
@@ -190,12 +188,6 @@ where
     }
 
     fn stop_requested(&self) -> bool {
-        let stop = self.world.stop_requested();
-        if let Some(open) = &self.run
-            && stop
-        {
-            open.interrupted.set(true);
-        }
-        stop
+        self.world.stop_requested()
     }
 }

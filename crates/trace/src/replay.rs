@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use estimate::probe::Probe;
-use estimate::{Event, PathFacts, World};
+use estimate::{Event, PathFacts, Reason, World};
 use units::{Sender, Stamp};
 
 use crate::error::ReplayFault;
@@ -100,7 +100,11 @@ impl World for ReplayWorld<'_> {
 
     fn stop_requested(&self) -> bool {
         let over = self.next == self.run.exchanges.len();
-        over && self.run.end.as_ref().is_some_and(|end| end.interrupted)
+        over && self
+            .run
+            .end
+            .as_ref()
+            .is_some_and(|end| end.stopped == Some(Reason::Interrupted))
     }
 }
 

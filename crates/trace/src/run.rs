@@ -1,7 +1,7 @@
 //! One run of one method, as it is read back.
 
 use estimate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
-use estimate::{Cost, Event, Outcome, Refusal};
+use estimate::{Cost, Event, Observation, Observations, Outcome, Reason, Refusal};
 use serde::{Deserialize, Serialize};
 use units::{Sender, Stamp};
 
@@ -16,6 +16,44 @@ pub struct Run {
     pub exchanges: Vec<Exchange>,
     /// How it ended; `None` if the recording ends before the run did.
     pub end: Option<End>,
+}
+
+impl Run {
+    /// The clock's reading that the method saw with the answer to the exchange of this index.
+    fn told_at(&self, index: usize) -> Stamp<Sender> {
+        let after = self.exchanges.get(index + 1).map(|next| next.read.1);
+        after
+            .or(self.end.as_ref().map(|end| end.read.0))
+            .unwrap_or(self.exchanges[index].read.1)
+    }
+
+    /// The raw rows, for a method's pure [`analyse`](estimate::Method::analyse).
+    pub fn observations(&self) -> Observations {
+        let header = &self.header;
+        let mut facts = header.facts.clone();
+        facts.rate_cap = [facts.rate_cap, header.budget.peak].into_iter().flatten().min();
+        let rows = self.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
+            let (Asked::Probe(asked), Ok(told)) = (&exchange.asked, exchange.answer.event()) else {
+                return None;
+            };
+            Some(Observation {
+                asked_at: exchange.read.1,
+                asked: asked.clone(),
+                told_at: self.told_at(index),
+                told,
+            })
+        });
+        let first = self.exchanges.first().map(|exchange| exchange.read.1);
+        let last = self.exchanges.len().checked_sub(1).map(|last| self.told_at(last));
+        let end = self.end.as_ref();
+        Observations {
+            facts,
+            began: first.or(end.map(|end| end.read.0)).unwrap_or(Stamp::from_nanos(0)),
+            ended: end.map(|end| end.read.0).or(last).unwrap_or(Stamp::from_nanos(0)),
+            stopped: end.map_or(Some(Reason::RowsSpent), |end| end.stopped.clone()),
+            rows: rows.collect(),
+        }
+    }
 }
 
 /// One step of the method that the world carried out, and the answer.
@@ -93,8 +131,9 @@ impl Answer {
 pub struct End {
     /// First and last reading of the clock after the last answer.
     pub read: (Stamp<Sender>, Stamp<Sender>),
-    /// The user asked for an end.
-    pub interrupted: bool,
+    /// What ended it, if not the method itself.
+    #[serde(default)]
+    pub stopped: Option<Reason>,
     /// What the method concluded.
     pub outcome: Outcome,
     /// What it took.
