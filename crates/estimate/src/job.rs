@@ -199,7 +199,8 @@ impl Job<'_> {
             .unwrap_or_default();
         let (direction, method) = (entry.direction, entry.method);
         self.entries.push(entry);
-        for estimate in also {
+        // What is said of one hop is no answer for the path.
+        for estimate in also.into_iter().filter(|estimate| estimate.hop().is_none()) {
             if !self.entries.iter().any(|entry| entry.metric == estimate.metric) {
                 self.entries.push(Entry {
                     metric: estimate.metric,
