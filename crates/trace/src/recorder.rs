@@ -40,17 +40,14 @@ struct Open {
 impl<W: World, S: Write> Recorder<W, S> {
     /// Records what passes through `world`.
     pub fn new(world: W, writer: Writer<S>, setting: Setting) -> Self {
-        Self {
-            writer: Some(writer),
-            ..Self::silent(world, setting)
-        }
+        Self::maybe(world, Some(writer), setting)
     }
 
-    /// Records nothing: for callers that record only when asked to.
-    pub fn silent(world: W, setting: Setting) -> Self {
+    /// Records if there is a writer: for callers that record only when asked to.
+    pub fn maybe(world: W, writer: Option<Writer<S>>, setting: Setting) -> Self {
         Self {
             world,
-            writer: None,
+            writer,
             setting,
             fault: None,
             run: None,
