@@ -161,9 +161,6 @@ impl ReplayedRun {
             for line in result.text().lines() {
                 writeln!(out, "  {line}")?;
             }
-            if let Some(truth) = result.truth {
-                writeln!(out, "  truth: {truth} {}", unit(result))?;
-            }
         }
         Ok(())
     }
@@ -179,12 +176,4 @@ impl ReplayedRun {
             (How::Refused, _) => format!("no result: {why}"),
         }
     }
-}
-
-fn unit(row: &MetricRow) -> String {
-    let json = serde_json::to_value(row.unit).ok();
-    json.as_ref()
-        .and_then(serde_json::Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
 }
