@@ -202,7 +202,7 @@ fn path_cut_during_a_transfer_of_the_far_host() {
 fn path_cut_during_a_single_measurement() {
     let server = Server::start(&[]);
     let relay = Relay::start(server.address);
-    let folder = common::directory();
+    let folder = directory();
     let tape = folder.path().join("tape");
     let arguments = [
         "--json",
@@ -211,7 +211,7 @@ fn path_cut_during_a_single_measurement() {
         "--budget",
         "50 Mbit/s",
         "--record",
-        common::text(&tape),
+        text(&tape),
     ];
     let running = Running::start(&mut client("tcp", relay.port, &arguments));
     relay.wait_for_connections(2);
@@ -225,7 +225,7 @@ fn path_cut_during_a_single_measurement() {
     assert_eq!(row["metric"], "tcp_achievable_single");
     assert!(row["octets"].as_u64() > Some(0), "{row:#}");
     // The recording says the same, and that the world broke.
-    let again = common::run(&["replay", "--json", common::text(&tape)]);
+    let again = run(&["replay", "--json", text(&tape)]);
     assert!(matches!(again.status.code(), Some(0 | 11)), "{again:?}");
     let replayed = &again.json()["runs"][0];
     assert_eq!(replayed["same"], true, "{replayed:#}");

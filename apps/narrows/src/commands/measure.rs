@@ -140,11 +140,14 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
         params,
         budget: &budget,
     });
-    let (measured, failure) = match estimate::run(&mut world, estimator.as_mut(), budget) {
+    let (measured, mut failure) = match estimate::run(&mut world, estimator.as_mut(), budget) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
     progress.finish();
+    if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
+        return Err(failure);
+    }
     let (_, writer, write_fault) = world.into_parts();
     Ok(Ended {
         entry: Entry {
