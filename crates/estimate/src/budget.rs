@@ -14,7 +14,7 @@ use crate::outcome::Reason;
 use crate::probe::{Load, Probe, Transfer};
 
 /// What a run may cost. Every bound holds for the run as a whole; none is ever exceeded by a step that could be foreseen to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Steps of the state machine: the guard against a method that never ends.
     pub steps: u32,

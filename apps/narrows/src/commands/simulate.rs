@@ -6,23 +6,27 @@ mod show;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use estimate::Method;
+use evaluate::simulated::Simulation;
 use scenario::{Expectation, Expected, Scenario, Way};
 use units::Metric;
 
-use self::runs::{Batch, simulate};
+use self::runs::{Batch, recorded, simulate};
 use crate::commands::methods::unknown;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::record::RecordArgs;
 
 /// Run a method over a scenario in the simulator, many seeds, and compare with the truth.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Scenario file
     scenario: PathBuf,
-    /// Method to run; see `narrows methods`
+    /// Method to run; see `narrows methods`. "default" is the automatic choice for the metric
     #[arg(long, short, required_unless_present = "expected")]
     method: Option<String>,
+    /// Which of the method's quantities is judged; its main metric by default (of "default": `ip_capacity`)
+    #[arg(long, conflicts_with = "expected", value_parser = metric)]
+    metric: Option<Metric>,
     /// Run every method that the scenario expects something of, and compare with what it expects
     #[arg(long, conflicts_with = "method")]
     expected: bool,
@@ -47,33 +51,55 @@ pub(crate) struct SimulateArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
-    let scenario = load(&args.scenario)?;
+    let (scenario, text) = load_with_text(&args.scenario)?;
     let way = if args.reverse { Way::Reverse } else { Way::Forward };
+    if args.record.file.is_some() && (args.expected || args.runs != 1) {
+        return Err(Failure::usage(
+            "--record keeps one run of one method; `narrows evaluate` keeps many",
+        ));
+    }
     if args.expected {
         return expected(args, &scenario, way);
     }
     let name = args.method.as_deref().unwrap_or_default();
-    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
     let params = split(&args.params)?;
-    let document = simulate(&batch(args, &scenario, way, method, None, &params))?;
+    let batch = batch(args, &scenario, way, (name, args.metric), &params)?;
+    let mut ended = (None, None);
+    let document = if args.record.file.is_some() {
+        let (document, writer, fault) = recorded(&batch, &text, args.record.open()?)?;
+        ended = (writer, fault);
+        document
+    } else {
+        simulate(&batch)?
+    };
     let text = if args.json {
         document.json() + "\n"
     } else {
         show::text(&document)
     };
     output::write(&text, args.output.as_deref())?;
+    args.record.close(ended.0, ended.1)?;
     let any = document.runs.iter().any(|run| run.value_bps.is_some());
     Ok(if any { Exit::Valid } else { Exit::Inconclusive })
 }
 
 /// Reads a scenario file.
 pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
+    load_with_text(path).map(|(scenario, _)| scenario)
+}
+
+/// The same, with the text that it was read from.
+pub(crate) fn load_with_text(path: &Path) -> Result<(Scenario, String), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    let scenario =
+        Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((scenario, text))
 }
 
 /// `NAME=VALUE` in two.
@@ -88,25 +114,46 @@ pub(crate) fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure>
         .collect()
 }
 
+/// A metric by its machine name.
+pub(crate) fn metric(text: &str) -> Result<Metric, String> {
+    let known = || Metric::ALL.map(Metric::name).join(", ");
+    let found = Metric::ALL.into_iter().find(|metric| metric.name() == text);
+    found.ok_or_else(|| format!("there is no such metric; there are: {}", known()))
+}
+
 fn batch<'a>(
     args: &SimulateArgs,
     scenario: &'a Scenario,
     way: Way,
-    method: &'static dyn Method,
-    metric: Option<Metric>,
+    (name, metric): (&'a str, Option<Metric>),
     params: &'a [(String, String)],
-) -> Batch<'a> {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Batch {
+) -> Result<Batch<'a>, Failure> {
+    let usual = metric.unwrap_or(Metric::IpCapacity);
+    let method = estimate::methods::named(name, usual).ok_or_else(|| unknown(name))?;
+    let main = if name == estimate::methods::DEFAULT {
+        usual
+    } else {
+        method.info().metric
+    };
+    let simulation = Simulation {
         scenario,
         way,
         method,
-        metric,
+        metric: metric.unwrap_or(main),
         params,
+    };
+    Ok(Batch {
+        simulation,
+        name,
         seed: args.seed.unwrap_or(scenario.seed),
         runs: args.runs,
-        jobs: args.jobs.map_or(processors, usize::from),
-    }
+        jobs: args.jobs.map_or_else(processors, usize::from),
+    })
+}
+
+/// How many runs at a time use the machine.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, Failure> {
@@ -120,16 +167,8 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
     let mut text = String::new();
     let mut all_hold = true;
     for expectation in &scenario.expect {
-        let name = expectation.method.as_str();
-        let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
-        let document = simulate(&batch(
-            args,
-            scenario,
-            way,
-            method,
-            expectation.metric,
-            &expectation.params,
-        ))?;
+        let judged = (expectation.method.as_str(), expectation.metric);
+        let document = simulate(&batch(args, scenario, way, judged, &expectation.params)?)?;
         let verdict = holds(expectation, &document);
         all_hold &= verdict;
         if args.json {
@@ -160,7 +199,9 @@ fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bo
         } => {
             let ratio = document.median_ratio();
             ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
-                && summary.wrong_confident_ratio.is_some_and(|share| share <= wrong_confident)
+                && summary
+                    .wrong_confident_ratio
+                    .is_some_and(|share| share <= wrong_confident)
                 && summary.inconclusive_ratio.is_some_and(|share| share <= inconclusive)
         }
         Expected::Bounded { share: least } => {

@@ -13,6 +13,8 @@ use crate::probe::{LoadReport, StreamReport, TrainReport, TransferReport};
 
 /// The window.
 const WINDOW: Duration = Duration::from_millis(10);
+/// An hour of them: longer segments are not looked into.
+const MOST_WINDOWS: usize = 360_000;
 /// IPv4 and TCP header with timestamps.
 const TCP_HEADERS: u64 = 52;
 
@@ -59,7 +61,12 @@ impl Peak {
 
     /// All connections together; between two samples a connection is taken to send evenly.
     fn transfer(&mut self, report: &TransferReport) {
-        let mut bins = vec![0.0f64; 1 + bin(report.ended.since(report.began))];
+        let windows = bin(report.ended.since(report.began));
+        if windows > MOST_WINDOWS {
+            // No world runs a segment for so long; its report does not size our memory.
+            return;
+        }
+        let mut bins = vec![0.0f64; 1 + windows];
         for stream in &report.streams {
             spread(stream, report.began, &mut bins);
         }
@@ -82,7 +89,7 @@ fn spread(stream: &StreamReport, began: Stamp<Sender>, bins: &mut [f64]) {
             (Some(before), Some(after)) => after.saturating_sub(before),
             _ => to.acked_octets.saturating_sub(from.acked_octets),
         };
-        let octets = (sent + sent.div_ceil(u64::from(to.mss_octets.max(1))) * TCP_HEADERS) as f64;
+        let octets = sent as f64 + (sent.div_ceil(u64::from(to.mss_octets.max(1))) as f64) * (TCP_HEADERS as f64);
         let (start, end) = (from.at.since(began), to.at.since(began));
         let (first, last) = (bin(start), bin(end).min(bins.len() - 1));
         let length = (end.saturating_sub(start)).as_secs_f64();
