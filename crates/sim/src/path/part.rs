@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use scenario::{Hop, Queue, Scenario, Source as Traffic, Way};
+use scenario::{Carried, Hop, Queue, Scenario, Source as Traffic, Way};
 use units::{BitRate, Framing};
 
 use super::fifo::{Fifo, Guests, Transit};
@@ -72,7 +72,8 @@ impl LinkPart {
 
 impl<T> Path<T> {
     /// One link of the path of this scenario as a path of its own: one hop each way, no router. Everything random on it draws from the
-    /// same streams as in the whole path, and of the cross traffic it has the open-loop sources that cross this hop alone.
+    /// same streams as in the whole path, and of the cross traffic it has the open-loop sources that cross
+    /// this hop alone and that hosts are not said to carry.
     ///
     /// Cross traffic of a hop with hidden devices goes on to the link behind: fetch it with [`Path::take_passed`] and put it in there
     /// with [`Path::meet`].
@@ -140,6 +141,7 @@ impl Lane {
             if let Traffic::Open { arrivals, rate, sizes } = &cross.source
                 && here
                 && segment.device.is_none()
+                && cross.carried != Some(Carried::Hosts)
             {
                 let mut source = Source::new(cross, *arrivals, *rate, sizes, seed, index);
                 source.exit = u16::from(goes_on);
