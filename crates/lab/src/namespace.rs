@@ -21,7 +21,7 @@ const PREFIX: &str = "narrows-";
 
 /// A network namespace. It lives as long as this value, a thread or process inside, or its name.
 #[derive(Debug)]
-pub(crate) struct Namespace {
+pub struct Namespace {
     file: File,
     name: Option<String>,
 }

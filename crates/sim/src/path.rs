@@ -22,6 +22,7 @@ mod bucket;
 mod fifo;
 mod hop;
 mod link;
+mod part;
 mod router;
 mod source;
 mod wire;
@@ -34,6 +35,7 @@ use crate::NEVER;
 use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
 pub(crate) use link::Link;
+pub use part::{LinkPart, Segment};
 use router::Pending;
 use source::Source;
 
