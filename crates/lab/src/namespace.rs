@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::plan::Side;
 
 /// Where iproute2 looks for named namespaces.
-const NAMED: &str = "/run/netns";
+pub(crate) const NAMED: &str = "/run/netns";
 /// How our names begin: `narrows-<process>-<lab>-<side>`.
 const PREFIX: &str = "narrows-";
 
@@ -26,25 +26,27 @@ pub struct Namespace {
     name: Option<String>,
 }
 
-/// Tells the labs of one process apart.
+/// Tells the real-time paths of one process apart.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LabId(u32);
+pub(crate) struct PathNumber(u32);
 
-impl LabId {
+impl PathNumber {
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn name(self, side: Side) -> String {
+    /// The name of a host's namespace.
+    pub(crate) fn name(self, side: Side) -> String {
         format!("{PREFIX}{}-{}-{}", std::process::id(), self.0, side.name())
     }
 }
 
 impl Namespace {
-    /// Makes a new namespace with its `lo` up. With `named`, it also gets a name, if this process may mount.
-    pub(crate) fn create(lab: LabId, side: Side, named: bool) -> Result<Self, LabError> {
-        let doing = || format!("making the network namespace of the {}", side.name());
+    /// Makes a new namespace with its `lo` up, for the node of this name in messages. With a `name`, it can also be found under
+    /// `/run/netns`, if this process may mount.
+    pub(crate) fn create(node: &str, name: Option<String>) -> Result<Self, LabError> {
+        let doing = || format!("making the network namespace of the {node}");
         let made = thread::spawn(|| -> io::Result<File> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             raise_loopback()?;
@@ -56,8 +58,8 @@ impl Namespace {
             .map_err(|_| LabError::kernel(doing(), io::Error::other("its thread panicked")))?
             .map_err(|source| LabError::kernel(doing(), source))?;
         let mut namespace = Self { file, name: None };
-        if named {
-            namespace.bind(lab.name(side))?;
+        if let Some(name) = name {
+            namespace.bind(name)?;
         }
         Ok(namespace)
     }
@@ -136,7 +138,7 @@ fn is_alive(process: u32) -> bool {
 }
 
 /// Unmounts and deletes a name; whether it is gone.
-fn remove(path: &Path) -> bool {
+pub(crate) fn remove(path: &Path) -> bool {
     // Not mounted is fine; what matters is whether the file goes.
     let _ = umount2(path, MntFlags::MNT_DETACH);
     fs::remove_file(path).is_ok()

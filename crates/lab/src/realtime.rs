@@ -14,7 +14,7 @@ use crate::device::{Device, dropped_by_kernel};
 use crate::error::LabError;
 use crate::honesty::Honesty;
 use crate::host::LabHost;
-use crate::namespace::{LabId, Namespace, clean_leftovers};
+use crate::namespace::{Namespace, PathNumber, clean_leftovers};
 use crate::placement::Placement;
 use crate::plan::{AddressPlan, Side};
 use crate::player::{Clock, Player};
@@ -113,10 +113,11 @@ impl RealTimePath {
             tracing::info!(name, "removed a namespace that a dead process left");
         }
         let placement = Placement::choose(options.cpu);
-        let lab = LabId::next();
+        let number = PathNumber::next();
         let host = |side: Side| -> Result<LabHost, LabError> {
             let mtu = scenario.hops(side.way()).first().map_or(1500, |hop| hop.mtu);
-            let namespace = Namespace::create(lab, side, options.named)?;
+            let name = options.named.then(|| number.name(side));
+            let namespace = Namespace::create(side.name(), name)?;
             Ok(LabHost::new(side, plan.host(side), mtu, namespace, placement.as_ref()))
         };
         let hosts = [host(Side::Sender)?, host(Side::Receiver)?];

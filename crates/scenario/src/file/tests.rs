@@ -218,3 +218,50 @@ proptest! {
         }
     }
 }
+
+fn with_hop(fields: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml(&format!("name = \"links\"\n[[hop]]\nrate = \"100 Mbit/s\"\n{fields}"))
+}
+
+#[test]
+fn links_have_four_kinds() {
+    use crate::{Burst, Link};
+    let kind = |fields: &str| with_hop(fields).unwrap().forward[0].link;
+    assert_eq!(kind(""), Link::RealTime);
+    assert_eq!(kind("link = \"real_time\""), Link::RealTime);
+    assert_eq!(kind("link = \"veth\""), Link::Veth);
+    assert_eq!(kind("link = \"htb\""), Link::Htb(Burst::OnePacket));
+    let burst = Burst::Octets(Octets::new(3_000));
+    assert_eq!(kind("link = \"tbf\"\nburst = \"3 kB\""), Link::Tbf(burst));
+    // The way back is the same cable.
+    let scenario = with_hop("link = \"tbf\"\nburst = \"3 kB\"").unwrap();
+    assert_eq!(scenario.reverse[0].link, Link::Tbf(burst));
+    for link in [Link::RealTime, Link::Tbf(burst), Link::Htb(Burst::OnePacket), Link::Veth] {
+        let text = format!("link = {:?}", link.name());
+        assert_eq!(
+            std::mem::discriminant(&kind(&text)),
+            std::mem::discriminant(&link),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn bursts_are_checked() {
+    // 1500 octets on Ethernet are 1538.
+    assert!(with_hop("link = \"htb\"\nburst = \"1538 B\"").is_ok());
+    let refused = [
+        ("link = \"htb\"\nburst = \"1537 B\"", "hop 0: burst: must hold at least one packet"),
+        ("burst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds tbf and htb"),
+        ("link = \"veth\"\nburst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds"),
+        (
+            "link = \"tbf\"\nburst = \"3 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"5 kB\" }",
+            "hop 0: burst: a hop with a shaper has the shaper's burst",
+        ),
+        ("link = \"netem\"", "unknown variant `netem`"),
+    ];
+    for (fields, why) in refused {
+        let error = with_hop(fields).unwrap_err().to_string();
+        assert!(error.contains(why), "{fields}: {error}");
+    }
+}
