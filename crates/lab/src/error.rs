@@ -32,6 +32,12 @@ pub enum LabError {
         /// What it said.
         source: io::Error,
     },
+    /// No link of the engine has this index, or the engine has not started; the caller can mend it.
+    #[error("there is no link {link} that plays")]
+    NoSuchLink {
+        /// The index.
+        link: usize,
+    },
     /// The thread that plays the path died; its message went to the standard error output.
     #[error("the thread that plays the path panicked")]
     PlayerDied,

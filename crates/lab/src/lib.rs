@@ -28,6 +28,7 @@ mod packet;
 mod placement;
 mod plan;
 mod player;
+mod playing;
 mod privilege;
 mod realtime;
 mod tally;
