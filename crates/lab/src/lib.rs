@@ -31,6 +31,7 @@ mod player;
 mod privilege;
 mod realtime;
 mod tally;
+mod topology;
 
 pub use device::INTERFACE;
 pub use error::{LabError, WhyNot};

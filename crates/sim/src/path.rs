@@ -38,6 +38,7 @@ pub(crate) use link::Link;
 pub use part::{LinkPart, Segment};
 use router::Pending;
 use source::Source;
+pub use source::{Arrival, ArrivalStream};
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -179,7 +179,7 @@ impl HopFile {
         hop.link = link(&at("burst"), &self.link, self.burst.as_ref())?;
         let cross = self.cross.into_iter().enumerate();
         let cross = cross.map(|(k, cross)| cross.read(&at(&format!("cross {k}")), way, index, index));
-        Ok((hop, cross.collect::<Result<_, _>>()?))
+        Ok((hop, cross.filter_map(Result::transpose).collect::<Result<_, _>>()?))
     }
 }
 
