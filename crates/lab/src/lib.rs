@@ -23,6 +23,7 @@ mod host;
 mod icmp;
 mod link;
 mod namespace;
+mod netlink;
 mod node;
 mod packet;
 mod placement;

@@ -12,6 +12,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 
 use crate::error::LabError;
+use crate::netlink::talk;
 use crate::plan::Side;
 
 /// Where iproute2 looks for named namespaces.
@@ -161,14 +162,7 @@ pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()>
 }
 
 fn set_link(message: LinkMessage) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async {
-        let (connection, handle, _) = rtnetlink::new_connection()?;
-        let connection = tokio::spawn(connection);
-        let result = handle.link().set(message).execute().await;
-        connection.abort();
-        result.map_err(io::Error::other)
-    })
+    talk(async |handle| handle.link().set(message).execute().await)
 }
 
 #[cfg(test)]
