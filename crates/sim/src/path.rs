@@ -176,6 +176,8 @@ struct Lane {
     hops: Vec<HopState>,
     /// Arrived, or about to.
     sink: Fifo,
+    /// Cross traffic that goes on to another path behind the last hop; `None` if none does.
+    outlet: Option<Fifo>,
 }
 
 impl<T> Path<T> {
@@ -333,6 +335,7 @@ impl Lane {
                 .map(|index| HopState::new(hops, way, index, seed))
                 .collect(),
             sink: Fifo::new(),
+            outlet: None,
         }
     }
 
@@ -357,7 +360,10 @@ impl Lane {
         }
         for index in 0..self.hops.len() {
             let (head, tail) = self.hops.split_at_mut(index + 1);
-            let next = tail.first_mut().map(|hop| &mut hop.transit);
+            let next = match tail.first_mut() {
+                Some(hop) => Some(&mut hop.transit),
+                None => self.outlet.as_mut(),
+            };
             head[index].run(bench, next, &mut self.sink);
         }
     }
