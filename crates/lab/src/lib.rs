@@ -44,4 +44,9 @@ pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed};
 pub use realtime::{RealTimePath, StartOptions, not_played};
+pub use topology::{
+    DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
+    NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
+    log_file,
+};
 pub use sim::{DropCause, LinkPart, Segment};

@@ -176,6 +176,11 @@ impl AddressPlan {
 }
 
 impl Addresses {
+    /// Both, as far as it has them.
+    pub(crate) fn all(self) -> impl Iterator<Item = IpAddr> {
+        std::iter::once(IpAddr::V4(self.ipv4)).chain(self.ipv6.map(IpAddr::V6))
+    }
+
     /// The address of the version that `like` has.
     pub(crate) fn like(self, like: IpAddr) -> Option<IpAddr> {
         match like {

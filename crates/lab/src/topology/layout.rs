@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use scenario::{Link, Scenario, Way};
 use sim::LinkPart;
 
+use super::describe::FlowDescription;
 use super::flows::carried_by_hosts;
 use crate::device::INTERFACE;
 use crate::error::LabError;
@@ -197,6 +198,22 @@ impl Layout {
             .filter(move |port| port.node == node)
     }
 
+    /// The device of `target` that faces its neighbour `node` on the path, through switches.
+    pub(crate) fn facing(&self, node: usize, target: usize) -> Option<&Port> {
+        let (_, far) = self.adjacent(node).into_iter().find(|(_, far)| far.node == target)?;
+        Some(far)
+    }
+
+    /// Which flow has which hosts.
+    pub(crate) fn flows(&self, scenario: &Scenario) -> Vec<FlowDescription> {
+        let carried = (0..scenario.cross.len()).filter(|&index| carried_by_hosts(scenario, &scenario.cross[index]));
+        let named = |kind: NodeKind| self.nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
+        carried
+            .zip(named(NodeKind::Source).zip(named(NodeKind::Sink)))
+            .map(|(cross, (source, sink))| FlowDescription { cross, source, sink })
+            .collect()
+    }
+
     /// Cables and switches of one hop.
     fn add_hop(
         &mut self,
@@ -338,12 +355,6 @@ impl Layout {
             here.position.checked_sub(1)?
         };
         adjacent.into_iter().find(|(_, far)| far.node == next)
-    }
-}
-
-impl Addresses {
-    fn all(self) -> impl Iterator<Item = IpAddr> {
-        std::iter::once(IpAddr::V4(self.ipv4)).chain(self.ipv6.map(IpAddr::V6))
     }
 }
 

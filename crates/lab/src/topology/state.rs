@@ -277,7 +277,7 @@ fn files() -> Vec<(PathBuf, LabState)> {
 }
 
 /// Where this user's labs have their files.
-pub fn directory() -> PathBuf {
+fn directory() -> PathBuf {
     match outer_user() {
         None | Some(0) => PathBuf::from("/run/narrows"),
         Some(user) => match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
