@@ -55,7 +55,7 @@ pub(crate) fn saturate(
 const HEADERS: usize = 28;
 
 fn length(ip_octets: u16, expected: BitRate) -> Duration {
-    let packet = expected.time_for(u64::from(ip_octets)).unwrap_or(RUN);
+    let packet = expected.time_for(u64::from(ip_octets)).unwrap_or_default();
     packet.saturating_mul(PACKETS).clamp(RUN, LONGEST)
 }
 

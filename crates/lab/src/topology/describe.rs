@@ -289,7 +289,7 @@ pub(crate) fn truth(scenario: &Scenario, hops: &[HopDescription]) -> TruthDescri
     TruthDescription {
         forward: way_truth(scenario, Way::Forward, hops),
         reverse: way_truth(scenario, Way::Reverse, hops),
-        base_rtt_ns: u64::try_from(played(scenario).truth(Way::Forward).base_rtt(64, 64).as_nanos()).unwrap_or(u64::MAX),
+        base_rtt_ns: u64::try_from(base_rtt(scenario).as_nanos()).unwrap_or(u64::MAX),
     }
 }
 
@@ -333,23 +333,18 @@ fn at_size(rate: u64, hop: &scenario::Hop, mtu: u16) -> u64 {
     scaled.map_or(rate, BitRate::bps)
 }
 
-/// The scenario without what shapers and bare cables do not play of its delays.
-fn played(scenario: &Scenario) -> Scenario {
+/// Round trip of a packet of 64 octets over what is played of the idle path: tokens are there when an idle shaper's packet comes, and a
+/// bare cable is as fast as the machine, so neither holds it up; nor do the hosts' interfaces.
+fn base_rtt(scenario: &Scenario) -> std::time::Duration {
     let mut played = scenario.clone();
-    for hop in played.forward.iter_mut().chain(&mut played.reverse) {
-        if hop.link == Link::RealTime {
-            continue;
-        }
-        // Tokens are there when an idle link's packet comes: it is not held up at all.
-        let instant = BitRate::from_gbps(1_000_000);
-        hop.delay = std::time::Duration::ZERO;
-        hop.rate = instant;
-        for device in &mut hop.layer2 {
-            device.delay = std::time::Duration::ZERO;
-            device.rate = instant;
-        }
+    for (hops, host) in [
+        (&mut played.forward, &mut played.sender),
+        (&mut played.reverse, &mut played.receiver),
+    ] {
+        hops.retain(|hop| hop.link == Link::RealTime);
+        host.interface_rate = None;
     }
-    played
+    played.truth(Way::Forward).base_rtt(64, 64)
 }
 
 pub(crate) const fn way_name(way: Way) -> &'static str {
