@@ -77,7 +77,9 @@ pub enum LabError {
         nodes: Vec<String>,
     },
     /// The lab belongs to a process that does something else with it.
-    #[error("lab {id} belongs to process {process}, which was not started by `narrows lab up`; it goes when that process ends")]
+    #[error(
+        "lab {id} belongs to process {process}, which was not started by `narrows lab up`; it goes when that process ends"
+    )]
     NotOurs {
         /// The lab.
         id: String,
@@ -96,6 +98,12 @@ pub enum LabError {
         doing: String,
         /// What it said.
         source: io::Error,
+    },
+    /// No link of the engine has this index, or the engine has not started; the caller can mend it.
+    #[error("there is no link {link} that plays")]
+    NoSuchLink {
+        /// The index.
+        link: usize,
     },
     /// The thread that plays the path died; its message went to the standard error output.
     #[error("the thread that plays the path panicked")]

@@ -57,6 +57,10 @@ impl LabHost {
         self.node.namespace_name()
     }
 
+    pub(crate) fn namespace(&self) -> &Namespace {
+        self.node.namespace()
+    }
+
     /// A file that stands for its namespace, for `nsenter --net=…`, as long as this process lives.
     pub fn namespace_path(&self) -> PathBuf {
         self.node.namespace_path()

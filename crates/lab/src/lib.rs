@@ -23,12 +23,12 @@ mod host;
 mod icmp;
 mod link;
 mod namespace;
-mod netlink;
 mod node;
 mod packet;
 mod placement;
 mod plan;
 mod player;
+mod playing;
 mod privilege;
 mod realtime;
 mod tally;
@@ -44,9 +44,9 @@ pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed};
 pub use realtime::{RealTimePath, StartOptions, not_played};
+pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{
     DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
     NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
     log_file,
 };
-pub use sim::{DropCause, LinkPart, Segment};

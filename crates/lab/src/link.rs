@@ -1,13 +1,25 @@
-//! Several real-time links, played by one thread.
+//! Several real-time links, played by one thread, between Ethernet devices of real kernels.
+//!
+//! ```text
+//!  namespace "router1"                     one thread                     namespace "router2"
+//!  kernel ─ Ethernet device ─▶ queue, rate, delay … (sim::Path) ─▶ Ethernet device ─ kernel
+//! ```
+//!
+//! Any frame is carried: ARP, IPv6 neighbour discovery, VLAN tags, jumbo frames. Its size on the link is its Ethernet payload, plus what
+//! the hop's framing adds.
+
+mod engine;
+mod ethernet;
+mod port;
 
 use std::sync::Arc;
 
 use scenario::Scenario;
 use sim::LinkPart;
 
-use crate::error::LabError;
-use crate::honesty::Honesty;
 use crate::namespace::Namespace;
+
+pub use engine::LinkEngine;
 
 /// One full-duplex real-time link between a device in each of two namespaces.
 ///
@@ -60,37 +72,4 @@ pub struct EngineOptions {
     pub cpu: Option<usize>,
     /// What its ports are made of.
     pub ports: PortKind,
-}
-
-/// Plays all links of a lab in one spinning thread. Dropping it ends the thread and removes the devices.
-#[derive(Debug)]
-pub struct LinkEngine {
-    links: Vec<LinkSpec>,
-}
-
-impl LinkEngine {
-    /// Makes the devices in their namespaces, down, without IP addresses.
-    pub fn create(links: Vec<LinkSpec>, _options: EngineOptions) -> Result<Self, LabError> {
-        Ok(Self { links })
-    }
-
-    /// Plays the warm-up and starts the clock. The devices should be up by then, or come up soon.
-    pub fn start(&mut self) -> Result<(), LabError> {
-        todo!("comes next")
-    }
-
-    /// The links, in the order given.
-    pub fn links(&self) -> &[LinkSpec] {
-        &self.links
-    }
-
-    /// How a link (by its index) did so far, and begins a new report.
-    pub fn take_honesty(&self, _link: usize) -> Result<Honesty, LabError> {
-        todo!("comes next")
-    }
-
-    /// Stops, removes the devices, and says how each link did since where the last report began.
-    pub fn stop(self) -> Result<Vec<Honesty>, LabError> {
-        todo!("comes next")
-    }
 }

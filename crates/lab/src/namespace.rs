@@ -12,7 +12,6 @@ use nix::sched::{CloneFlags, setns, unshare};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 
 use crate::error::LabError;
-use crate::netlink::talk;
 use crate::plan::Side;
 
 /// Where iproute2 looks for named namespaces.
@@ -68,6 +67,15 @@ impl Namespace {
     /// Moves the calling thread into the namespace. Threads and processes that it starts from then on live there too.
     pub(crate) fn enter(&self) -> io::Result<()> {
         setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
+    }
+
+    /// Runs `work` in a thread inside and waits for it. A panic of `work` goes on in the caller.
+    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
+        let done = thread::scope(|scope| scope.spawn(|| self.enter().map(|()| work())).join());
+        match done {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -162,7 +170,39 @@ pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()>
 }
 
 fn set_link(message: LinkMessage) -> io::Result<()> {
-    talk(async |handle| handle.link().set(message).execute().await)
+    netlink(async |handle| handle.link().set(message).execute().await)
+}
+
+/// Talks to the kernel in the namespace of the calling thread.
+pub(crate) fn netlink<T>(talk: impl AsyncFnOnce(&rtnetlink::Handle) -> Result<T, rtnetlink::Error>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection()?;
+        let connection = tokio::spawn(connection);
+        let result = talk(&handle).await.map_err(|error| match error {
+            rtnetlink::Error::NetlinkError(message) => message.to_io(),
+            other => io::Error::other(other),
+        });
+        connection.abort();
+        result
+    })
+}
+
+/// The column `transmit drop` of an interface in `/proc/net/dev` (`proc_pid_net(5)`): packets that the kernel dropped on their way out.
+pub(crate) fn transmit_drops(namespace: &Namespace, interface: &str) -> io::Result<u64> {
+    let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
+    drops_in(&table, interface).ok_or_else(|| io::Error::other("the interface is not in the table"))
+}
+
+/// The 12th number of the interface's line.
+fn drops_in(table: &str, interface: &str) -> Option<u64> {
+    table.lines().find_map(|line| {
+        let (name, numbers) = line.split_once(':')?;
+        if name.trim() != interface {
+            return None;
+        }
+        numbers.split_whitespace().nth(11)?.parse().ok()
+    })
 }
 
 #[cfg(test)]
@@ -189,5 +229,19 @@ mod tests {
         assert!(is_alive(std::process::id()));
         // Above the largest possible process number (2^22).
         assert!(!is_alive(u32::MAX));
+    }
+
+    const TABLE: &str = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0
+ path0:      48       1    0    5    0     0          0         0    96048      70    2    7    0     0       0          0
+";
+
+    #[test]
+    fn the_drop_column_of_the_right_line() {
+        assert_eq!(drops_in(TABLE, "path0"), Some(7));
+        assert_eq!(drops_in(TABLE, "lo"), Some(0));
+        assert_eq!(drops_in(TABLE, "path"), None);
     }
 }

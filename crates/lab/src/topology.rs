@@ -242,7 +242,10 @@ impl Lab {
 
     /// The IPv4 address of a node's device towards its neighbour.
     fn facing(&self, node: usize, neighbour: usize) -> Option<std::net::Ipv4Addr> {
-        self.layout.facing(neighbour, node)?.addresses.map(|addresses| addresses.ipv4)
+        self.layout
+            .facing(neighbour, node)?
+            .addresses
+            .map(|addresses| addresses.ipv4)
     }
 }
 
@@ -350,7 +353,10 @@ fn without_real_flows(scenario: &Scenario) -> Scenario {
                 until: Some(Duration::ZERO),
                 ..nothing.way(original.way)
             };
-            debug_assert!(matches!(cross.source, Source::Open { .. }), "virtual traffic is open-loop");
+            debug_assert!(
+                matches!(cross.source, Source::Open { .. }),
+                "virtual traffic is open-loop"
+            );
         }
     }
     played
@@ -361,19 +367,28 @@ fn describe(scenario: &Scenario, seed: u64, layout: &Layout, nodes: &[Node], cla
         let ports = layout.ports(index).map(|port| DeviceDescription {
             name: port.device.clone(),
             mtu: port.mtu,
-            addresses: port.addresses.into_iter().flat_map(crate::plan::Addresses::all).collect(),
+            addresses: port
+                .addresses
+                .into_iter()
+                .flat_map(crate::plan::Addresses::all)
+                .collect(),
         });
         ports.collect()
     };
-    let described = layout.nodes.iter().zip(nodes).enumerate().map(|(index, (plan, node))| NodeDescription {
-        name: plan.name.clone(),
-        kind: plan.kind.name().to_owned(),
-        namespace: node.namespace_name().map(ToOwned::to_owned),
-        path: node.namespace_path().display().to_string(),
-        ipv4: plan.addresses.map(|addresses| addresses.ipv4),
-        ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
-        devices: devices(index),
-    });
+    let described = layout
+        .nodes
+        .iter()
+        .zip(nodes)
+        .enumerate()
+        .map(|(index, (plan, node))| NodeDescription {
+            name: plan.name.clone(),
+            kind: plan.kind.name().to_owned(),
+            namespace: node.namespace_name().map(ToOwned::to_owned),
+            path: node.namespace_path().display().to_string(),
+            ipv4: plan.addresses.map(|addresses| addresses.ipv4),
+            ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
+            devices: devices(index),
+        });
     let hops = describe::hops(scenario);
     LabDescription {
         schema: describe::SCHEMA,
@@ -390,6 +405,9 @@ fn describe(scenario: &Scenario, seed: u64, layout: &Layout, nodes: &[Node], cla
 }
 
 fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "how long a lab has lived is a matter of the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a lab has lived is a matter of the real clock"
+    )]
     Instant::now()
 }

@@ -70,7 +70,12 @@ impl PacketRing {
     pub fn open(interface: &str, options: &RingOptions) -> io::Result<Self> {
         // Without a protocol nothing is received before the ring stands and the interface is chosen.
         let family = AddressFamily::Packet;
-        let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)?;
+        let socket = socket(
+            family,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )?;
         let fd = socket.as_fd();
         if !options.outgoing {
             option::set_int(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
@@ -119,7 +124,12 @@ impl PacketRing {
     pub fn counts(&mut self) -> io::Result<RingCounts> {
         let mut octets = [0; 8];
         // `struct tpacket_stats`: frames, dropped ones included, and dropped ones, both since the last reading.
-        option::get(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut octets)?;
+        option::get(
+            self.socket.as_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            &mut octets,
+        )?;
         let [a, b, c, d, e, f, g, h] = octets;
         let (seen, dropped) = (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]));
         self.received += u64::from(seen.saturating_sub(dropped));

@@ -243,7 +243,10 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
             return invalid("burst", "must hold at least one packet of the MTU with its framing");
         }
         if burst != Burst::OnePacket && hop.bucket.is_some() {
-            return invalid("burst", "a hop with a shaper has the shaper's burst; write one of the two");
+            return invalid(
+                "burst",
+                "a hop with a shaper has the shaper's burst; write one of the two",
+            );
         }
     }
     let unit = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);

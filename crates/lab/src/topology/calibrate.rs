@@ -112,7 +112,10 @@ fn receive(socket: &UdpSocket, run: Duration) -> io::Result<(u64, Duration)> {
 }
 
 fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "the rate of a real kernel is measured by the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the rate of a real kernel is measured by the real clock"
+    )]
     Instant::now()
 }
 

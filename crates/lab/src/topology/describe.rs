@@ -169,10 +169,7 @@ fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
         exact,
         why,
         ip_octets: hop.mtu,
-        derived_capacity_bps: scenario
-            .truth(way)
-            .hop_capacity(index, hop.mtu)
-            .map_or(0, BitRate::bps),
+        derived_capacity_bps: scenario.truth(way).hop_capacity(index, hop.mtu).map_or(0, BitRate::bps),
         calibrated_capacity_bps: None,
     }
 }
@@ -243,11 +240,19 @@ fn unplayed_link(scenario: &Scenario, way: Way, index: usize) -> Vec<String> {
     }
     let bare = hop.link == Link::Veth;
     let policer = hop.bucket.is_some_and(|bucket| bucket.queue.is_none());
-    let delay = hop.delay + hop.layer2.iter().map(|device| device.delay).sum::<std::time::Duration>();
+    let delay = hop.delay
+        + hop
+            .layer2
+            .iter()
+            .map(|device| device.delay)
+            .sum::<std::time::Duration>();
     let parts = [
         (bare, "rate".to_owned()),
         (bare, "queue".to_owned()),
-        (bare && hop.bucket.is_some_and(|bucket| bucket.queue.is_some()), "shaper".to_owned()),
+        (
+            bare && hop.bucket.is_some_and(|bucket| bucket.queue.is_some()),
+            "shaper".to_owned(),
+        ),
         (policer, "policer".to_owned()),
         (!delay.is_zero(), format!("delay of {}", units::format_duration(delay))),
         (hop.loss != Loss::None, "loss".to_owned()),
@@ -256,7 +261,9 @@ fn unplayed_link(scenario: &Scenario, way: Way, index: usize) -> Vec<String> {
         (!hop.schedule.is_empty(), "schedule of rates".to_owned()),
     ];
     let named = parts.into_iter().filter(|(left_out, _)| *left_out);
-    named.map(|(_, part)| format!("{part} ({} link)", hop.link.name())).collect()
+    named
+        .map(|(_, part)| format!("{part} ({} link)", hop.link.name()))
+        .collect()
 }
 
 fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
@@ -273,7 +280,9 @@ fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
     }
     parts.extend(sysctl::departure(router));
     if router != reverse {
-        parts.push("the way back's own limit of answers; one kernel answers both ways, as the forward way says".to_owned());
+        parts.push(
+            "the way back's own limit of answers; one kernel answers both ways, as the forward way says".to_owned(),
+        );
     }
     parts
 }
@@ -301,14 +310,20 @@ fn way_truth(scenario: &Scenario, way: Way, hops: &[HopDescription]) -> WayTruth
     let mut available: Option<u64> = Some(u64::MAX);
     for hop in hops.iter().filter(|hop| hop.way == way_name(way)) {
         let derived = truth.hop_capacity(hop.index, mtu).map_or(0, BitRate::bps);
-        let found = hop.calibrated_capacity_bps.map(|rate| at_size(rate, &scenario.hops(way)[hop.index], mtu));
+        let found = hop
+            .calibrated_capacity_bps
+            .map(|rate| at_size(rate, &scenario.hops(way)[hop.index], mtu));
         let rate = found.unwrap_or(derived);
         if capacity.is_none_or(|(least, _)| rate < least) {
             capacity = Some((rate, found.is_some()));
         }
         let here = truth.utilisation(hop.index).and_then(|load| {
             // A bare cable's load counts against what it can carry, not against the rate that the scenario has for it.
-            let load = if derived == 0 { load } else { load * derived as f64 / rate.max(1) as f64 };
+            let load = if derived == 0 {
+                load
+            } else {
+                load * derived as f64 / rate.max(1) as f64
+            };
             Some(BitRate::from_bps(rate).scaled((1.0 - load).max(0.0))?.bps())
         });
         available = available.zip(here).map(|(least, here)| least.min(here));

@@ -14,7 +14,10 @@ use crate::placement::Placement;
 /// Must be called before any thread starts: the kernel lets only a process of one thread into another user namespace.
 pub fn enter_node(id: &LabId, node: &str) -> Result<(), LabError> {
     let state = find(id)?;
-    let nodes = state.description.map(|description| description.nodes).unwrap_or_default();
+    let nodes = state
+        .description
+        .map(|description| description.nodes)
+        .unwrap_or_default();
     let Some(found) = nodes.iter().find(|one| one.name == node) else {
         return Err(LabError::NoSuchNode {
             id: id.to_string(),

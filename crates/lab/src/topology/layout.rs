@@ -207,7 +207,12 @@ impl Layout {
     /// Which flow has which hosts.
     pub(crate) fn flows(&self, scenario: &Scenario) -> Vec<FlowDescription> {
         let carried = (0..scenario.cross.len()).filter(|&index| carried_by_hosts(scenario, &scenario.cross[index]));
-        let named = |kind: NodeKind| self.nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
+        let named = |kind: NodeKind| {
+            self.nodes
+                .iter()
+                .filter(move |node| node.kind == kind)
+                .map(|node| node.name.clone())
+        };
         carried
             .zip(named(NodeKind::Source).zip(named(NodeKind::Sink)))
             .map(|(cross, (source, sink))| FlowDescription { cross, source, sink })
@@ -227,12 +232,19 @@ impl Layout {
         let links = [forward.link, reverse.link];
         let real_time = links.map(|link| link == Link::RealTime);
         if real_time[0] != real_time[1] {
-            return Err(LabError::MixedLink { hop, links: links.map(Link::name) });
+            return Err(LabError::MixedLink {
+                hop,
+                links: links.map(Link::name),
+            });
         }
         let parts = LinkPart::of_hop(scenario, hop);
         let last = parts.len() - 1;
         for (index, part) in parts.into_iter().enumerate() {
-            let near = if index == 0 { hop } else { self.nodes.len() + switches.len() - 1 };
+            let near = if index == 0 {
+                hop
+            } else {
+                self.nodes.len() + switches.len() - 1
+            };
             if index < last {
                 switches.push(NodePlan {
                     name: format!("switch{}", switches.len() + 1),
@@ -241,7 +253,11 @@ impl Layout {
                     addresses: None,
                 });
             }
-            let far = if index == last { hop + 1 } else { self.nodes.len() + switches.len() - 1 };
+            let far = if index == last {
+                hop + 1
+            } else {
+                self.nodes.len() + switches.len() - 1
+            };
             let larger = forward.mtu.max(reverse.mtu);
             let port = |node: usize, towards: Way, mtu: u16| {
                 let is_switch = node > hops;
@@ -256,12 +272,17 @@ impl Layout {
                     mac: mac(node, u8::from(towards == Way::Reverse)),
                     mtu,
                     route_mtu,
-                    addresses: (!is_switch).then(|| port_addresses(plan, node, hops, towards)).flatten(),
+                    addresses: (!is_switch)
+                        .then(|| port_addresses(plan, node, hops, towards))
+                        .flatten(),
                 }
             };
             self.cables.push(Cable {
                 kind: CableKind::Hop { part, links },
-                ends: [port(near, Way::Forward, forward.mtu), port(far, Way::Reverse, reverse.mtu)],
+                ends: [
+                    port(near, Way::Forward, forward.mtu),
+                    port(far, Way::Reverse, reverse.mtu),
+                ],
             });
         }
         Ok(())
@@ -372,7 +393,11 @@ fn check(scenario: &Scenario, ipv6: bool) -> Result<AddressPlan, LabError> {
     }
     let plan = AddressPlan::of(scenario)?;
     // RFC 8200 §5: every link carries 1280 octets; Linux has no IPv6 on devices that do not.
-    let small = scenario.forward.iter().chain(&scenario.reverse).any(|hop| hop.mtu < 1280);
+    let small = scenario
+        .forward
+        .iter()
+        .chain(&scenario.reverse)
+        .any(|hop| hop.mtu < 1280);
     Ok(if ipv6 && !small { plan } else { plan.without_ipv6() })
 }
 

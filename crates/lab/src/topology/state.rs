@@ -93,8 +93,10 @@ impl FromStr for LabId {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let fine =
-            (1..=24).contains(&text.len()) && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let fine = (1..=24).contains(&text.len())
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         if fine {
             Ok(Self(text.to_owned()))
         } else {
@@ -205,7 +207,11 @@ impl Drop for Claim {
 
 /// Every lab of this user that lives, in order of their names.
 pub fn labs() -> Vec<LabState> {
-    files().into_iter().map(|(_, state)| state).filter(LabState::is_alive).collect()
+    files()
+        .into_iter()
+        .map(|(_, state)| state)
+        .filter(LabState::is_alive)
+        .collect()
 }
 
 /// The lab of this name, if it lives.
@@ -243,7 +249,9 @@ pub fn clean_dead_labs() -> Vec<String> {
         let Some(id) = owner(&name).filter(|id| !owned.contains(*id)) else {
             continue;
         };
-        let lives = files().iter().any(|(_, state)| state.id.as_str() == id && state.is_alive());
+        let lives = files()
+            .iter()
+            .any(|(_, state)| state.id.as_str() == id && state.is_alive());
         if !lives && remove(&Path::new(NAMED).join(&name)) {
             cleaned.insert(id.to_owned());
         }
@@ -265,7 +273,9 @@ fn owner(namespace: &str) -> Option<&str> {
 /// All files of state that can be read, in order of their names.
 fn files() -> Vec<(PathBuf, LabState)> {
     let entries = fs::read_dir(directory()).into_iter().flatten().filter_map(Result::ok);
-    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let paths = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"));
     let mut found: Vec<(PathBuf, LabState)> = paths
         .filter_map(|path| {
             let state = serde_json::from_str(&fs::read_to_string(&path).ok()?).ok()?;
@@ -345,7 +355,13 @@ mod tests {
         let id: LabId = "lab_7".parse().unwrap();
         assert_eq!(id.namespace("cross-1-source"), "narrows-lab-lab_7-cross-1-source");
         assert_eq!(owner("narrows-lab-lab_7-cross-1-source"), Some("lab_7"));
-        for other in ["narrows-17-0-sender", "narrows-lab-", "narrows-lab-x", "narrows-lab--sender", "blue"] {
+        for other in [
+            "narrows-17-0-sender",
+            "narrows-lab-",
+            "narrows-lab-x",
+            "narrows-lab--sender",
+            "blue",
+        ] {
             assert_eq!(owner(other), None, "{other}");
         }
         for bad in ["", "a-b", "a/b", "..", "é", "a123456789012345678901234"] {
@@ -389,6 +405,9 @@ mod tests {
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);
         assert!(serde_json::from_str::<LabState>(&text.replace("\"x\"", "\"../x\"")).is_err());
-        assert!(!state.is_alive(), "another process of this number, if any, began at another time");
+        assert!(
+            !state.is_alive(),
+            "another process of this number, if any, began at another time"
+        );
     }
 }

@@ -203,7 +203,11 @@ mod tests {
         let third = departure(&limited(3.0, 6)).unwrap();
         assert_eq!(third, "ICMP answers: 3.003 per second and destination instead of 3");
         assert!(departure(&limited(0.5, 2)).unwrap().ends_with("6 at once instead of 2"));
-        assert!(departure(&limited(50.0, 10)).unwrap().contains("50 per second, 10 at once"));
+        assert!(
+            departure(&limited(50.0, 10))
+                .unwrap()
+                .contains("50 per second, 10 at once")
+        );
     }
 
     #[test]

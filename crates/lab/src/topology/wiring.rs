@@ -12,7 +12,7 @@ use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, Ro
 
 use super::layout::{Cable, Layout, Neighbour, NodeKind, Port, Route};
 use crate::error::LabError;
-use crate::netlink::talk;
+use crate::namespace::netlink;
 use crate::node::Node;
 
 /// The bridge in each switch.
@@ -32,7 +32,7 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable) -> Result<(), LabError> {
     let message = end(LinkVeth::new(&near.device, &far.device), near)
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
         .build();
-    here.run(|| talk(async |handle| handle.link().add(message).execute().await))?
+    here.run(|| netlink(async |handle| handle.link().add(message).execute().await))?
         .map_err(|source| LabError::kernel(doing(), source))?;
     for (node, port) in [(here, near), (there, far)] {
         node.run(|| net::host::turn_off_offloads(&port.device))?
@@ -63,11 +63,11 @@ pub(crate) fn set_up(layout: &Layout, index: usize, node: &Node) -> Result<(), L
 fn bridge(layout: &Layout, index: usize) -> io::Result<()> {
     // No spanning tree and nobody asked for groups: it forwards at once and says nothing of its own.
     let message = LinkBridge::new(BRIDGE).mcast_snooping(false).up().build();
-    talk(async |handle| handle.link().add(message).execute().await)?;
+    netlink(async |handle| handle.link().add(message).execute().await)?;
     let bridge = if_nametoindex(BRIDGE)?;
     for port in layout.ports(index) {
         let message = LinkUnspec::new_with_name(&port.device).controller(bridge).up().build();
-        talk(async |handle| handle.link().set(message).execute().await)?;
+        netlink(async |handle| handle.link().set(message).execute().await)?;
     }
     Ok(())
 }
@@ -81,18 +81,22 @@ fn host(layout: &Layout, index: usize) -> io::Result<()> {
         let found = devices.iter().find(|(port, _)| port.device == device);
         found.map_or(0, |&(_, number)| number)
     };
-    talk(async |handle| {
+    netlink(async |handle| {
         for &(port, number) in &devices {
-            raise(&handle, port, number).await?;
+            raise(handle, port, number).await?;
         }
         for neighbour in layout.neighbours(index) {
-            introduce(&handle, &neighbour, number(&neighbour.device)).await?;
+            introduce(handle, &neighbour, number(&neighbour.device)).await?;
         }
         let routes = layout.routes(index);
         // The ways to neighbours first: the others lead over them.
         let (near, far): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
         for route in near.into_iter().chain(far) {
-            handle.route().add(message(route, number(&route.device))).execute().await?;
+            handle
+                .route()
+                .add(message(route, number(&route.device)))
+                .execute()
+                .await?;
         }
         Ok(())
     })

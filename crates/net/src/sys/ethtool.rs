@@ -1,6 +1,9 @@
 //! `SIOCETHTOOL`: settings of an interface that are one number each.
 
-#![expect(unsafe_code, reason = "this ioctl takes a pointer within a structure and has no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "this ioctl takes a pointer within a structure and has no safe wrapper"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -236,7 +236,12 @@ fn links_have_four_kinds() {
     // The way back is the same cable.
     let scenario = with_hop("link = \"tbf\"\nburst = \"3 kB\"").unwrap();
     assert_eq!(scenario.reverse[0].link, Link::Tbf(burst));
-    for link in [Link::RealTime, Link::Tbf(burst), Link::Htb(Burst::OnePacket), Link::Veth] {
+    for link in [
+        Link::RealTime,
+        Link::Tbf(burst),
+        Link::Htb(Burst::OnePacket),
+        Link::Veth,
+    ] {
         let text = format!("link = {:?}", link.name());
         assert_eq!(
             std::mem::discriminant(&kind(&text)),
@@ -251,9 +256,18 @@ fn bursts_are_checked() {
     // 1500 octets on Ethernet are 1538.
     assert!(with_hop("link = \"htb\"\nburst = \"1538 B\"").is_ok());
     let refused = [
-        ("link = \"htb\"\nburst = \"1537 B\"", "hop 0: burst: must hold at least one packet"),
-        ("burst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds tbf and htb"),
-        ("link = \"veth\"\nburst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds"),
+        (
+            "link = \"htb\"\nburst = \"1537 B\"",
+            "hop 0: burst: must hold at least one packet",
+        ),
+        (
+            "burst = \"3 kB\"",
+            "hop 0: burst: belongs to links of the kinds tbf and htb",
+        ),
+        (
+            "link = \"veth\"\nburst = \"3 kB\"",
+            "hop 0: burst: belongs to links of the kinds",
+        ),
         (
             "link = \"tbf\"\nburst = \"3 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"5 kB\" }",
             "hop 0: burst: a hop with a shaper has the shaper's burst",
