@@ -32,7 +32,7 @@ pub use describe::{
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
-pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file};
+pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file, programs_in};
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
