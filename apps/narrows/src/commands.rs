@@ -9,3 +9,4 @@ pub(crate) mod methods;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod traffic;

@@ -66,6 +66,7 @@ enum Command {
     Emulate(commands::emulate::EmulateArgs),
     Lab(commands::lab::LabArgs),
     Simulate(commands::simulate::SimulateArgs),
+    Traffic(commands::traffic::TrafficArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -128,6 +129,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
+        Command::Traffic(args) => commands::traffic::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
         Command::Man => commands::manual::man(&Cli::command()),
