@@ -2,6 +2,7 @@
 
 mod down;
 mod enter;
+mod flows;
 mod hold;
 mod program;
 mod status;

@@ -44,6 +44,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         }));
     };
     let server = args.serve.then(|| server(&lab)).transpose()?;
+    let flows = super::flows::start(&lab)?;
     let mut command = Command::new(program);
     command.args(arguments).env("NARROWS_LAB", lab.id().as_str());
     for (name, addresses) in [
@@ -53,7 +54,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         tell(&mut command, name, addresses);
     }
     let exit = node.spawn(&mut command).map(Program).map_err(wrong)?.wait(stop)?;
-    drop(server);
+    drop((flows, server));
     let honesty = lab.down().map_err(wrong)?;
     output::complain(&format!("the links: {honesty}"));
     Ok(exit)
