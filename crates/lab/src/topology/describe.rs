@@ -290,7 +290,9 @@ fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
 fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Vec<String> {
     let mut parts = Vec::new();
     if cross.carried == Some(Carried::Virtual) && cannot_be_virtual(scenario, cross) {
-        parts.push(format!("cross {index}: virtual packets; only real hosts can carry it here"));
+        parts.push(format!(
+            "cross {index}: virtual packets; only real hosts can carry it here"
+        ));
     }
     if matches!(&cross.source, Source::Elastic(elastic) if !elastic.extra_rtt.is_zero()) {
         parts.push(format!("cross {index}: round-trip time outside the path"));
