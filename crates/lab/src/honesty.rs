@@ -85,9 +85,27 @@ impl Honesty {
     }
 
     /// One account of several links that were played at once: counts are sums, and every time is the worst of any link, so that it kept
-    /// time only if each link did. `None` of nothing.
-    pub fn joined(links: impl IntoIterator<Item = Self>) -> Option<Self> {
-        links.into_iter().reduce(|mut all, link| {
+    /// time only if each link did. `ran` is what it says without any.
+    pub(crate) fn joined(links: Vec<Self>, ran: Duration) -> Self {
+        let nothing = Self {
+            ran,
+            accepted: 0,
+            releases: 0,
+            late_p50_ns: 0,
+            late_p99_ns: 0,
+            late_worst_ns: 0,
+            late_over_100us: 0,
+            look_gap_p99_ns: 0,
+            look_gap_worst_ns: 0,
+            stalls: 0,
+            stalled_ns: 0,
+            kernel_drops: [0, 0],
+            refusals: 0,
+            strays: 0,
+            router_answers: 0,
+            dropped: Vec::new(),
+        };
+        let join = |mut all: Self, link: Self| {
             let [first, second] = link.kernel_drops;
             // The shortest run and the longest standstill: the strictest share.
             all.ran = all.ran.min(link.ran);
@@ -99,6 +117,7 @@ impl Honesty {
             all.late_over_100us += link.late_over_100us;
             all.look_gap_p99_ns = all.look_gap_p99_ns.max(link.look_gap_p99_ns);
             all.look_gap_worst_ns = all.look_gap_worst_ns.max(link.look_gap_worst_ns);
+            // One thread plays all links: its stalls are the same in each report.
             all.stalls = all.stalls.max(link.stalls);
             all.stalled_ns = all.stalled_ns.max(link.stalled_ns);
             all.kernel_drops = [all.kernel_drops[0] + first, all.kernel_drops[1] + second];
@@ -109,7 +128,8 @@ impl Honesty {
                 all.add_dropped(dropped);
             }
             all
-        })
+        };
+        links.into_iter().reduce(join).unwrap_or(nothing)
     }
 
     fn add_dropped(&mut self, new: Dropped) {
@@ -209,9 +229,10 @@ pub(crate) mod tests {
 
     #[test]
     fn joined_it_kept_time_only_if_each_did() {
-        assert_eq!(Honesty::joined([]), None);
-        assert_eq!(Honesty::joined([good()]), Some(good()));
-        assert!(Honesty::joined([good(), good()]).unwrap().kept_time());
+        let joined = |links| Honesty::joined(links, Duration::from_secs(7));
+        assert_eq!(joined(Vec::new()).ran, Duration::from_secs(7));
+        assert_eq!(joined(vec![good()]), good());
+        assert!(joined(vec![good(), good()]).kept_time());
         let broken: [fn(&mut Honesty); 5] = [
             |run| run.late_p50_ns = 10_001,
             |run| run.late_p99_ns = 100_001,
@@ -224,8 +245,8 @@ pub(crate) mod tests {
             let mut bad = good();
             breaks(&mut bad);
             assert!(!bad.kept_time());
-            for links in [[good(), bad.clone(), good()], [bad, good(), good()]] {
-                assert!(!Honesty::joined(links).unwrap().kept_time());
+            for links in [vec![good(), bad.clone(), good()], vec![bad, good(), good()]] {
+                assert!(!joined(links).kept_time());
             }
         }
     }
@@ -243,7 +264,7 @@ pub(crate) mod tests {
         let mut second = good();
         second.dropped = vec![drop_on(0, 4), drop_on(1, 5)];
         second.late_worst_ns = 5_000_000;
-        let joined = Honesty::joined([first, second]).unwrap();
+        let joined = Honesty::joined(vec![first, second], Duration::ZERO);
         assert_eq!((joined.accepted, joined.releases, joined.stalls), (2000, 2000, 4));
         assert_eq!(joined.dropped, [drop_on(0, 7), drop_on(1, 5)]);
         assert_eq!(joined.late_worst_ns, 5_000_000);

@@ -32,6 +32,7 @@ mod playing;
 mod privilege;
 mod realtime;
 mod tally;
+mod topology;
 
 pub use device::INTERFACE;
 pub use error::{LabError, WhyNot};
@@ -44,3 +45,8 @@ pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed};
 pub use realtime::{RealTimePath, StartOptions, not_played};
 pub use sim::{DropCause, LinkPart, Segment};
+pub use topology::{
+    DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
+    NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
+    log_file, programs_in,
+};

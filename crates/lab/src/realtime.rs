@@ -205,7 +205,7 @@ fn prepare(
 }
 
 /// A kernel that was started without IPv6 has no such file; namespaces of their own do not depend on anything else.
-fn kernel_has_ipv6() -> bool {
+pub(crate) fn kernel_has_ipv6() -> bool {
     std::path::Path::new("/proc/self/net/if_inet6").exists()
 }
 

@@ -11,3 +11,9 @@ pub const SIMULATION_NAME: &str = "narrows.simulation/1";
 
 /// JSON schema (draft 2020-12) of [`SimulationDocument`](crate::SimulationDocument).
 pub const SIMULATION: &str = include_str!("../schema/simulation-1.json");
+
+/// Name and version of [`TRAFFIC`].
+pub const TRAFFIC_NAME: &str = "narrows.traffic/1";
+
+/// JSON schema (draft 2020-12) of what `narrows traffic` prints.
+pub const TRAFFIC: &str = include_str!("../schema/traffic-1.json");
