@@ -113,7 +113,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
     scenario.warm_up = Duration::ZERO;
     let scenario = Arc::new(scenario.validate()?);
     let part = LinkPart::of_hop(&scenario, 0)[0];
-    let spec = |pair: &Pair| {
+    let link = |pair: &Pair| {
         let port = |node: &Node, number: u8| PortSpec {
             namespace: Arc::clone(node.namespace()),
             device: "port0".to_owned(),
@@ -137,7 +137,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
         priority: kind.ends_with("fifo").then_some(20),
         ..EngineOptions::default()
     };
-    Ok(LinkEngine::create(pairs.iter().map(spec).collect(), options)?)
+    Ok(LinkEngine::create(pairs.iter().map(link).collect(), options)?)
 }
 
 fn veth(pair: &Pair, mtu: u16) -> Result<()> {
@@ -246,10 +246,11 @@ fn send_evenly(
             return Ok(sent.iter().sum());
         }
         for (socket, sent) in sockets.iter().zip(&mut sent) {
-            let behind = (elapsed as f64 / gap_ns - *sent as f64).max(0.0);
-            let due = batch.len().min(behind as usize);
+            // As many as are due, and no more than a batch.
+            let due = (1..=batch.len()).take_while(|more| (*sent as f64 + *more as f64) * gap_ns <= elapsed as f64);
+            let due = due.count();
             if due > 0 {
-                *sent += socket.send_batch(&batch[..due])? as u64;
+                *sent += u64::try_from(socket.send_batch(&batch[..due])?)?;
             }
         }
         meanwhile();
@@ -275,7 +276,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
         WIRE_OCTETS
     };
     let gap_ns = rate
-        .time_for((u64::from(OCTETS) + around).try_into()?)
+        .time_for(u64::from(OCTETS) + around)
         .ok_or("no rate")?
         .as_nanos();
     let gap_ns = i64::try_from(gap_ns)?;
@@ -344,7 +345,7 @@ fn trial(kind: &str, octets: u16, offered: BitRate, seconds: f64) -> Result<Tria
         let sent = send_evenly(&sockets, octets, offered, time_ns, || {})?;
         Ok((sent, now_ns() - begin))
     })??;
-    std::thread::sleep(Duration::from_millis(200));
+    net::clock::sleep_until_ns(now_ns() + 200_000_000);
     let arrived = received(&pair.far)? - before;
     stop.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reader panicked")?;

@@ -65,7 +65,7 @@ const NO_TRACK: usize = usize::MAX;
 impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
     /// Starts the thread on the path's processor, makes the player there, and waits until it plays.
     pub(crate) fn start(
-        placement: Option<Placement>,
+        placement: Option<&Placement>,
         priority: Option<u8>,
         make: impl FnOnce() -> Player<E, R, RealClock> + Send + 'static,
     ) -> Result<Self, LabError> {
@@ -77,6 +77,7 @@ impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
         let (tell, reports) = mpsc::sync_channel(1);
         let (ready, is_ready) = mpsc::sync_channel(0);
         let told = Arc::clone(&control);
+        let placement = placement.copied();
         let work = move || {
             if let Some(placement) = placement {
                 placement.keep_path_here();

@@ -130,8 +130,11 @@ impl PacketRing {
             libc::PACKET_STATISTICS,
             &mut octets,
         )?;
-        let [a, b, c, d, e, f, g, h] = octets;
-        let (seen, dropped) = (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]));
+        let (numbers, _) = octets.as_chunks::<4>();
+        let &[seen, dropped] = numbers else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let (seen, dropped) = (u32::from_ne_bytes(seen), u32::from_ne_bytes(dropped));
         self.received += u64::from(seen.saturating_sub(dropped));
         self.dropped += u64::from(dropped);
         Ok(RingCounts {
@@ -174,7 +177,6 @@ impl<'a> RingFrame<'a> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
-    use std::time::Duration;
 
     use super::*;
 
@@ -201,14 +203,18 @@ mod tests {
         });
     }
 
+    /// Receiving on `lo` is done when the call returns, but for a processor that is very busy.
+    fn settle() {
+        crate::clock::sleep_until_ns(crate::clock::now_ns() + 50_000_000);
+    }
+
     fn send(count: usize, octets: usize) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let payload = vec![7; octets];
         for _ in 0..count {
             socket.send_to(&payload, socket.local_addr().unwrap()).unwrap();
         }
-        // Receiving on `lo` is done when the call returns, but for a processor that is very busy.
-        std::thread::sleep(Duration::from_millis(50));
+        settle();
     }
 
     #[test]
@@ -223,7 +229,7 @@ mod tests {
                 for size in 0..capacity - 1 {
                     send_one(100 + size);
                 }
-                std::thread::sleep(Duration::from_millis(50));
+                settle();
                 let mut last = (0, 0);
                 for size in 0..capacity - 1 {
                     let (whole, kept, stamp, outgoing) = ring
@@ -276,7 +282,7 @@ mod tests {
             let sent = all.send_batch(frames.iter().map(Vec::as_slice)).unwrap();
             assert_eq!(sent, 64, "as many as one call takes");
             all.send(&frames[69]).unwrap();
-            std::thread::sleep(Duration::from_millis(50));
+            settle();
             let mut sizes = Vec::new();
             while let Some(frame) = all.receive(|frame| (frame.whole_octets, frame.outgoing)) {
                 sizes.push(frame);

@@ -68,7 +68,7 @@ impl LinkEngine {
         let ports = std::mem::take(ports);
         let links = self.links.clone();
         let (tell, told) = mpsc::sync_channel(1);
-        let playing = Playing::start(self.placement, self.options.priority, move || {
+        let playing = Playing::start(self.placement.as_ref(), self.options.priority, move || {
             let (player, started) = prepare(&links, ports);
             // The receiver lives until this thread plays.
             let _ = tell.send(started);

@@ -123,7 +123,7 @@ fn bound(node: &Node, address: &str) -> UdpSocket {
 }
 
 /// Does it until the machine kept time, at most five times; otherwise says so, in a line that `cargo xtask` counts as a skipped test.
-fn judged(name: &str, attempt: impl Fn() -> Result<(), Honesty>) {
+fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<Honesty>>) {
     for number in 1..=5 {
         match attempt() {
             Ok(()) => return,
@@ -139,6 +139,10 @@ fn no_losses(honesty: &Honesty) {
         ([0, 0], 0, 0),
         "{honesty:?}"
     );
+}
+
+fn settle(millis: i64) {
+    net::clock::sleep_until_ns(net::clock::now_ns() + millis * 1_000_000);
 }
 
 fn each_kind(test: impl Fn(PortKind)) {
@@ -249,7 +253,7 @@ fn a_queue_drops_what_it_has_no_room_for() {
     });
 }
 
-fn queue_drops(ports: PortKind) -> Result<(), Honesty> {
+fn queue_drops(ports: PortKind) -> Result<(), Box<Honesty>> {
     // 8 Mbit/s: 1 ms per packet of 1000 octets; the queue holds 10 of them, also the one being sent.
     let slow = Hop::rate(BitRate::from_mbps(8))
         .framing(Framing::BARE)
@@ -278,7 +282,7 @@ fn queue_drops(ports: PortKind) -> Result<(), Honesty> {
     let got = std::iter::from_fn(|| far.recv(&mut into).ok()).count();
     let middle = chain.engine.take_honesty(1).unwrap();
     if !middle.kept_time() {
-        return Err(middle);
+        return Err(Box::new(middle));
     }
     no_losses(&middle);
     // The first leaves a place while the last come in, at most: 30 packets take 0.3 ms to enter.
@@ -337,7 +341,7 @@ fn jumbo_frames_ipv6_and_tags_cross() {
         let mut frame = [7; 9_018];
         frame[12..18].copy_from_slice(&[0x81, 0, 0, 5, 0x88, 0xb5]);
         capture(&chain.nodes[0], "right").send(&frame).unwrap();
-        thread::sleep(Duration::from_millis(100));
+        settle(100);
         let tagged = std::iter::from_fn(|| wire.receive(|frame| (frame.vlan, frame.octets.len())));
         assert!(tagged.into_iter().any(|seen| seen == (Some((0x8100, 5)), 9_014)));
         let honesty = chain.engine.stop().unwrap();
@@ -353,7 +357,7 @@ fn cross_traffic_takes_its_share() {
     judged("cross_traffic_takes_its_share", cross_share);
 }
 
-fn cross_share() -> Result<(), Honesty> {
+fn cross_share() -> Result<(), Box<Honesty>> {
     let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE);
     let load = Cross::on_hop(1, Arrivals::Cbr, BitRate::from_mbps(80), SizeMix::constant(1000));
     let middle = hop(100).queue(Queue::Unlimited);
@@ -375,7 +379,7 @@ fn cross_share() -> Result<(), Honesty> {
     let got = std::iter::from_fn(|| far.recv(&mut into).ok()).count();
     let honesty = chain.engine.take_honesty(1).unwrap();
     if !honesty.kept_time() {
-        return Err(honesty);
+        return Err(Box::new(honesty));
     }
     assert_eq!(got, 200);
     let seen = frames(&mut wire);
@@ -397,7 +401,7 @@ fn nothing_is_left_and_lost_nodes_do_no_harm() {
         let mut ping = Command::new("ping");
         ping.args(["-q", "-i", "0.002", FAR]);
         let mut child = chain.nodes[0].spawn(&mut ping).unwrap();
-        thread::sleep(Duration::from_millis(200));
+        settle(200);
         child.kill().unwrap();
         child.wait().unwrap();
         let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 3 -i 0.1 -W 2 {FAR}"));
