@@ -5,7 +5,7 @@
 //! - `links rate KIND OCTETS SECONDS`: the highest load of packets of this size that arrives whole, over a link that is 5 % faster.
 //! - `links delay KIND SECONDS`: what the link adds to its own time, packet by packet.
 //!
-//! Kinds: `ring` and `tap` (the real-time link with either port), `tbf` and `netem` (the kernel's, on a veth pair), `veth` (alone).
+//! Kinds: `ring` and `tap` (the real-time link with either port; with `-fifo` behind at a real-time priority), `tbf` and `netem` (the kernel's, on a veth pair), `veth` (alone).
 //! Prints one JSON object.
 
 use std::error::Error;
@@ -70,7 +70,7 @@ impl Bed {
         };
         let pairs: Vec<Pair> = (0..links).map(pair).collect::<Result<_>>()?;
         let mut engine = match kind {
-            "ring" | "tap" => Some(engine(kind, &pairs, rate, mtu)?),
+            "ring" | "tap" | "ring-fifo" | "tap-fifo" => Some(engine(kind, &pairs, rate, mtu)?),
             _ => {
                 for pair in &pairs {
                     veth(pair, mtu)?;
@@ -90,10 +90,8 @@ impl Bed {
             engine.start()?;
         }
         for pair in &pairs {
-            // The address is resolved before anything is measured.
-            socket(pair)?.send(b"hello")?;
+            meet(pair)?;
         }
-        std::thread::sleep(Duration::from_millis(100));
         Ok(Self { pairs, engine })
     }
 
@@ -131,7 +129,12 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
         }
     };
     let options = EngineOptions {
-        ports: if kind == "ring" { PortKind::Ring } else { PortKind::Tap },
+        ports: if kind.starts_with("ring") {
+            PortKind::Ring
+        } else {
+            PortKind::Tap
+        },
+        priority: kind.ends_with("fifo").then_some(20),
         ..EngineOptions::default()
     };
     Ok(LinkEngine::create(pairs.iter().map(spec).collect(), options)?)
@@ -179,6 +182,20 @@ fn command(node: &Node, program: &str, words: &str) -> Result<()> {
     }
     let why = String::from_utf8_lossy(&output.stderr);
     Err(format!("{program} {words}: {}", why.trim()).into())
+}
+
+/// Waits until the far node has got something, so that devices are ready and addresses known before anything is measured.
+fn meet(pair: &Pair) -> Result<()> {
+    let sink = pair.far.run(|| std::net::UdpSocket::bind((FAR, PORT)))??;
+    sink.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let near = pair.near.run(|| std::net::UdpSocket::bind((NEAR, 0)))??;
+    for _ in 0..100 {
+        near.send_to(b"hello", (FAR, PORT))?;
+        if sink.recv(&mut [0; 8]).is_ok() {
+            return Ok(());
+        }
+    }
+    Err("the link never carried anything".into())
 }
 
 fn socket(pair: &Pair) -> Result<ProbeSocket> {
@@ -390,7 +407,7 @@ fn delay(kind: &str, seconds: f64) -> Result<String> {
     let bed = Bed::lay(kind, 1, rate, OCTETS)?;
     let pair = bed.pairs.first().ok_or("no link")?;
     let own_ns = match kind {
-        "ring" | "tap" => rate.time_for(1_538).ok_or("no rate")?.as_nanos(),
+        "ring" | "tap" | "ring-fifo" | "tap-fifo" => rate.time_for(1_538).ok_or("no rate")?.as_nanos(),
         // A bucket that is full lets a packet pass at once.
         "tbf" | "veth" => 0,
         _ => rate.time_for(1_514).ok_or("no rate")?.as_nanos(),

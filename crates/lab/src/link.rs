@@ -72,4 +72,8 @@ pub struct EngineOptions {
     pub cpu: Option<usize>,
     /// What its ports are made of.
     pub ports: PortKind,
+    /// Real-time priority (`SCHED_FIFO`, 1 to 50) of the playing thread, if this process may have it. Not the default: a machine that
+    /// is quiet leaves the thread alone anyway, and one that shares its processors stops such a thread for 50 ms of each second
+    /// (`sched_rt_runtime_us`, sched(7)). On a busy machine it is the better of two evils.
+    pub priority: Option<u8>,
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use net::care::Care;
 use nix::sched::sched_yield;
 
 use crate::error::LabError;
@@ -65,6 +66,7 @@ impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
     /// Starts the thread on the path's processor, makes the player there, and waits until it plays.
     pub(crate) fn start(
         placement: Option<Placement>,
+        priority: Option<u8>,
         make: impl FnOnce() -> Player<E, R, RealClock> + Send + 'static,
     ) -> Result<Self, LabError> {
         let control = Arc::new(Control {
@@ -80,6 +82,8 @@ impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
                 placement.keep_path_here();
             }
             let player = make();
+            let care = Care { pin_to: None, priority };
+            let _until_the_end = priority.map(|_| care.take());
             // The receiver waits below.
             let _ = ready.send(());
             play(player, &told, &tell, placement.is_some())

@@ -101,7 +101,7 @@ impl RealTimePath {
         let (tell, told) = mpsc::sync_channel(1);
         let playing = {
             let (scenario, plan) = (scenario.clone(), plan.clone());
-            Playing::start(placement, move || {
+            Playing::start(placement, None, move || {
                 let (player, started) = prepare(&scenario, plan, devices, options.seed);
                 // The receiver lives until this thread plays.
                 let _ = tell.send(started);

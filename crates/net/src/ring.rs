@@ -170,3 +170,135 @@ impl<'a> RingFrame<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn options(frames: usize, snap_octets: usize) -> RingOptions {
+        RingOptions {
+            frames,
+            snap_octets,
+            outgoing: false,
+        }
+    }
+
+    /// Datagrams over `lo`, in a namespace where nobody else sends.
+    fn alone(work: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+                let up = std::process::Command::new("ip")
+                    .args(["link", "set", "lo", "up"])
+                    .status();
+                assert!(up.unwrap().success());
+                std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "1").unwrap();
+                work();
+            });
+        });
+    }
+
+    fn send(count: usize, octets: usize) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let payload = vec![7; octets];
+        for _ in 0..count {
+            socket.send_to(&payload, socket.local_addr().unwrap()).unwrap();
+        }
+        // Receiving on `lo` is done when the call returns, but for a processor that is very busy.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+
+    #[test]
+    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    fn frames_come_in_order_with_size_and_stamp_and_are_cut_where_asked() {
+        alone(|| {
+            let mut ring = PacketRing::open("lo", &options(16, 60)).unwrap();
+            assert!(!ring.is_waiting());
+            // More than twice around a small ring.
+            let capacity = ring.capacity();
+            for round in 0..3 {
+                for size in 0..capacity - 1 {
+                    send_one(100 + size);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+                let mut last = (0, 0);
+                for size in 0..capacity - 1 {
+                    let (whole, kept, stamp, outgoing) = ring
+                        .receive(|frame| (frame.whole_octets, frame.octets.to_vec(), frame.stamp, frame.outgoing))
+                        .unwrap();
+                    assert_eq!(whole, 42 + 100 + size, "round {round}");
+                    assert_eq!((kept.len(), &kept[12..14]), (60, &[8, 0][..]));
+                    assert!(stamp >= last && !outgoing);
+                    last = stamp;
+                }
+                assert_eq!(ring.receive(|_| ()), None);
+            }
+            let expected = 3 * u64::try_from(capacity - 1).unwrap();
+            let counts = ring.counts().unwrap();
+            assert_eq!((counts.received, counts.dropped), (expected, 0));
+        });
+    }
+
+    fn send_one(octets: usize) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.send_to(&vec![7; octets], socket.local_addr().unwrap()).unwrap();
+    }
+
+    #[test]
+    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    fn a_full_ring_drops_and_counts() {
+        alone(|| {
+            let mut ring = PacketRing::open("lo", &options(1, 9_000)).unwrap();
+            let capacity = ring.capacity();
+            send(capacity + 5, 1_000);
+            assert_eq!(std::iter::from_fn(|| ring.receive(|_| ())).count(), capacity);
+            let counts = ring.counts().unwrap();
+            assert_eq!((counts.received, counts.dropped), (u64::try_from(capacity).unwrap(), 5));
+            // It goes on as before.
+            send(2, 1_000);
+            assert_eq!(std::iter::from_fn(|| ring.receive(|_| ())).count(), 2);
+        });
+    }
+
+    #[test]
+    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    fn batches_are_sent_and_outgoing_frames_seen_where_asked() {
+        alone(|| {
+            let both = RingOptions {
+                outgoing: true,
+                ..options(64, 2_000)
+            };
+            let mut all = PacketRing::open("lo", &both).unwrap();
+            let frames: Vec<Vec<u8>> = (0..70).map(|size| vec![0; 60 + size]).collect();
+            let sent = all.send_batch(frames.iter().map(Vec::as_slice)).unwrap();
+            assert_eq!(sent, 64, "as many as one call takes");
+            all.send(&frames[69]).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            let mut sizes = Vec::new();
+            while let Some(frame) = all.receive(|frame| (frame.whole_octets, frame.outgoing)) {
+                sizes.push(frame);
+            }
+            // Frames that a packet socket sends past the queueing discipline are seen by nobody on their way out.
+            let expected: Vec<(usize, bool)> = (0..64).chain([69]).map(|size| (60 + size, false)).collect();
+            assert_eq!(sizes, expected);
+            send(1, 500);
+            let mut ways = Vec::new();
+            while let Some(outgoing) = all.receive(|frame| frame.outgoing) {
+                ways.push(outgoing);
+            }
+            ways.sort_unstable();
+            assert_eq!(ways, [false, true]);
+        });
+    }
+
+    #[test]
+    fn what_no_ring_can_be_is_refused() {
+        let too_long = options(16, 70_000);
+        // Without privilege the socket is refused before.
+        assert!(PacketRing::open("lo", &too_long).is_err());
+        assert!(PacketRing::open("nobody", &options(16, 100)).is_err());
+    }
+}

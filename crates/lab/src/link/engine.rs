@@ -20,6 +20,7 @@ use crate::playing::{Begin, Playing, RealClock, Report, now};
 #[derive(Debug)]
 pub struct LinkEngine {
     links: Vec<LinkSpec>,
+    options: EngineOptions,
     placement: Option<Placement>,
     stage: Stage,
     begins: Mutex<Vec<Begin>>,
@@ -50,6 +51,7 @@ impl LinkEngine {
         }
         Ok(Self {
             links,
+            options,
             placement: Placement::choose(options.cpu),
             stage: Stage::Made(ports),
             begins: Mutex::new(Vec::new()),
@@ -66,7 +68,7 @@ impl LinkEngine {
         let ports = std::mem::take(ports);
         let links = self.links.clone();
         let (tell, told) = mpsc::sync_channel(1);
-        let playing = Playing::start(self.placement, move || {
+        let playing = Playing::start(self.placement, self.options.priority, move || {
             let (player, started) = prepare(&links, ports);
             // The receiver lives until this thread plays.
             let _ = tell.send(started);

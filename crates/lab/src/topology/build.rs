@@ -97,6 +97,7 @@ pub(super) fn join(
     let options = EngineOptions {
         cpu: options.cpu,
         ports: options.ports,
+        ..EngineOptions::default()
     };
     LinkEngine::create(links, options).map(Some)
 }

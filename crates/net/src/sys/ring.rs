@@ -27,6 +27,7 @@ pub(crate) struct Slots {
     base: NonNull<u8>,
     octets: usize,
     slot_octets: usize,
+    snap_octets: usize,
     per_block: usize,
     count: usize,
     block: usize,
@@ -87,6 +88,7 @@ impl Slots {
             base,
             octets,
             slot_octets,
+            snap_octets,
             per_block,
             count: blocks * per_block,
             block: 0,
@@ -119,7 +121,9 @@ impl Slots {
         let begin = usize::from(header.tp_mac).min(self.slot_octets);
         let length = usize::try_from(header.tp_snaplen)
             .unwrap_or(usize::MAX)
-            .min(self.slot_octets - begin);
+            .min(self.slot_octets - begin)
+            // The kernel fills the slot, which is rounded up.
+            .min(self.snap_octets);
         // SAFETY: begin and length stay within the slot, which is ours until its status is written below; the borrow ends with `see`.
         let octets = unsafe { std::slice::from_raw_parts(slot.add(begin).as_ptr(), length) };
         let result = see(Filled {
