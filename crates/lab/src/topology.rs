@@ -36,7 +36,7 @@ pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_fi
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
-use crate::link::{LinkEngine, PortKind};
+use crate::link::{EngineOptions, LinkEngine, PortKind};
 use crate::node::Node;
 use crate::placement::Placement;
 use layout::Layout;
@@ -77,6 +77,19 @@ pub struct Lab {
 impl Lab {
     /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the kernel plays.
     pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
+        let LabOptions {
+            id,
+            seed,
+            cpu,
+            ports,
+            held,
+            uncalibrated,
+        } = options;
+        let engine_options = EngineOptions {
+            cpu,
+            ports,
+            ..EngineOptions::default()
+        };
         let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
         crate::privilege::available()?;
         let shapers = build::shapers(scenario, &layout);
@@ -86,13 +99,13 @@ impl Lab {
         for id in clean_dead_labs() {
             tracing::info!(id, "removed what a dead lab left");
         }
-        let seed = options.seed.unwrap_or(scenario.seed);
+        let seed = seed.unwrap_or(scenario.seed);
         let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
-        let placement = real_time.then(|| Placement::choose(options.cpu)).flatten();
-        let claim = build::claim(&layout, &options, placement.as_ref())?;
-        let nodes = build::make_nodes(&layout, &claim, placement)?;
+        let placement = real_time.then(|| Placement::choose(cpu)).flatten();
+        let claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
+        let nodes = build::make_nodes(&layout, &claim, placement.as_ref())?;
         build::settle(scenario, &layout, &nodes)?;
-        let engine = build::join(scenario, seed, &layout, &nodes, &options)?;
+        let engine = build::join(scenario, seed, &layout, &nodes, engine_options)?;
         for (index, node) in nodes.iter().enumerate() {
             wiring::set_up(&layout, index, node)?;
         }
@@ -110,14 +123,14 @@ impl Lab {
             claim,
         };
         // Each hop alone, and so before the path's clock starts: schedules and traffic should not be over when the user comes.
-        if !options.uncalibrated {
+        if !uncalibrated {
             lab.calibrate()?;
         }
         if let Some(engine) = &mut lab.engine {
             engine.start()?;
         }
         lab.began = now();
-        if !options.held {
+        if !held {
             lab.publish_ready()?;
         }
         Ok(lab)

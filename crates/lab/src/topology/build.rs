@@ -9,8 +9,8 @@ use units::BitRate;
 use super::describe::{self, DeviceDescription, LabDescription, NodeDescription};
 use super::layout::{Cable, CableKind, Layout, NodeKind};
 use super::shaper::Shaper;
-use super::state::{self, Claim};
-use super::{LabOptions, flows, sysctl, wiring};
+use super::state::{self, Claim, LabId};
+use super::{flows, sysctl, wiring};
 use crate::error::LabError;
 use crate::link::{EngineOptions, LinkEngine, LinkSpec, PortSpec};
 use crate::namespace::Namespace;
@@ -33,8 +33,13 @@ pub(super) fn shapers(scenario: &Scenario, layout: &Layout) -> Vec<(usize, Strin
 }
 
 /// Takes the lab's name and writes down what it is going to make.
-pub(super) fn claim(layout: &Layout, options: &LabOptions, placement: Option<&Placement>) -> Result<Claim, LabError> {
-    let mut claim = Claim::take(options.id.as_ref(), options.held)?;
+pub(super) fn claim(
+    layout: &Layout,
+    id: Option<&LabId>,
+    held: bool,
+    placement: Option<&Placement>,
+) -> Result<Claim, LabError> {
+    let mut claim = Claim::take(id, held)?;
     if state::is_root_of_the_machine() {
         let id = claim.state.id.clone();
         claim.state.namespaces = layout.nodes.iter().map(|node| id.namespace(&node.name)).collect();
@@ -44,7 +49,7 @@ pub(super) fn claim(layout: &Layout, options: &LabOptions, placement: Option<&Pl
     Ok(claim)
 }
 
-pub(super) fn make_nodes(layout: &Layout, claim: &Claim, placement: Option<Placement>) -> Result<Vec<Node>, LabError> {
+pub(super) fn make_nodes(layout: &Layout, claim: &Claim, placement: Option<&Placement>) -> Result<Vec<Node>, LabError> {
     let mut nodes = Vec::with_capacity(layout.nodes.len());
     for (index, plan) in layout.nodes.iter().enumerate() {
         let name = claim.state.namespaces.get(index).cloned();
@@ -70,7 +75,7 @@ pub(super) fn join(
     seed: u64,
     layout: &Layout,
     nodes: &[Node],
-    options: &LabOptions,
+    options: EngineOptions,
 ) -> Result<Option<LinkEngine>, LabError> {
     let played = Arc::new(without_real_flows(scenario));
     let mut links = Vec::new();
@@ -94,11 +99,6 @@ pub(super) fn join(
     if links.is_empty() {
         return Ok(None);
     }
-    let options = EngineOptions {
-        cpu: options.cpu,
-        ports: options.ports,
-        ..EngineOptions::default()
-    };
     LinkEngine::create(links, options).map(Some)
 }
 
