@@ -33,7 +33,7 @@ impl LabHost {
             side,
             addresses,
             mtu,
-            node: Node::new(side.name(), Some(addresses), Arc::new(namespace), placement.copied()),
+            node: Node::new(side.name(), Some(addresses), Arc::new(namespace), placement),
         }
     }
 

@@ -26,20 +26,25 @@ impl Node {
         name: impl Into<String>,
         addresses: Option<Addresses>,
         namespace: Arc<Namespace>,
-        placement: Option<Placement>,
+        placement: Option<&Placement>,
     ) -> Self {
         Self {
             name: name.into(),
             addresses,
             namespace,
-            placement,
+            placement: placement.copied(),
         }
     }
 
     /// A node made by hand: a new namespace without addresses, links or routes.
     pub fn alone(name: &str) -> Result<Self, LabError> {
         let namespace = Namespace::create(name, None)?;
-        Ok(Self::new(name, None, Arc::new(namespace), Placement::choose(None)))
+        Ok(Self::new(
+            name,
+            None,
+            Arc::new(namespace),
+            Placement::choose(None).as_ref(),
+        ))
     }
 
     /// `sender`, `receiver`, `router1`, `switch1`, `cross-1-source`, and so on.

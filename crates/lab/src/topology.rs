@@ -11,6 +11,7 @@
 //! has its own of them, with routes to every other and permanent neighbours, so that nothing is asked or announced on the path.
 //! [`LabDescription`] says which hops are exact, how the others depart, and what of the scenario is left out.
 
+mod build;
 mod calibrate;
 mod describe;
 mod enter;
@@ -21,10 +22,9 @@ mod state;
 mod sysctl;
 mod wiring;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scenario::{Arrivals, Cross, Scenario, SizeMix, Source, Way};
+use scenario::{Scenario, Way};
 use units::BitRate;
 
 pub use describe::{
@@ -36,12 +36,10 @@ pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_fi
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
-use crate::link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
-use crate::namespace::Namespace;
+use crate::link::{EngineOptions, LinkEngine, PortKind};
 use crate::node::Node;
 use crate::placement::Placement;
-use layout::{Cable, CableKind, Layout, NodeKind};
-use shaper::Shaper;
+use layout::Layout;
 use state::Claim;
 
 /// How a lab is built.
@@ -79,29 +77,42 @@ pub struct Lab {
 impl Lab {
     /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the kernel plays.
     pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
+        let LabOptions {
+            id,
+            seed,
+            cpu,
+            ports,
+            held,
+            uncalibrated,
+        } = options;
+        let engine_options = EngineOptions {
+            cpu,
+            ports,
+            ..EngineOptions::default()
+        };
         let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
         crate::privilege::available()?;
-        let shapers = shapers(scenario, &layout);
+        let shapers = build::shapers(scenario, &layout);
         if !shapers.is_empty() {
             shaper::have_tc()?;
         }
         for id in clean_dead_labs() {
             tracing::info!(id, "removed what a dead lab left");
         }
-        let seed = options.seed.unwrap_or(scenario.seed);
+        let seed = seed.unwrap_or(scenario.seed);
         let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
-        let placement = real_time.then(|| Placement::choose(options.cpu)).flatten();
-        let claim = claim(&layout, &options, placement.as_ref())?;
-        let nodes = make_nodes(&layout, &claim, placement)?;
-        settle(scenario, &layout, &nodes)?;
-        let engine = join(scenario, seed, &layout, &nodes, &options)?;
+        let placement = real_time.then(|| Placement::choose(cpu)).flatten();
+        let claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
+        let nodes = build::make_nodes(&layout, &claim, placement.as_ref())?;
+        build::settle(scenario, &layout, &nodes)?;
+        let engine = build::join(scenario, seed, &layout, &nodes, engine_options)?;
         for (index, node) in nodes.iter().enumerate() {
             wiring::set_up(&layout, index, node)?;
         }
         for (node, device, shaper) in &shapers {
             shaper::apply(&nodes[*node], device, shaper)?;
         }
-        let description = describe(scenario, seed, &layout, &nodes, &claim);
+        let description = build::describe(scenario, seed, &layout, &nodes, &claim);
         let mut lab = Self {
             engine,
             nodes,
@@ -112,14 +123,14 @@ impl Lab {
             claim,
         };
         // Each hop alone, and so before the path's clock starts: schedules and traffic should not be over when the user comes.
-        if !options.uncalibrated {
+        if !uncalibrated {
             lab.calibrate()?;
         }
         if let Some(engine) = &mut lab.engine {
             engine.start()?;
         }
         lab.began = now();
-        if !options.held {
+        if !held {
             lab.publish_ready()?;
         }
         Ok(lab)
@@ -260,162 +271,6 @@ impl Lab {
             .facing(neighbour, node)?
             .addresses
             .map(|addresses| addresses.ipv4)
-    }
-}
-
-/// The shapers of all cables: node, device and what it does.
-fn shapers(scenario: &Scenario, layout: &Layout) -> Vec<(usize, String, Shaper)> {
-    let mut found = Vec::new();
-    for cable in &layout.cables {
-        let CableKind::Hop { part, .. } = cable.kind else {
-            continue;
-        };
-        for (way, end) in [(Way::Forward, &cable.ends[0]), (Way::Reverse, &cable.ends[1])] {
-            let shaper = part.segment(way).and_then(|segment| Shaper::of(scenario, way, segment));
-            found.extend(shaper.map(|shaper| (end.node, end.device.clone(), shaper)));
-        }
-    }
-    found
-}
-
-/// Takes the lab's name and writes down what it is going to make.
-fn claim(layout: &Layout, options: &LabOptions, placement: Option<&Placement>) -> Result<Claim, LabError> {
-    let mut claim = Claim::take(options.id.as_ref(), options.held)?;
-    if state::is_root_of_the_machine() {
-        let id = claim.state.id.clone();
-        claim.state.namespaces = layout.nodes.iter().map(|node| id.namespace(&node.name)).collect();
-    }
-    claim.state.path_cpu = placement.and_then(Placement::path_cpu);
-    claim.save()?;
-    Ok(claim)
-}
-
-fn make_nodes(layout: &Layout, claim: &Claim, placement: Option<Placement>) -> Result<Vec<Node>, LabError> {
-    let mut nodes = Vec::with_capacity(layout.nodes.len());
-    for (index, plan) in layout.nodes.iter().enumerate() {
-        let name = claim.state.namespaces.get(index).cloned();
-        let namespace = Arc::new(Namespace::create(&plan.name, name)?);
-        nodes.push(Node::new(plan.name.clone(), plan.addresses, namespace, placement));
-    }
-    Ok(nodes)
-}
-
-/// Makes the settings of all kernels.
-fn settle(scenario: &Scenario, layout: &Layout, nodes: &[Node]) -> Result<(), LabError> {
-    let ipv6 = crate::realtime::kernel_has_ipv6();
-    for (plan, node) in layout.nodes.iter().zip(nodes) {
-        let router = (plan.kind == NodeKind::Router).then(|| &scenario.forward[plan.position - 1].router);
-        sysctl::apply(node, &sysctl::settings(plan.kind, router, ipv6))?;
-    }
-    Ok(())
-}
-
-/// Lays all cables; the engine plays those that are real-time.
-fn join(
-    scenario: &Scenario,
-    seed: u64,
-    layout: &Layout,
-    nodes: &[Node],
-    options: &LabOptions,
-) -> Result<Option<LinkEngine>, LabError> {
-    let played = Arc::new(without_real_flows(scenario));
-    let mut links = Vec::new();
-    for cable in &layout.cables {
-        match cable.kind {
-            CableKind::Hop { part, .. } if cable.kind.is_real_time() => links.push(LinkSpec {
-                name: link_name(layout, cable),
-                scenario: Arc::clone(&played),
-                seed,
-                part,
-                ends: cable.ends.each_ref().map(|port| PortSpec {
-                    namespace: Arc::clone(nodes[port.node].namespace()),
-                    device: port.device.clone(),
-                    mtu: port.mtu,
-                    mac: port.mac,
-                }),
-            }),
-            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable)?,
-        }
-    }
-    if links.is_empty() {
-        return Ok(None);
-    }
-    let options = EngineOptions {
-        cpu: options.cpu,
-        ports: options.ports,
-        ..EngineOptions::default()
-    };
-    LinkEngine::create(links, options).map(Some)
-}
-
-fn link_name(layout: &Layout, cable: &Cable) -> String {
-    let [near, far] = cable.ends.each_ref().map(|port| layout.nodes[port.node].name.as_str());
-    format!("{near}-{far}")
-}
-
-/// The scenario without the cross traffic that real hosts carry. It keeps its place, since places decide seeds, but never begins.
-fn without_real_flows(scenario: &Scenario) -> Scenario {
-    let mut played = scenario.clone();
-    for (cross, original) in played.cross.iter_mut().zip(&scenario.cross) {
-        if flows::carried_by_hosts(scenario, original) {
-            let nothing = Cross::on_hop(
-                original.first_hop,
-                Arrivals::Cbr,
-                BitRate::from_mbps(1),
-                SizeMix::constant(1_500),
-            );
-            *cross = Cross {
-                until: Some(Duration::ZERO),
-                ..nothing.way(original.way)
-            };
-            debug_assert!(
-                matches!(cross.source, Source::Open { .. }),
-                "virtual traffic is open-loop"
-            );
-        }
-    }
-    played
-}
-
-fn describe(scenario: &Scenario, seed: u64, layout: &Layout, nodes: &[Node], claim: &Claim) -> LabDescription {
-    let devices = |index: usize| {
-        let ports = layout.ports(index).map(|port| DeviceDescription {
-            name: port.device.clone(),
-            mtu: port.mtu,
-            addresses: port
-                .addresses
-                .into_iter()
-                .flat_map(crate::plan::Addresses::all)
-                .collect(),
-        });
-        ports.collect()
-    };
-    let described = layout
-        .nodes
-        .iter()
-        .zip(nodes)
-        .enumerate()
-        .map(|(index, (plan, node))| NodeDescription {
-            name: plan.name.clone(),
-            kind: plan.kind.name().to_owned(),
-            namespace: node.namespace_name().map(ToOwned::to_owned),
-            path: node.namespace_path().display().to_string(),
-            ipv4: plan.addresses.map(|addresses| addresses.ipv4),
-            ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
-            devices: devices(index),
-        });
-    let hops = describe::hops(scenario);
-    LabDescription {
-        schema: describe::SCHEMA,
-        id: claim.state.id.to_string(),
-        scenario: scenario.name.clone(),
-        seed,
-        process: claim.state.process,
-        nodes: described.collect(),
-        truth: describe::truth(scenario, &hops),
-        hops,
-        not_played: describe::not_played(scenario),
-        real_flows: layout.flows(scenario),
     }
 }
 

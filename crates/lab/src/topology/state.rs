@@ -171,6 +171,9 @@ impl Claim {
         let doing = || format!("making {} for the lab's state", directory.display());
         let wrong = |source| LabError::kernel(doing(), source);
         fs::create_dir_all(&directory).map_err(wrong)?;
+        if !is_ours(&directory) {
+            return Err(wrong(io::Error::other("it belongs to somebody else")));
+        }
         fs::set_permissions(&directory, Permissions::from_mode(0o755)).map_err(wrong)?;
         let file = directory.join(format!("{}.json", state.id));
         let draft = draft(&file);
@@ -243,6 +246,7 @@ pub fn clean_dead_labs() -> Vec<String> {
             cleaned.insert(state.id.to_string());
         }
     }
+    remove_scraps();
     let entries = fs::read_dir(NAMED).into_iter().flatten().filter_map(Result::ok);
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
         // A lab's file is made before its namespaces: looked at afresh, since one may have begun meanwhile.
@@ -257,6 +261,34 @@ pub fn clean_dead_labs() -> Vec<String> {
         }
     }
     cleaned.into_iter().collect()
+}
+
+/// Removes files that were being written when their process was killed.
+fn remove_scraps() {
+    if !is_ours(&directory()) {
+        return;
+    }
+    let entries = fs::read_dir(directory()).into_iter().flatten().filter_map(Result::ok);
+    for path in entries.map(|entry| entry.path()) {
+        let dead = path
+            .file_name()
+            .and_then(|name| writer(name.to_str()?))
+            .is_some_and(|process| process_began(process).is_none());
+        if dead {
+            // What is gone already is fine.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The process that writes a draft (`<id>.<process>.draft`), or the log of a lab without a name yet (`up_<process>.log`).
+fn writer(file: &str) -> Option<u32> {
+    let draft = file
+        .strip_suffix(".draft")
+        .and_then(|name| name.rsplit_once('.'))
+        .map(|(_, process)| process);
+    let log = || file.strip_prefix("up_")?.strip_suffix(".log");
+    draft.or_else(log)?.parse().ok()
 }
 
 /// Processes that live in a living lab's namespaces, without the one that holds it.
@@ -289,7 +321,11 @@ fn owner(namespace: &str) -> Option<&str> {
 
 /// All files of state that can be read, in order of their names.
 fn files() -> Vec<(PathBuf, LabState)> {
-    let entries = fs::read_dir(directory()).into_iter().flatten().filter_map(Result::ok);
+    let directory = directory();
+    if !is_ours(&directory) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
     let paths = entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|end| end == "json"));
@@ -301,6 +337,13 @@ fn files() -> Vec<(PathBuf, LabState)> {
         .collect();
     found.sort_by(|(first, _), (second, _)| first.cmp(second));
     found
+}
+
+/// Whether a directory is a real one and belongs to this user: in a directory for temporary files, anybody could have made it, and its
+/// files say which processes to end.
+fn is_ours(directory: &Path) -> bool {
+    let own = nix::unistd::Uid::effective().as_raw();
+    fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir() && found.uid() == own)
 }
 
 /// Where this user's labs have their files.
@@ -383,6 +426,15 @@ mod tests {
         }
         for bad in ["", "a-b", "a/b", "..", "é", "a123456789012345678901234"] {
             assert!(matches!(bad.parse::<LabId>(), Err(LabError::BadId { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn scraps_name_their_writers() {
+        assert_eq!(writer("lab_7.4711.draft"), Some(4_711));
+        assert_eq!(writer("up_4711.log"), Some(4_711));
+        for other in ["lab_7.json", "lab_7.log", "up_x.log", "x.draft", ".draft"] {
+            assert_eq!(writer(other), None, "{other}");
         }
     }
 

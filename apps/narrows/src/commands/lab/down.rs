@@ -1,5 +1,6 @@
 //! `narrows lab down`: ends labs, whatever became of the processes that held them.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use lab::{LabError, LabState};
@@ -59,7 +60,7 @@ pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
     let mut text = String::new();
     for state in &ending {
         end(state)?;
-        text.push_str(&format!("lab {} is down\n", state.id));
+        let _ = writeln!(text, "lab {} is down", state.id);
     }
     output::write(&text, None)?;
     Ok(Exit::Valid)
