@@ -114,7 +114,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
     let scenario = Arc::new(scenario.validate()?);
     let part = LinkPart::of_hop(&scenario, 0)[0];
     let link = |pair: &Pair| {
-        let port = |node: &Node, number: u8| PortSpec {
+        let device_at = |node: &Node, number: u8| PortSpec {
             namespace: Arc::clone(node.namespace()),
             device: "port0".to_owned(),
             mtu,
@@ -125,7 +125,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
             scenario: Arc::clone(&scenario),
             seed: 1,
             part,
-            ends: [port(&pair.near, 1), port(&pair.far, 2)],
+            ends: [device_at(&pair.near, 1), device_at(&pair.far, 2)],
         }
     };
     let options = EngineOptions {
@@ -275,10 +275,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
     } else {
         WIRE_OCTETS
     };
-    let gap_ns = rate
-        .time_for(u64::from(OCTETS) + around)
-        .ok_or("no rate")?
-        .as_nanos();
+    let gap_ns = rate.time_for(u64::from(OCTETS) + around).ok_or("no rate")?.as_nanos();
     let gap_ns = i64::try_from(gap_ns)?;
     let sockets: Vec<ProbeSocket> = bed.pairs.iter().map(socket).collect::<Result<_>>()?;
     let mut rings: Vec<PacketRing> = bed.pairs.iter().map(watch).collect::<Result<_>>()?;
