@@ -3,6 +3,7 @@
 
 mod bed;
 mod capture;
+mod links;
 mod pacing;
 mod peers;
 mod program;
@@ -45,7 +46,7 @@ struct Comparison {
     run: fn(&Options) -> Result<String>,
 }
 
-const ALL: [Comparison; 4] = [
+const ALL: [Comparison; 5] = [
     Comparison {
         name: "pacing",
         title: "Paced streams",
@@ -70,9 +71,16 @@ const ALL: [Comparison; 4] = [
         about: sim::ABOUT,
         run: sim::run,
     },
+    Comparison {
+        name: "links",
+        title: "Links of a lab",
+        about: links::ABOUT,
+        run: links::run,
+    },
 ];
 
-/// `[pacing|udp|tcp|sim]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE`.
+/// `[pacing|udp|tcp|sim|links]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
+/// page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options { rounds: 3, seconds: 5 };
     let (mut only, mut file) = (None, None);
@@ -84,14 +92,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
-            _ => bail!("cargo xtask bench [pacing|udp|tcp|sim] [--rounds N] [--seconds N] [--write FILE]"),
+            _ => bail!("cargo xtask bench [pacing|udp|tcp|sim|links] [--rounds N] [--seconds N] [--write FILE]"),
         }
     }
     if options.rounds < 3 || options.seconds == 0 {
         bail!("fewer than 3 rounds, or no time at all, compare nothing");
-    }
-    if only.is_some() && file.is_some() {
-        bail!("--write writes the whole page, so that it needs every comparison");
     }
     let mut sections = String::new();
     for comparison in ALL
@@ -107,8 +112,18 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     let machine = versions::list();
     say(&format!("{machine}\n"));
     if let Some(file) = file {
-        let text = page(&options, &machine, &sections);
-        std::fs::write(root().join(&file), text).with_context(|| file.display().to_string())?;
+        let path = root().join(&file);
+        let text = match only {
+            None => page(&options, &machine, &sections),
+            Some(name) => {
+                let old = std::fs::read_to_string(&path).with_context(|| file.display().to_string())?;
+                let Options { rounds, seconds } = options;
+                let how =
+                    format!("Measured alone: `cargo xtask bench {name} --rounds {rounds} --seconds {seconds}`.\n\n");
+                with_section(&old, &(sections + &how))
+            }
+        };
+        std::fs::write(path, text).with_context(|| file.display().to_string())?;
     }
     Ok(true)
 }
@@ -129,6 +144,31 @@ fn number(document: &str, pointer: &str) -> Result<f64> {
         .with_context(|| format!("no number at {pointer}"))
 }
 
+/// The page with one section exchanged for a new one of the same heading, or with the new one at its end.
+fn with_section(page: &str, section: &str) -> String {
+    let heading = section.lines().next().unwrap_or_default();
+    let mut parts: Vec<&str> = page.split_inclusive('\n').collect();
+    let is_heading = |line: &str| line.starts_with("## ");
+    let begin = parts
+        .iter()
+        .position(|line| line.trim_end() == heading)
+        .unwrap_or(parts.len());
+    let end = parts[begin..]
+        .iter()
+        .skip(1)
+        .position(|line| is_heading(line))
+        .map_or(parts.len(), |further| begin + 1 + further);
+    let new = if begin == parts.len() {
+        format!("\n{}\n", section.trim_end())
+    } else if end == parts.len() {
+        format!("{}\n", section.trim_end())
+    } else {
+        format!("{}\n\n", section.trim_end())
+    };
+    parts.splice(begin..end, [new.as_str()]);
+    parts.concat()
+}
+
 fn page(options: &Options, machine: &str, sections: &str) -> String {
     let Options { rounds, seconds } = options;
     let page = format!(
@@ -143,4 +183,26 @@ fn page(options: &Options, machine: &str, sections: &str) -> String {
          Measured on and with:\n\n{machine}\n{sections}"
     );
     format!("{}\n", page.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_section;
+
+    #[test]
+    fn a_section_is_exchanged_or_added() {
+        let page = "# Page\n\n## One\n\n1\n\n## Two\n\n2\n";
+        assert_eq!(
+            with_section(page, "## One\n\nnew\n\n"),
+            "# Page\n\n## One\n\nnew\n\n## Two\n\n2\n"
+        );
+        assert_eq!(
+            with_section(page, "## Two\n\nnew\n\n"),
+            "# Page\n\n## One\n\n1\n\n## Two\n\nnew\n"
+        );
+        assert_eq!(
+            with_section(page, "## Three\n\n3\n\n"),
+            format!("{page}\n## Three\n\n3\n")
+        );
+    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;
 pub(crate) mod methods;
@@ -10,3 +11,4 @@ pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod traffic;

@@ -16,6 +16,7 @@ const COMMANDS: &[&str] = &[
     "emulate",
     "simulate",
     "replay",
+    "traffic",
     "methods",
     "completions",
     "man",

@@ -8,7 +8,7 @@ use sim::DropCause;
 
 use crate::plan::Side;
 
-/// What one run of the real-time path says about itself. Times are nanoseconds.
+/// What one run of a real-time path, or of one link, says about itself. Times are nanoseconds.
 ///
 /// *Late* is the time from the planned release of a packet to the beginning of the call that hands it to the receiving kernel. A
 /// *look* is the moment at which the thread looks whether the hosts have sent anything: a packet waits unseen from its sending to the
@@ -82,6 +82,62 @@ impl Honesty {
             && u128::from(self.stalled_ns) <= allowed
             && self.kernel_drops == [0, 0]
             && self.refusals == 0
+    }
+
+    /// One account of several links that were played at once: counts are sums, and every time is the worst of any link, so that it kept
+    /// time only if each link did. `ran` is what it says without any.
+    pub(crate) fn joined(links: Vec<Self>, ran: Duration) -> Self {
+        let nothing = Self {
+            ran,
+            accepted: 0,
+            releases: 0,
+            late_p50_ns: 0,
+            late_p99_ns: 0,
+            late_worst_ns: 0,
+            late_over_100us: 0,
+            look_gap_p99_ns: 0,
+            look_gap_worst_ns: 0,
+            stalls: 0,
+            stalled_ns: 0,
+            kernel_drops: [0, 0],
+            refusals: 0,
+            strays: 0,
+            router_answers: 0,
+            dropped: Vec::new(),
+        };
+        let join = |mut all: Self, link: Self| {
+            let [first, second] = link.kernel_drops;
+            // The shortest run and the longest standstill: the strictest share.
+            all.ran = all.ran.min(link.ran);
+            all.accepted += link.accepted;
+            all.releases += link.releases;
+            all.late_p50_ns = all.late_p50_ns.max(link.late_p50_ns);
+            all.late_p99_ns = all.late_p99_ns.max(link.late_p99_ns);
+            all.late_worst_ns = all.late_worst_ns.max(link.late_worst_ns);
+            all.late_over_100us += link.late_over_100us;
+            all.look_gap_p99_ns = all.look_gap_p99_ns.max(link.look_gap_p99_ns);
+            all.look_gap_worst_ns = all.look_gap_worst_ns.max(link.look_gap_worst_ns);
+            // One thread plays all links: its stalls are the same in each report.
+            all.stalls = all.stalls.max(link.stalls);
+            all.stalled_ns = all.stalled_ns.max(link.stalled_ns);
+            all.kernel_drops = [all.kernel_drops[0] + first, all.kernel_drops[1] + second];
+            all.refusals += link.refusals;
+            all.strays += link.strays;
+            all.router_answers += link.router_answers;
+            for dropped in link.dropped {
+                all.add_dropped(dropped);
+            }
+            all
+        };
+        links.into_iter().reduce(join).unwrap_or(nothing)
+    }
+
+    fn add_dropped(&mut self, new: Dropped) {
+        let same = |old: &&mut Dropped| (old.way, old.hop, old.cause) == (new.way, new.hop, new.cause);
+        match self.dropped.iter_mut().find(same) {
+            Some(old) => old.packets += new.packets,
+            None => self.dropped.push(new),
+        }
     }
 
     /// Packets that the path dropped.
@@ -169,6 +225,49 @@ pub(crate) mod tests {
             breaks(&mut run);
             assert!(!run.kept_time(), "threshold {index}");
         }
+    }
+
+    #[test]
+    fn joined_it_kept_time_only_if_each_did() {
+        let joined = |links| Honesty::joined(links, Duration::from_secs(7));
+        assert_eq!(joined(Vec::new()).ran, Duration::from_secs(7));
+        assert_eq!(joined(vec![good()]), good());
+        assert!(joined(vec![good(), good()]).kept_time());
+        let broken: [fn(&mut Honesty); 5] = [
+            |run| run.late_p50_ns = 10_001,
+            |run| run.late_p99_ns = 100_001,
+            // 2 % of its own second, and little of the others' ten.
+            |run| (run.ran, run.stalled_ns) = (Duration::from_secs(1), 20_000_000),
+            |run| run.kernel_drops = [0, 1],
+            |run| run.refusals = 1,
+        ];
+        for breaks in broken {
+            let mut bad = good();
+            breaks(&mut bad);
+            assert!(!bad.kept_time());
+            for links in [vec![good(), bad.clone(), good()], vec![bad, good(), good()]] {
+                assert!(!joined(links).kept_time());
+            }
+        }
+    }
+
+    #[test]
+    fn joined_counts_are_sums() {
+        let drop_on = |hop, packets| Dropped {
+            way: Way::Forward,
+            hop,
+            cause: DropCause::Queue,
+            packets,
+        };
+        let mut first = good();
+        first.dropped = vec![drop_on(0, 3)];
+        let mut second = good();
+        second.dropped = vec![drop_on(0, 4), drop_on(1, 5)];
+        second.late_worst_ns = 5_000_000;
+        let joined = Honesty::joined(vec![first, second], Duration::ZERO);
+        assert_eq!((joined.accepted, joined.releases, joined.stalls), (2000, 2000, 4));
+        assert_eq!(joined.dropped, [drop_on(0, 7), drop_on(1, 5)]);
+        assert_eq!(joined.late_worst_ns, 5_000_000);
     }
 
     #[test]

@@ -23,3 +23,8 @@ pub const REPLAY_NAME: &str = "narrows.replay/1";
 
 /// JSON schema (draft 2020-12) of [`ReplayDocument`](crate::ReplayDocument).
 pub const REPLAY: &str = include_str!("../schema/replay-1.json");
+/// Name and version of [`TRAFFIC`].
+pub const TRAFFIC_NAME: &str = "narrows.traffic/1";
+
+/// JSON schema (draft 2020-12) of what `narrows traffic` prints.
+pub const TRAFFIC: &str = include_str!("../schema/traffic-1.json");

@@ -1,0 +1,283 @@
+//! A scenario as real namespaces: one per host, router and layer-2 device, each with a kernel that forwards, answers and bridges.
+//!
+//! ```text
+//!  sender ── path0 ▐link▌ to-sender ── router1 ── to-receiver ▐link▌ ▐switch1: bridge0▌ ▐link▌ … path0 ── receiver
+//!                             │
+//!                    source1 ▐cable▌ path0 ── cross-1-source
+//! ```
+//!
+//! Each hop is played by a link of the kind that the scenario names: the real-time engine ([`crate::LinkEngine`]) between Ethernet
+//! devices, the kernel's own shaper on a virtual cable, or a bare cable. Addresses are those of [`crate::AddressPlan`]; each device
+//! has its own of them, with routes to every other and permanent neighbours, so that nothing is asked or announced on the path.
+//! [`LabDescription`] says which hops are exact, how the others depart, and what of the scenario is left out.
+
+mod build;
+mod calibrate;
+mod describe;
+mod enter;
+mod flows;
+mod layout;
+mod shaper;
+mod state;
+mod sysctl;
+mod wiring;
+
+use std::time::{Duration, Instant};
+
+use scenario::{Scenario, Way};
+use units::BitRate;
+
+pub use describe::{
+    DeviceDescription, FlowDescription, HopDescription, LabDescription, NodeDescription, TruthDescription, WayTruth,
+};
+pub use enter::enter_node;
+pub use flows::RealFlow;
+pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file, programs_in};
+
+use crate::error::LabError;
+use crate::honesty::Honesty;
+use crate::link::{EngineOptions, LinkEngine, PortKind};
+use crate::node::Node;
+use crate::placement::Placement;
+use layout::Layout;
+use state::Claim;
+
+/// How a lab is built.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabOptions {
+    /// Its name; `None`: the first free number.
+    pub id: Option<LabId>,
+    /// Seed of everything random; `None`: the scenario's own.
+    pub seed: Option<u64>,
+    /// Processor that real-time links are played on, and that programs started through [`Node`] keep off; `None`, or one that this
+    /// process may not use: the last one it may.
+    pub cpu: Option<usize>,
+    /// What the ports of real-time links are made of.
+    pub ports: PortKind,
+    /// Whether the process that holds it does nothing else, and so may be ended by whoever ends the lab.
+    pub held: bool,
+    /// Whether hops that the kernel plays keep the rates that the scenario has for them. Otherwise each is calibrated: a second per
+    /// hop and way.
+    pub uncalibrated: bool,
+}
+
+/// A scenario, built. Dropping it ends the path and removes everything.
+#[derive(Debug)]
+pub struct Lab {
+    // In the order in which they must go: the links, the namespaces, and last the file by which others know of them.
+    engine: Option<LinkEngine>,
+    nodes: Vec<Node>,
+    layout: Layout,
+    scenario: Scenario,
+    description: LabDescription,
+    began: Instant,
+    claim: Claim,
+}
+
+impl Lab {
+    /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the kernel plays.
+    pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
+        let LabOptions {
+            id,
+            seed,
+            cpu,
+            ports,
+            held,
+            uncalibrated,
+        } = options;
+        let engine_options = EngineOptions {
+            cpu,
+            ports,
+            ..EngineOptions::default()
+        };
+        let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
+        crate::privilege::available()?;
+        let shapers = build::shapers(scenario, &layout);
+        if !shapers.is_empty() {
+            shaper::have_tc()?;
+        }
+        for id in clean_dead_labs() {
+            tracing::info!(id, "removed what a dead lab left");
+        }
+        let seed = seed.unwrap_or(scenario.seed);
+        let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
+        let placement = real_time.then(|| Placement::choose(cpu)).flatten();
+        let claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
+        let nodes = build::make_nodes(&layout, &claim, placement.as_ref())?;
+        build::settle(scenario, &layout, &nodes)?;
+        let engine = build::join(scenario, seed, &layout, &nodes, engine_options)?;
+        for (index, node) in nodes.iter().enumerate() {
+            wiring::set_up(&layout, index, node)?;
+        }
+        for (node, device, shaper) in &shapers {
+            shaper::apply(&nodes[*node], device, shaper)?;
+        }
+        let description = build::describe(scenario, seed, &layout, &nodes, &claim);
+        let mut lab = Self {
+            engine,
+            nodes,
+            layout,
+            scenario: scenario.clone(),
+            description,
+            began: now(),
+            claim,
+        };
+        // Each hop alone, and so before the path's clock starts: schedules and traffic should not be over when the user comes.
+        if !uncalibrated {
+            lab.calibrate()?;
+        }
+        if let Some(engine) = &mut lab.engine {
+            engine.start()?;
+        }
+        lab.began = now();
+        if !held {
+            lab.publish_ready()?;
+        }
+        Ok(lab)
+    }
+
+    /// Lets other processes know that the lab is ready. A lab that is `held` is ready when its holder says so.
+    pub fn publish_ready(&mut self) -> Result<(), LabError> {
+        self.claim.state.description = Some(self.description.clone());
+        self.claim.save()
+    }
+
+    /// What the path's clock shows: time since the scenario's begin. It started at the scenario's `warm_up`.
+    pub fn path_time(&self) -> Duration {
+        self.scenario.warm_up + self.began.elapsed()
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &LabId {
+        &self.claim.state.id
+    }
+
+    /// The node of this name: `sender`, `receiver`, `router1`, …, `switch1`, …, `cross-1-source`, `cross-1-sink`, …
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.layout.find(name).and_then(|index| self.nodes.get(index))
+    }
+
+    /// All nodes: sender, routers and receiver in the order of the forward way, then switches, then cross-traffic hosts.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The host at the beginning of the forward way.
+    pub fn sender(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// The host at its end.
+    pub fn receiver(&self) -> &Node {
+        &self.nodes[self.scenario.forward.len()]
+    }
+
+    /// What was built.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// What it says about itself.
+    pub fn description(&self) -> LabDescription {
+        self.description.clone()
+    }
+
+    /// Saturates every hop that the kernel plays, each way and alone, and takes what got through for its capacity.
+    pub fn calibrate(&mut self) -> Result<(), LabError> {
+        let hops = self.scenario.forward.len();
+        for index in 0..self.description.hops.len() {
+            let hop = &self.description.hops[index];
+            if hop.exact {
+                continue;
+            }
+            let forward = hop.way == describe::way_name(Way::Forward);
+            let (from, to) = if forward {
+                (hop.index, hop.index + 1)
+            } else {
+                (hops - hop.index, hops - hop.index - 1)
+            };
+            let Some(target) = self.facing(to, from) else { continue };
+            let expected = BitRate::from_bps(hop.derived_capacity_bps);
+            let found = calibrate::saturate(&self.nodes[from], &self.nodes[to], target, hop.ip_octets, expected)?;
+            self.description.hops[index].calibrated_capacity_bps = found.map(BitRate::bps);
+        }
+        self.description.truth = describe::truth(&self.scenario, &self.description.hops);
+        Ok(())
+    }
+
+    /// Cross traffic that only real hosts can carry: elastic, over several hops or through switches, over links that the kernel plays,
+    /// or because the scenario says so. The nodes are there; nothing is sent yet.
+    pub fn real_flows(&self) -> Vec<RealFlow> {
+        let flows = self.description.real_flows.iter().filter_map(|flow| {
+            Some(RealFlow {
+                index: flow.cross,
+                source: self.node(&flow.source)?.clone(),
+                sink: self.node(&flow.sink)?.clone(),
+                cross: self.scenario.cross.get(flow.cross)?.clone(),
+            })
+        });
+        flows.collect()
+    }
+
+    /// How all real-time links did since this was asked before: the worst of each number, the sum of each count. Kept time only if
+    /// each link did.
+    pub fn take_honesty(&self) -> Result<Honesty, LabError> {
+        let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
+        let reports: Result<Vec<Honesty>, LabError> = (0..links).map(|link| self.link_honesty(link)).collect();
+        Ok(Honesty::joined(reports?, self.began.elapsed()))
+    }
+
+    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`.
+    pub fn publish_status(&mut self) -> Result<(), LabError> {
+        let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
+        let mut statuses = Vec::with_capacity(links);
+        for link in 0..links {
+            let honesty = self.link_honesty(link)?;
+            let name = self.engine.as_ref().map(|engine| engine.links()[link].name.clone());
+            let before = self.claim.state.links.get(link).map_or(0, |status| status.lapses);
+            statuses.push(LinkStatus {
+                name: name.unwrap_or_default(),
+                watched_ns: u64::try_from(honesty.ran.as_nanos()).unwrap_or(u64::MAX),
+                releases: honesty.releases,
+                late_ns_p50: honesty.late_p50_ns,
+                late_ns_p99: honesty.late_p99_ns,
+                kept_time: honesty.kept_time(),
+                lapses: before + u64::from(!honesty.kept_time()),
+            });
+        }
+        self.claim.state.links = statuses;
+        self.claim.save()
+    }
+
+    /// Ends it, removes everything, and says how the links did since they were asked last.
+    pub fn down(mut self) -> Result<Honesty, LabError> {
+        let reports = match self.engine.take() {
+            Some(engine) => engine.stop()?,
+            None => Vec::new(),
+        };
+        Ok(Honesty::joined(reports, self.began.elapsed()))
+    }
+
+    fn link_honesty(&self, link: usize) -> Result<Honesty, LabError> {
+        match &self.engine {
+            Some(engine) => engine.take_honesty(link),
+            None => Ok(Honesty::joined(Vec::new(), Duration::ZERO)),
+        }
+    }
+
+    /// The IPv4 address of a node's device towards its neighbour.
+    fn facing(&self, node: usize, neighbour: usize) -> Option<std::net::Ipv4Addr> {
+        self.layout
+            .facing(neighbour, node)?
+            .addresses
+            .map(|addresses| addresses.ipv4)
+    }
+}
+
+fn now() -> Instant {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a lab has lived is a matter of the real clock"
+    )]
+    Instant::now()
+}
