@@ -105,7 +105,7 @@ fn log(verbose: u8) {
 
 fn run(command: &Command) -> Result<Exit, Failure> {
     // A user namespace can only be entered while this is the only thread.
-    if matches!(command, Command::Demo(_) | Command::Emulate(_))
+    if matches!(command, Command::Demo(_) | Command::Emulate(_) | Command::Evaluate(_))
         && let Err(why) = lab::enter_user_namespace_if_needed()
     {
         // The command asks again, and falls back or refuses with the same reason.
@@ -115,10 +115,10 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Test(args) => commands::test::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Demo(args) => commands::demo::run(args),
-        Command::Capacity(args) => measure::run(args, Metric::IpCapacity, "pathrate"),
-        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity, "fac2"),
-        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets, "burst"),
-        Command::Udp(args) => measure::run(args, Metric::UdpAchievable, "udp"),
+        Command::Capacity(args) => measure::run(args, Metric::IpCapacity),
+        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity),
+        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
+        Command::Udp(args) => measure::run(args, Metric::UdpAchievable),
         Command::Tcp(args) => measure::tcp(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Simulate(args) => commands::simulate::run(args),

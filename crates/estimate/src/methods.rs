@@ -48,7 +48,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
-        Metric::AvailableIpCapacity | Metric::CrossTraffic => &fac2::Fac2,
+        Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,
         Metric::TcpAchievableSingle => &tcp::Tcp,

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use estimate::job::Entry;
-use estimate::{Budget, Method, RawParams};
+use estimate::methods::{self, DEFAULT};
+use estimate::{Budget, EvidenceValue, Method, Outcome, RawParams};
 use report::MetricRow;
 use units::{Direction, Metric};
 
@@ -64,17 +65,17 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Exit, Failure> {
     } else {
         extra.push(("mode".to_owned(), "quick".to_owned()));
     }
-    measure(&args.measure, Metric::TcpAchievableSingle, "tcp", &extra)
+    measure(&args.measure, Metric::TcpAchievableSingle, &extra)
 }
 
-/// Measures `metric`, by `usual` unless the caller names a method.
-pub(crate) fn run(args: &MeasureArgs, metric: Metric, usual: &str) -> Result<Exit, Failure> {
-    measure(args, metric, usual, &[])
+/// Measures `metric`, by the automatic choice unless the caller names a method.
+pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
+    measure(args, metric, &[])
 }
 
-fn measure(args: &MeasureArgs, metric: Metric, usual: &str, extra: &[(String, String)]) -> Result<Exit, Failure> {
-    let name = args.method.as_deref().unwrap_or(usual);
-    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
+fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
+    let name = args.method.as_deref().unwrap_or(DEFAULT);
+    let method = methods::named(name, metric).ok_or_else(|| unknown(name))?;
     if method.info().metric != metric {
         let why = format!("{name} measures {}, not {metric}", method.info().metric);
         return Err(Failure::usage(why));
@@ -121,8 +122,22 @@ fn over_sockets(
     Ok(Entry {
         metric: method.info().metric,
         direction,
-        method: method.info().name,
+        method: answered_by(&measured.outcome).unwrap_or(method.info().name),
         outcome: measured.outcome,
         cost: measured.cost,
     })
+}
+
+/// Which methods stand behind the automatic choice's answer, where it says so.
+fn answered_by(outcome: &Outcome) -> Option<&'static str> {
+    let evidence = match outcome {
+        Outcome::Estimated(estimate) => &estimate.evidence,
+        Outcome::Inconclusive { evidence, .. } => evidence,
+    };
+    let Some(EvidenceValue::Text(name)) = evidence.get("answered_by") else {
+        return None;
+    };
+    ["fac2", "pathload", "fac2 and pathload"]
+        .into_iter()
+        .find(|known| known == name)
 }
