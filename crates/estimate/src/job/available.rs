@@ -173,7 +173,7 @@ fn scale(outcome: &Outcome) -> u64 {
     let fitted = estimate
         .evidence
         .get("tight_capacity_bps")
-        .and_then(|value| value.as_f64());
+        .and_then(crate::EvidenceValue::as_f64);
     let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
     fitted.unwrap_or(0).max(estimate.high)
 }
