@@ -6,6 +6,7 @@ pub(crate) mod evaluate;
 pub(crate) mod manual;
 pub(crate) mod measure;
 pub(crate) mod methods;
+pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;

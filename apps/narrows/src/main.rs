@@ -13,6 +13,7 @@ mod interrupt;
 mod key;
 mod output;
 mod progress;
+mod record;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ enum Command {
     Emulate(commands::emulate::EmulateArgs),
     Simulate(commands::simulate::SimulateArgs),
     Evaluate(commands::evaluate::EvaluateArgs),
+    Replay(commands::replay::ReplayArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -123,6 +125,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
         Command::Evaluate(args) => commands::evaluate::run(args),
+        Command::Replay(args) => commands::replay::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
         Command::Man => commands::manual::man(&Cli::command()),

@@ -48,12 +48,21 @@ fn a_killed_evaluation_goes_on() {
     let plan = folder.path().join("small.toml");
     let files = |name: &str| {
         let of = |suffix: &str| folder.path().join(format!("{name}{suffix}"));
-        [of(".json"), of(".csv"), of(".parquet"), of("-runs.parquet"), of("-runs.csv"), of(".html")]
+        [
+            of(".json"),
+            of(".csv"),
+            of(".parquet"),
+            of("-runs.parquet"),
+            of("-runs.csv"),
+            of(".html"),
+        ]
     };
     let call = |name: &str| {
         let [json, csv, parquet, runs_parquet, runs_csv, html] = files(name).map(|file| text(&file).to_owned());
         let runs = text(&folder.path().join(format!("{name}.runs"))).to_owned();
-        let mut call: Vec<String> = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", &runs].map(str::to_owned).into();
+        let mut call: Vec<String> = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", &runs]
+            .map(str::to_owned)
+            .into();
         for (flag, file) in [
             ("-o", json),
             ("--csv", csv),
@@ -87,14 +96,25 @@ fn a_killed_evaluation_goes_on() {
     child.kill().expect("it runs or has ended");
     child.wait().expect("its end");
     let held = lines(&log);
-    assert!((300..2000).contains(&held), "killed at {held} runs of 2000: too early or too late to show anything");
+    assert!(
+        (300..2000).contains(&held),
+        "killed at {held} runs of 2000: too early or too late to show anything"
+    );
     let resumed = call("broken");
     let ended = run(&resumed.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert_eq!(lines(&log), 2000);
     for (one, other) in files("whole").iter().zip(&files("broken")) {
-        let (one, other) = (std::fs::read(one).expect("a file"), std::fs::read(other).expect("a file"));
-        assert!(!one.is_empty() && one == other, "{} and {} octets", one.len(), other.len());
+        let (one, other) = (
+            std::fs::read(one).expect("a file"),
+            std::fs::read(other).expect("a file"),
+        );
+        assert!(
+            !one.is_empty() && one == other,
+            "{} and {} octets",
+            one.len(),
+            other.len()
+        );
     }
     let json = std::fs::read_to_string(&files("whole")[0]).expect("the document");
     let document: Value = serde_json::from_str(&json).expect("JSON");
@@ -109,7 +129,11 @@ fn check_runs_nothing() {
     let plan = folder.path().join("small.toml");
     let ended = run(&["evaluate", text(&plan), "--check"]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("2 rows, 2000 runs, 1 published numbers"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("2 rows, 2000 runs, 1 published numbers"),
+        "{}",
+        ended.stdout
+    );
     assert!(!Path::new("small.runs").exists());
 }
 
@@ -122,9 +146,15 @@ fn nonsense_is_refused() {
     for (call, word) in [
         (vec!["evaluate", text(&bad), "--check"], "rttt"),
         (vec!["evaluate", "/nowhere/plan.toml"], "/nowhere/plan.toml"),
-        (vec!["evaluate", text(&plan), "--only", "nothing-of-it"], "nothing-of-it"),
+        (
+            vec!["evaluate", text(&plan), "--only", "nothing-of-it"],
+            "nothing-of-it",
+        ),
         (vec!["evaluate", text(&plan), "--world", "moon"], "simulator"),
-        (vec!["evaluate", text(&plan), "--csv", "/nowhere/x.csv"], "/nowhere/x.csv"),
+        (
+            vec!["evaluate", text(&plan), "--csv", "/nowhere/x.csv"],
+            "/nowhere/x.csv",
+        ),
         (vec!["evaluate", text(&plan), "--runs", "0"], "--runs"),
     ] {
         let ended = run(&call);

@@ -15,6 +15,7 @@ const COMMANDS: &[&str] = &[
     "tcp",
     "emulate",
     "simulate",
+    "replay",
     "methods",
     "completions",
     "man",

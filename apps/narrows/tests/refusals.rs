@@ -197,6 +197,41 @@ fn path_cut_during_a_transfer_of_the_far_host() {
     cut_during("tcp", &["--reverse"]);
 }
 
+/// A single measurement keeps what it had: its row, then the complaint.
+#[test]
+fn path_cut_during_a_single_measurement() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(server.address);
+    let folder = directory();
+    let tape = folder.path().join("tape");
+    let arguments = [
+        "--json",
+        "--time",
+        "20 s",
+        "--budget",
+        "50 Mbit/s",
+        "--record",
+        text(&tape),
+    ];
+    let running = Running::start(&mut client("tcp", relay.port, &arguments));
+    relay.wait_for_connections(2);
+    // The first second is a segment of its own; it is over, and the long one has begun.
+    thread::sleep(Duration::from_millis(2500));
+    relay.cut();
+    let ended = running.end();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("narrows: "), "{ended:?}");
+    let row = ended.json();
+    assert_eq!(row["metric"], "tcp_achievable_single");
+    assert!(row["octets"].as_u64() > Some(0), "{row:#}");
+    // The recording says the same, and that the world broke.
+    let again = run(&["replay", "--json", text(&tape)]);
+    assert!(matches!(again.status.code(), Some(0 | 11)), "{again:?}");
+    let replayed = &again.json()["runs"][0];
+    assert_eq!(replayed["same"], true, "{replayed:#}");
+    assert_eq!(replayed["result"]["value"], row["value"]);
+}
+
 #[test]
 fn data_is_a_sign_of_life() {
     let server = Server::start(&[]);

@@ -17,3 +17,9 @@ pub const EVALUATION_NAME: &str = "narrows.evaluation/1";
 
 /// JSON schema (draft 2020-12) of [`EvaluationDocument`](crate::EvaluationDocument).
 pub const EVALUATION: &str = include_str!("../schema/evaluation-1.json");
+
+/// Name and version of [`REPLAY`].
+pub const REPLAY_NAME: &str = "narrows.replay/1";
+
+/// JSON schema (draft 2020-12) of [`ReplayDocument`](crate::ReplayDocument).
+pub const REPLAY: &str = include_str!("../schema/replay-1.json");

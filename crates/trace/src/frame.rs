@@ -9,6 +9,7 @@ use crate::error::WriteError;
 use crate::header::Header;
 use crate::rows::TrainForm;
 use crate::run::{Answer, Asked, End, Exchange};
+use crate::sane;
 
 /// Largest frame, and so the largest exchange: ours, several million rows.
 pub(crate) const MAX_FRAME: usize = 64 << 20;
@@ -102,9 +103,21 @@ pub(crate) fn split(octets: &[u8]) -> Result<(Frame, &[u8]), &'static str> {
     let length = usize::try_from(length).map_err(|_| "a frame is too long")?;
     let (body, rest) = rest.split_at_checked(length).ok_or("a frame is cut")?;
     let frame = match head[0] {
-        HEADER => Frame::Header(serde_json::from_slice(body).map_err(|_| "a run's head cannot be read")?),
-        EXCHANGE => Frame::Exchange(read_exchange(body).ok_or("an exchange cannot be read")?),
-        END => Frame::End(serde_json::from_slice(body).map_err(|_| "a run's end cannot be read")?),
+        HEADER => {
+            let header = serde_json::from_slice(body).map_err(|_| "a run's head cannot be read")?;
+            sane::header(&header)?;
+            Frame::Header(Box::new(header))
+        }
+        EXCHANGE => {
+            let exchange = read_exchange(body).ok_or("an exchange cannot be read")?;
+            sane::exchange(&exchange)?;
+            Frame::Exchange(exchange)
+        }
+        END => {
+            let end = serde_json::from_slice(body).map_err(|_| "a run's end cannot be read")?;
+            sane::end(&end)?;
+            Frame::End(Box::new(end))
+        }
         _ => Frame::Unknown,
     };
     Ok((frame, rest))

@@ -50,6 +50,7 @@ mod recorder;
 mod replay;
 mod rows;
 mod run;
+mod sane;
 mod write;
 
 pub use error::{Damage, ReadError, ReplayFault, WriteError};

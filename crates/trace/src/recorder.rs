@@ -24,6 +24,8 @@ pub struct Recorder<W, S: Write> {
     writer: Option<Writer<S>>,
     setting: Setting,
     fault: Option<WriteError>,
+    /// Reports that have passed, recorded or not.
+    reports: u64,
     /// The run under way.
     run: Option<Open>,
     true_time: fn(&W) -> Option<u64>,
@@ -40,19 +42,17 @@ struct Open {
 impl<W: World, S: Write> Recorder<W, S> {
     /// Records what passes through `world`.
     pub fn new(world: W, writer: Writer<S>, setting: Setting) -> Self {
-        Self {
-            writer: Some(writer),
-            ..Self::silent(world, setting)
-        }
+        Self::maybe(world, Some(writer), setting)
     }
 
-    /// Records nothing: for callers that record only when asked to.
-    pub fn silent(world: W, setting: Setting) -> Self {
+    /// Records if there is a writer: for callers that record only when asked to.
+    pub fn maybe(world: W, writer: Option<Writer<S>>, setting: Setting) -> Self {
         Self {
             world,
-            writer: None,
+            writer,
             setting,
             fault: None,
+            reports: 0,
             run: None,
             true_time: |_| None,
         }
@@ -68,6 +68,11 @@ impl<W: World, S: Write> Recorder<W, S> {
     /// The world within.
     pub fn world(&self) -> &W {
         &self.world
+    }
+
+    /// Reports that have passed, recorded or not: zero if nothing has been measured.
+    pub fn reports(&self) -> u64 {
+        self.reports
     }
 
     /// Why nothing more is written, if so.
@@ -151,6 +156,7 @@ where
     fn send(&mut self, probe: Probe) -> Result<Event, W::Fault> {
         let asked = self.writer.as_ref().map(|_| Asked::Probe(probe.clone()));
         let answer = self.world.send(probe);
+        self.reports += u64::from(matches!(&answer, Ok(event) if !matches!(event, Event::Refused(_))));
         if let Some(asked) = asked {
             self.note(asked, || match &answer {
                 Ok(event) => Answer::of(event),

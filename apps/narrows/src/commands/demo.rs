@@ -14,12 +14,14 @@ use lab::{RealTimePath, Side, StartOptions};
 use report::{Document, Honesty, HostEnvironment, Note, Problem, Target, advise};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
+use trace::{Played, Recorder, Setting, WorldKind, WriteError};
 use units::{Direction, Metric};
 
 use super::test::PrintArgs;
 use crate::connect::Peer;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::record::{FileWriter, RecordArgs};
 use crate::{environment, interrupt, output};
 
 /// Measure a path whose truth is known, on this machine alone, and print the truth beside each estimate.
@@ -41,6 +43,8 @@ pub(crate) struct DemoArgs {
     seed: Option<u64>,
     #[command(flatten)]
     print: PrintArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 const BUILT_IN: &str = include_str!("../../../../scenarios/demo.toml");
@@ -50,9 +54,11 @@ const TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     output::check(args.print.output.as_ref())?;
-    let scenario = match &args.scenario {
-        Some(path) => super::simulate::load(path)?,
-        None => Scenario::from_toml(BUILT_IN).map_err(|error| Failure::host(error.to_string()))?,
+    let (scenario, text) = if let Some(path) = &args.scenario {
+        super::simulate::load_with_text(path)?
+    } else {
+        let scenario = Scenario::from_toml(BUILT_IN).map_err(|error| Failure::host(error.to_string()))?;
+        (scenario, BUILT_IN.to_owned())
     };
     let options = JobOptions {
         profile: match (args.quick, args.thorough) {
@@ -68,10 +74,19 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         direction: Direction::Forward,
     };
     let seed = args.seed.unwrap_or(scenario.seed);
-    let mut document = match lab::available() {
-        Ok(()) if !args.simulate => in_real_time(&scenario, seed, &options, args.print.quiet)?,
-        Ok(()) => in_simulator(&scenario, seed, &options, "asked for with --simulate", args.print.quiet),
-        Err(why) => in_simulator(&scenario, seed, &options, &why.to_string(), args.print.quiet),
+    let tape = Tape {
+        writer: args.record.open()?,
+        played: Played {
+            scenario: scenario.name.clone(),
+            text,
+            seed,
+        },
+    };
+    let quiet = args.print.quiet;
+    let (mut document, writer, write_fault) = match lab::available() {
+        Ok(()) if !args.simulate => in_real_time(&scenario, tape, &options, quiet)?,
+        Ok(()) => in_simulator(&scenario, tape, &options, "asked for with --simulate", quiet),
+        Err(why) => in_simulator(&scenario, tape, &options, &why.to_string(), quiet),
     };
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
@@ -80,6 +95,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         .insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
     document.advice = advise(&document);
     args.print.write(&document)?;
+    args.record.close(writer, write_fault)?;
     match &document.error {
         Some(problem) => {
             output::complain(&problem.text);
@@ -90,12 +106,21 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     }
 }
 
+/// What is recorded, and where.
+struct Tape {
+    writer: Option<FileWriter>,
+    played: Played,
+}
+
+/// The result, and what became of the recording.
+type Shown = (Document, Option<FileWriter>, Option<WriteError>);
+
 /// Over real sockets between two private hosts.
-fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: bool) -> Result<Document, Failure> {
+fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bool) -> Result<Shown, Failure> {
     let stop = interrupt::flag()?;
     let begun = environment::now();
     let start = StartOptions {
-        seed: Some(seed),
+        seed: Some(tape.played.seed),
         ..StartOptions::default()
     };
     let lab_failure = |error: lab::LabError| super::emulate::failure(&error);
@@ -112,14 +137,17 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
     let peer = Peer::plain(far.to_string(), port);
     let ended = path
         .host(Side::Sender)
-        .run(|| measure(&peer, options, stop, quiet))
+        .run(|| measure(&peer, tape, options, stop, quiet))
         .map_err(lab_failure)?;
     drop(server);
     let honesty = path.stop().map_err(lab_failure)?;
-    let (job, environment, failure) = ended;
-    let Some(job) = job else {
-        return Err(failure.unwrap_or_else(|| Failure::host("nothing was measured")));
-    };
+    let Ended {
+        job,
+        environment,
+        failure,
+        writer,
+        write_fault,
+    } = ended?;
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
     let mut document = document(scenario, far.into(), Some(port), job, environment, span);
@@ -144,33 +172,56 @@ fn in_real_time(scenario: &Scenario, seed: u64, options: &JobOptions, quiet: boo
         who: failure.who,
         text: failure.text,
     });
-    Ok(document)
+    Ok((document, writer, write_fault))
 }
 
-type Ended = (Option<JobReport<net::Error>>, HostEnvironment, Option<Failure>);
+/// What came of the client's part.
+struct Ended {
+    job: JobReport<net::Error>,
+    environment: HostEnvironment,
+    failure: Option<Failure>,
+    writer: Option<FileWriter>,
+    write_fault: Option<WriteError>,
+}
 
 /// The client's part, inside the sending host.
-fn measure(peer: &Peer, options: &JobOptions, stop: &Arc<AtomicBool>, quiet: bool) -> Ended {
+fn measure(
+    peer: &Peer,
+    tape: Tape,
+    options: &JobOptions,
+    stop: &Arc<AtomicBool>,
+    quiet: bool,
+) -> Result<Ended, Failure> {
     let mut progress = Progress::new(quiet);
     progress.say("building the path");
-    let mut world = match peer.connect(options.direction, stop, &progress) {
-        Ok(world) => world,
-        Err(failure) => return (None, HostEnvironment::default(), Some(failure)),
-    };
+    let world = peer.connect(options.direction, stop, &progress)?;
     let environment = environment::of_path_to(world.peer().ip());
+    let setting = Setting::new(WorldKind::Lab).playing(tape.played);
+    let mut world = Recorder::maybe(world, tape.writer, setting);
     let mut job = main_job(&mut world, options, &mut progress);
     progress.finish();
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
-    (Some(job), environment, failure)
+    let (_, writer, write_fault) = world.into_parts();
+    Ok(Ended {
+        job,
+        environment,
+        failure,
+        writer,
+        write_fault,
+    })
 }
 
 /// The same scenario in the simulator.
-fn in_simulator(scenario: &Scenario, seed: u64, options: &JobOptions, why: &str, quiet: bool) -> Document {
+fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str, quiet: bool) -> Shown {
     let mut progress = Progress::new(quiet);
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let world = SimWorld::new(scenario, Way::Forward, tape.played.seed);
     let began = Duration::from_nanos(world.true_time());
+    let setting = Setting::new(WorldKind::Simulator).playing(tape.played);
+    let mut world =
+        Recorder::maybe(world, tape.writer, setting).with_true_time(|world: &SimWorld| Some(world.true_time()));
     let job = main_job(&mut world, options, &mut progress);
     progress.finish();
+    let (world, writer, write_fault) = world.into_parts();
     let span = (
         began,
         Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)),
@@ -185,7 +236,7 @@ fn in_simulator(scenario: &Scenario, seed: u64, options: &JobOptions, why: &str,
             scenario.name
         ),
     });
-    document
+    (document, writer, write_fault)
 }
 
 fn document<F>(

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use estimate::job::Entry;
 use estimate::methods::{self, DEFAULT};
-use estimate::{Budget, EvidenceValue, Method, Outcome, RawParams};
+use estimate::{Beginning, Budget, EvidenceValue, Method, Outcome, RawParams, World};
 use report::MetricRow;
+use trace::{Recorder, Setting, WorldKind};
 use units::{Direction, Metric};
 
 use super::methods::unknown;
@@ -14,6 +15,7 @@ use crate::config::FileOptions;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::record::{FileWriter, RecordArgs};
 use crate::{interrupt, output};
 
 /// What every single measurement takes.
@@ -39,6 +41,8 @@ pub(crate) struct MeasureArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
     /// No progress
     #[arg(long)]
     quiet: bool,
@@ -85,13 +89,18 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
     for (name, value) in extra.iter().chain(&super::simulate::split(&args.params)?) {
         params.set(name, value);
     }
-    let estimator = method
+    // Bad parameters are told before anything is connected.
+    method
         .begin(&params)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let entry = over_sockets(args, method, estimator)?;
-    let row = MetricRow::new(&entry);
+    let measured = over_sockets(args, method, &params)?;
+    let row = MetricRow::new(&measured.entry);
     let text = if args.json { row.json() + "\n" } else { row.text() };
     output::write(&text, args.output.as_deref())?;
+    args.record.close(measured.writer, measured.write_fault)?;
+    if let Some(failure) = measured.failure {
+        return Err(failure);
+    }
     Ok(if row.value.is_some() {
         Exit::Valid
     } else {
@@ -99,11 +108,19 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
     })
 }
 
-fn over_sockets(
-    args: &MeasureArgs,
-    method: &'static dyn Method,
-    mut estimator: Box<dyn estimate::Estimator>,
-) -> Result<Entry, Failure> {
+/// What was measured, and what broke on the way: what was known by then is a result too.
+struct Ended {
+    entry: Entry,
+    failure: Option<Failure>,
+    writer: Option<FileWriter>,
+    write_fault: Option<trace::WriteError>,
+}
+
+fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
+    let mut estimator = method
+        .begin(params)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let writer = args.record.open()?;
     let stop = interrupt::flag()?;
     let peer = args.connect.peer(&FileOptions::default())?;
     let direction = if args.reverse {
@@ -113,18 +130,37 @@ fn over_sockets(
     };
     let progress = Progress::new(args.quiet);
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
-    let mut world = peer.connect(direction, stop, &progress)?;
+    let world = peer.connect(direction, stop, &progress)?;
+    let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.info().default_budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
-    let measured =
-        estimate::run(&mut world, estimator.as_mut(), budget).map_err(|broken| connect::failure(&broken.fault))?;
+    let metric = method.info().metric;
+    world.begins(&Beginning {
+        metric,
+        method: method.info().name,
+        params,
+        budget: &budget,
+    });
+    let (measured, mut failure) = match estimate::run(&mut world, estimator.as_mut(), budget) {
+        Ok(measured) => (measured, None),
+        Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
+    };
     progress.finish();
-    Ok(Entry {
-        metric: method.info().metric,
-        direction,
-        method: answered_by(&measured.outcome).unwrap_or(method.info().name),
-        outcome: measured.outcome,
-        cost: measured.cost,
+    if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
+        return Err(failure);
+    }
+    let (_, writer, write_fault) = world.into_parts();
+    Ok(Ended {
+        entry: Entry {
+            metric,
+            direction,
+            method: answered_by(&measured.outcome).unwrap_or(method.info().name),
+            outcome: measured.outcome,
+            cost: measured.cost,
+        },
+        failure,
+        writer,
+        write_fault,
     })
 }
 

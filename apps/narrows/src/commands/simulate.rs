@@ -10,10 +10,11 @@ use evaluate::simulated::Simulation;
 use scenario::{Expectation, Expected, Scenario, Way};
 use units::Metric;
 
-use self::runs::{Batch, simulate};
+use self::runs::{Batch, recorded, simulate};
 use crate::commands::methods::unknown;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::record::RecordArgs;
 
 /// Run a method over a scenario in the simulator, many seeds, and compare with the truth.
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ pub(crate) struct SimulateArgs {
     /// Method to run; see `narrows methods`. "default" is the automatic choice for the metric
     #[arg(long, short, required_unless_present = "expected")]
     method: Option<String>,
-    /// Which of the method's quantities is judged; its main metric by default (of "default": ip_capacity)
+    /// Which of the method's quantities is judged; its main metric by default (of "default": `ip_capacity`)
     #[arg(long, conflicts_with = "expected", value_parser = metric)]
     metric: Option<Metric>,
     /// Run every method that the scenario expects something of, and compare with what it expects
@@ -50,32 +51,55 @@ pub(crate) struct SimulateArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
-    let scenario = load(&args.scenario)?;
+    let (scenario, text) = load_with_text(&args.scenario)?;
     let way = if args.reverse { Way::Reverse } else { Way::Forward };
+    if args.record.file.is_some() && (args.expected || args.runs != 1) {
+        return Err(Failure::usage(
+            "--record keeps one run of one method; `narrows evaluate` keeps many",
+        ));
+    }
     if args.expected {
         return expected(args, &scenario, way);
     }
     let name = args.method.as_deref().unwrap_or_default();
     let params = split(&args.params)?;
-    let document = simulate(&batch(args, &scenario, way, (name, args.metric), &params)?)?;
+    let batch = batch(args, &scenario, way, (name, args.metric), &params)?;
+    let mut ended = (None, None);
+    let document = if args.record.file.is_some() {
+        let (document, writer, fault) = recorded(&batch, &text, args.record.open()?)?;
+        ended = (writer, fault);
+        document
+    } else {
+        simulate(&batch)?
+    };
     let text = if args.json {
         document.json() + "\n"
     } else {
         show::text(&document)
     };
     output::write(&text, args.output.as_deref())?;
+    args.record.close(ended.0, ended.1)?;
     let any = document.runs.iter().any(|run| run.value_bps.is_some());
     Ok(if any { Exit::Valid } else { Exit::Inconclusive })
 }
 
 /// Reads a scenario file.
 pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
+    load_with_text(path).map(|(scenario, _)| scenario)
+}
+
+/// The same, with the text that it was read from.
+pub(crate) fn load_with_text(path: &Path) -> Result<(Scenario, String), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    let scenario =
+        Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((scenario, text))
 }
 
 /// `NAME=VALUE` in two.

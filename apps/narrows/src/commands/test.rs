@@ -6,6 +6,7 @@ use estimate::job::{JobOptions, JobReport, Profile, main_job};
 use estimate::{Budget, Cost};
 use net::client::SocketWorld;
 use report::{Document, Note, Problem, Target, advise};
+use trace::{Recorder, Setting, WorldKind};
 use units::Direction;
 
 use crate::budget::BudgetLimits;
@@ -14,6 +15,7 @@ use crate::connect::{ConnectArgs, Peer};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::record::{FileWriter, RecordArgs};
 use crate::{environment, interrupt};
 
 /// Measure the path to a host that runs `narrows serve`: what it can carry, and what holds it back.
@@ -39,6 +41,8 @@ pub(crate) struct TestArgs {
     budget: Option<BudgetLimits>,
     #[command(flatten)]
     print: PrintArgs,
+    #[command(flatten)]
+    record: RecordArgs,
     /// Options from this TOML file; flags override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -144,7 +148,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     let progress = Progress::new(args.print.quiet);
     let begun = environment::now();
-    let (jobs, failure) = measure(&plan, &peer, stop, progress);
+    let writer = args.record.open()?;
+    let (mut jobs, failure) = measure(&plan, &peer, stop, progress, writer);
     let Some(address) = jobs.address else {
         return Err(failure.unwrap_or_else(|| Failure::host("nothing was measured")));
     };
@@ -178,6 +183,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
     args.print.write(&document)?;
+    args.record.close(jobs.writer.take(), jobs.write_fault.take())?;
     if let Some(problem) = &document.error {
         output::complain(&problem.text);
         return Ok(Exit::from_code(problem.code));
@@ -197,6 +203,8 @@ fn ended(document: &Document, fault: Option<&Problem>) -> Exit {
 struct Jobs {
     reports: Vec<JobReport<net::Error>>,
     address: Option<std::net::SocketAddr>,
+    writer: Option<FileWriter>,
+    write_fault: Option<trace::WriteError>,
 }
 
 /// One job per direction; stops at the first that breaks.
@@ -205,17 +213,20 @@ fn measure(
     peer: &Peer,
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
     mut progress: Progress,
+    writer: Option<FileWriter>,
 ) -> (Jobs, Option<Failure>) {
     let mut jobs = Jobs {
         reports: Vec::new(),
         address: None,
+        writer,
+        write_fault: None,
     };
     let mut failure = None;
     let mut spent = Cost::default();
     for &direction in &plan.directions {
         progress.say(format!("connecting to {}", peer.name));
         let connected = peer.connect(direction, stop, &progress);
-        let mut world: SocketWorld = match connected {
+        let world: SocketWorld = match connected {
             Ok(world) => world,
             Err(error) => {
                 failure = Some(error);
@@ -233,7 +244,12 @@ fn measure(
             budget,
             direction,
         };
+        let setting = Setting::new(WorldKind::Sockets).towards(direction);
+        let mut world = Recorder::maybe(world, jobs.writer.take(), setting);
         let mut report = main_job(&mut world, &options, &mut progress);
+        let (_, writer, fault) = world.into_parts();
+        jobs.writer = writer;
+        jobs.write_fault = jobs.write_fault.or(fault);
         spent = spent.then(report.cost);
         failure = report.fault.take().map(|fault| crate::connect::failure(&fault));
         jobs.reports.push(report);

@@ -2,11 +2,17 @@
 
 use std::sync::atomic::AtomicBool;
 
+use estimate::{Beginning, RawParams, World};
 use evaluate::parallel;
 use evaluate::simulated::Simulation;
 use report::{RunRow, SimulationDocument};
+use scenario::Way;
+use sim::SimWorld;
+use trace::{Played, Recorder, Setting, WorldKind, WriteError};
+use units::Direction;
 
 use crate::exit::Failure;
+use crate::record::FileWriter;
 
 /// What to run.
 pub(super) struct Batch<'a> {
@@ -33,12 +39,56 @@ pub(super) fn simulate(batch: &Batch<'_>) -> Result<SimulationDocument, Failure>
         rows[index] = Some(row);
         Ok(())
     })?;
-    Ok(SimulationDocument::new(
+    Ok(document(batch, rows.into_iter().flatten().collect()))
+}
+
+fn document(batch: &Batch<'_>, rows: Vec<RunRow>) -> SimulationDocument {
+    SimulationDocument::new(
         batch.simulation.scenario.name.clone(),
         batch.name.to_owned(),
         batch.simulation.metric,
         batch.seed,
-        rows.into_iter().flatten().collect(),
+        rows,
         batch.simulation.scale(),
-    ))
+    )
+}
+
+/// One run, written down; `text` is the scenario's.
+pub(super) fn recorded(
+    batch: &Batch<'_>,
+    text: &str,
+    writer: Option<FileWriter>,
+) -> Result<(SimulationDocument, Option<FileWriter>, Option<WriteError>), Failure> {
+    let wrong = |error: estimate::ParamError| Failure::usage(error.to_string());
+    let simulation = &batch.simulation;
+    let played = Played {
+        scenario: simulation.scenario.name.clone(),
+        text: text.to_owned(),
+        seed: batch.seed,
+    };
+    let direction = match simulation.way {
+        Way::Forward => Direction::Forward,
+        Way::Reverse => Direction::Reverse,
+    };
+    let setting = Setting::new(WorldKind::Simulator).towards(direction).playing(played);
+    let world = SimWorld::new(simulation.scenario, simulation.way, batch.seed);
+    let mut world = Recorder::maybe(world, writer, setting).with_true_time(|world: &SimWorld| Some(world.true_time()));
+    simulation.begin().map_err(wrong)?;
+    let mut params = RawParams::new();
+    for (name, value) in simulation.params {
+        params.set(name, value);
+    }
+    let info = simulation.method.info();
+    world.begins(&Beginning {
+        metric: info.metric,
+        method: info.name,
+        params: &params,
+        budget: &info.default_budget(),
+    });
+    let run = simulation
+        .run_in(&mut world, |world| world.world().true_time(), batch.seed)
+        .map_err(wrong)?;
+    let (_, writer, fault) = world.into_parts();
+    let row = RunRow::new(batch.seed, run.truth, &run.measured);
+    Ok((document(batch, vec![row]), writer, fault))
 }

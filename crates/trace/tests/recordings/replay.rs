@@ -1,0 +1,97 @@
+//! A replay is the run again.
+
+use estimate::methods::METHODS;
+use estimate::{RawParams, run};
+use trace::{ReplayFault, ReplayWorld};
+
+use crate::common::{of_method, params, read, recorded, text};
+
+#[test]
+fn every_method_replays_to_its_own_outcome_and_cost() {
+    for method in METHODS {
+        let name = method.info().name;
+        let (scenario, toml, expectation) = of_method(name).swap_remove(0);
+        let raw = params(&expectation.params);
+        let (measured, octets) = recorded(&scenario, &toml, *method, &raw, 3);
+        let recording = read(&octets);
+        let [whole] = recording.runs.as_slice() else {
+            panic!("{name}: {} runs", recording.runs.len());
+        };
+        let end = whole.end.as_ref().expect("the run ended");
+        assert_eq!(text(&end.outcome), text(&measured.outcome), "{name}");
+        assert_eq!(whole.header.raw_params(), raw);
+        assert_eq!(whole.header.budget, method.info().default_budget());
+        let mut world = ReplayWorld::new(whole);
+        let mut estimator = method.begin(&raw).expect("as before");
+        let again = run(&mut world, estimator.as_mut(), whole.header.budget)
+            .unwrap_or_else(|broken| panic!("{name} on {}: {}", scenario.name, broken.fault));
+        assert_eq!(text(&again.outcome), text(&measured.outcome), "{name}");
+        assert_eq!(again.cost, measured.cost, "{name}");
+        assert!(world.left().is_empty());
+    }
+}
+
+#[test]
+fn another_question_is_a_precise_fault() {
+    let (scenario, toml, _) = of_method("rtt").swap_remove(0);
+    let rtt = estimate::methods::find("rtt").expect("it is registered");
+    let (_, octets) = recorded(&scenario, &toml, rtt, &RawParams::new(), 1);
+    let recording = read(&octets);
+    let held = &recording.runs[0];
+    let mut other = RawParams::new();
+    other.set("octets", "100");
+    let mut estimator = rtt.begin(&other).expect("in range");
+    let broken =
+        run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect_err("it asks for more");
+    let ReplayFault::Differs { step: 1, held, asked } = &broken.fault else {
+        panic!("{}", broken.fault);
+    };
+    assert!(
+        held.contains("of 64 octets") && asked.contains("of 100 octets"),
+        "{held}; {asked}"
+    );
+    assert_eq!(
+        broken.fault.to_string(),
+        format!("at step 1 the recording holds {held} where the method asked {asked}")
+    );
+}
+
+#[test]
+fn a_run_that_was_stopped_replays_to_its_last_word() {
+    let (scenario, toml, _) = of_method("pathload").swap_remove(0);
+    let method = estimate::methods::find("pathload").expect("it is registered");
+    let (measured, octets) = {
+        use estimate::{Beginning, Budget, World};
+        let setting = trace::Setting::new(trace::WorldKind::Simulator);
+        let world = sim::SimWorld::new(&scenario, scenario::Way::Forward, 1);
+        let writer = trace::Writer::new(Vec::new()).expect("memory");
+        let mut recorder = trace::Recorder::new(world, writer, setting);
+        let raw = RawParams::new();
+        let budget = Budget {
+            octets: 400_000,
+            ..Budget::default()
+        };
+        recorder.begins(&Beginning {
+            metric: method.info().metric,
+            method: "pathload",
+            params: &raw,
+            budget: &budget,
+        });
+        let mut estimator = method.begin(&raw).expect("defaults");
+        let Ok(measured) = run(&mut recorder, estimator.as_mut(), budget);
+        let (_, writer, _) = recorder.into_parts();
+        (measured, writer.expect("nothing failed").finish().expect("memory"))
+    };
+    drop(toml);
+    let recording = read(&octets);
+    let held = &recording.runs[0];
+    let stopped = held.end.as_ref().and_then(|end| end.stopped.clone());
+    assert_eq!(stopped, Some(estimate::Reason::OctetsSpent));
+    let mut estimator = method.begin(&RawParams::new()).expect("defaults");
+    let again = run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect("the same");
+    assert_eq!(text(&again.outcome), text(&measured.outcome));
+    let analysed = method
+        .analyse(&held.observations(), &RawParams::new())
+        .expect("its own rows");
+    assert_eq!(text(&analysed), text(&measured.outcome));
+}
