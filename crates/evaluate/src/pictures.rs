@@ -124,7 +124,7 @@ pub fn of_runs(cells: &[Cell], store: &Store) -> Vec<Figure> {
 
 /// Running median over the runs, per scenario and metric: how many runs a row needs.
 fn convergence(cells: &[Cell], store: &Store) -> Vec<Figure> {
-    let mut pictures: BTreeMap<(usize, Metric), (String, Option<u64>, Vec<Series>)> = BTreeMap::new();
+    let mut pictures: BTreeMap<(usize, Metric), Convergence> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
     for cell in cells {
         let name = cell.scenario.name.as_str();
@@ -147,27 +147,24 @@ fn convergence(cells: &[Cell], store: &Store) -> Vec<Figure> {
         if values.len() < 3 {
             continue;
         }
-        let entry = pictures
-            .entry((place, metric))
-            .or_insert_with(|| (name.to_owned(), truth, Vec::new()));
+        let picture = pictures.entry((place, metric)).or_insert_with(|| Convergence {
+            title: format!("{metric} over the number of runs"),
+            quantity: metric.unit().into(),
+            over: Quantity::Count,
+            series: Vec::new(),
+            truth: truth.map(|truth| truth as f64),
+        });
         let label = format!("{}, {}", cell.subject.label(), cell.world.name());
-        entry.2.push(Series {
+        picture.series.push(Series {
             method: Some(cell.subject.label().to_owned()),
             ..Series::new(label, running_median(&values))
         });
     }
-    let figure =
-        |((_, metric), (scenario, truth, series)): ((usize, Metric), (String, Option<u64>, Vec<Series>))| Figure {
-            scenario: Some(scenario),
-            caption: "Median of the first runs, with the middle half of them: how many runs the row needs.".to_owned(),
-            picture: Picture::Convergence(Convergence {
-                title: format!("{metric} over the number of runs"),
-                quantity: metric.unit().into(),
-                over: Quantity::Count,
-                series,
-                truth: truth.map(|truth| truth as f64),
-            }),
-        };
+    let figure = |((place, _), picture): ((usize, Metric), Convergence)| Figure {
+        scenario: order.get(place).map(|name| (*name).to_owned()),
+        caption: "Median of the first runs, with the middle half of them: how many runs the row needs.".to_owned(),
+        picture: Picture::Convergence(picture),
+    };
     pictures.into_iter().map(figure).collect()
 }
 

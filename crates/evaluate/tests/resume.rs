@@ -38,8 +38,8 @@ value = "9 Mbit/s"
 const SCENARIO: &str = "name = \"t\"\n[[hop]]\nrate = \"{{rate}}\"\ndelay = \"1 ms\"\ncross = [{ arrivals = \"poisson\", rate = \"3 Mbit/s\", ip_octets = 1500 }]\n";
 
 fn plan(folder: &Path) -> Plan {
-    std::fs::write(folder.join("t.toml"), SCENARIO).unwrap();
-    Plan::from_toml(PLAN, Path::new("p.toml"), folder).unwrap()
+    std::fs::write(folder.join("t.toml"), SCENARIO).expect("the template");
+    Plan::from_toml(PLAN, Path::new("p.toml"), folder).expect("a plan")
 }
 
 /// Answers from the seed alone; breaks after so many runs.
@@ -102,14 +102,14 @@ impl Progress for StopAfter<'_> {
 /// Carries the plan out as far as it goes; returns the JSON of what there is.
 fn go(plan: &Plan, folder: &Path, bench: &mut Fake, after: u32) -> String {
     let cells = plan.cells();
-    let mut store = Store::open(folder).unwrap();
+    let mut store = Store::open(folder).expect("a store");
     let stop = AtomicBool::new(false);
     let mut progress = StopAfter {
         left: after,
         stop: &stop,
     };
     let options = Options { jobs: 3, stop: &stop };
-    let shortfalls = carry_out(&cells, &mut store, &mut [bench], options, &mut progress).unwrap();
+    let shortfalls = carry_out(&cells, &mut store, &mut [bench], options, &mut progress).expect("room on the disk");
     evaluate::document(plan, &cells, &store, &shortfalls).json()
 }
 

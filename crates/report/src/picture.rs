@@ -95,4 +95,4 @@ impl Picture {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -94,8 +94,9 @@ fn table(out: &mut Html, rows: &[&EvaluationRow]) {
 }
 
 fn write_row(out: &mut Html, row: &EvaluationRow) {
-    let off = if super::table::has_runs(row) { "" } else { "off" };
-    out.raw(&format!("<tr class=\"{off}\"><td class=\"k\">"));
+    let has_runs = super::table::has_runs(row);
+    out.raw(if has_runs { "<tr>" } else { "<tr class=\"off\">" });
+    out.raw("<td class=\"k\">");
     out.text(&row.method);
     if let Some(hop) = row.hop {
         out.text(&format!(", hop {hop}"));

@@ -55,7 +55,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
         out.raw("<p class=\"soft\">The rows give none of the plan as a whole.</p>");
     } else {
         out.raw(
-            "<p class=\"soft\">Filled markers: ours; hollow: published. A method has one colour in all pictures.</p>",
+            "<p class=\"soft\">Filled markers: measured here; hollow: published. A method has one colour in all pictures.</p>",
         );
     }
     for (section_kind, heading) in SECTIONS {

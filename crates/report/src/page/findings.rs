@@ -86,26 +86,30 @@ pub(super) const fn words(metric: Metric) -> &'static str {
     }
 }
 
-/// The row with the least absolute median error; the first of equals.
+/// The row with the least absolute median error, of those that answered in at least half of their runs; the first of equals.
 fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a EvaluationRow, f64)> {
     let mut best: Option<(&EvaluationRow, f64)> = None;
     for row in rows {
-        let Some(error) = row
-            .summary
-            .median_error_ratio
-            .filter(|error| error.is_finite() && has_runs(row))
-        else {
-            continue;
-        };
-        if best.is_none_or(|(_, least)| error.abs() < least.abs()) {
+        let silent = row.summary.inconclusive_ratio.is_some_and(|ratio| ratio > 0.5);
+        let error = row.summary.median_error_ratio.filter(|error| error.is_finite());
+        if let Some(error) = error.filter(|_| has_runs(row) && !silent)
+            && best.is_none_or(|(_, least)| error.abs() < least.abs())
+        {
             best = Some((row, error));
         }
     }
     best
 }
 
-/// `"closest: pathload, −0.9 %"` for the rows of one scenario.
+/// `"closest: pathload (−0.9 %, lab)"` for the rows of one scenario. Nothing if they are about several things.
 pub(super) fn closest_in_words(rows: &[&EvaluationRow]) -> Option<String> {
+    let first = rows.first()?;
+    if rows
+        .iter()
+        .any(|row| (row.metric, row.hop) != (first.metric, first.hop))
+    {
+        return None;
+    }
     let (row, error) = closest(rows.iter().copied())?;
     let world = row.world.map_or("", World::name);
     Some(format!(

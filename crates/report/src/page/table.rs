@@ -16,6 +16,7 @@ const BAR_MOST: f64 = 0.25;
 
 /// Columns that only some plans need.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one column is there")]
 struct Columns {
     scenario: bool,
     metric: bool,
@@ -45,7 +46,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument) {
         out.text(&format!("Metric: {}. ", super::findings::words(metric)));
     }
     out.text(&format!(
-        "Medians over the runs of a row; a full bar is {}. Grey: no runs of ours.",
+        "Medians over the runs of a row; a full bar is {}. Grey: not run.",
         Quantity::Ratio.print(columns.full)
     ));
     out.raw("</p>");
@@ -92,7 +93,7 @@ fn table(out: &mut Html, rows: &[&EvaluationRow], columns: Columns) {
     if columns.hop {
         out.raw("<th class=\"n\">hop</th>");
     }
-    out.raw("<th class=\"n\">truth</th><th class=\"n\">ours</th>");
+    out.raw("<th class=\"n\">truth</th><th class=\"n\">measured</th>");
     if columns.published {
         out.raw("<th class=\"n\">paper</th>");
     }
@@ -114,9 +115,12 @@ fn table(out: &mut Html, rows: &[&EvaluationRow], columns: Columns) {
 }
 
 fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: bool, any_before: bool) {
-    let off = if has_runs(row) { "" } else { "off " };
-    let first = if any_before && !repeats { "first" } else { "" };
-    out.raw(&format!("<tr class=\"{off}{first}\">"));
+    out.raw(match (has_runs(row), any_before && !repeats) {
+        (true, false) => "<tr>",
+        (true, true) => "<tr class=\"first\">",
+        (false, false) => "<tr class=\"off\">",
+        (false, true) => "<tr class=\"off first\">",
+    });
     if columns.scenario {
         // A name that repeats the row above is dimmed; long ones may wrap.
         let wrap = if row.scenario.chars().count() > 28 { "k" } else { "s" };

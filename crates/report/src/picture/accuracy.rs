@@ -1,5 +1,7 @@
 //! How far off methods are: error against load, estimate against truth, cost against error.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::picture::axis::Axis;
@@ -229,7 +231,7 @@ pub(crate) fn names(series: &[Series]) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     if series.len() > MOST {
-        text.push_str(&format!(" and {} more", series.len() - MOST));
+        let _ = write!(text, " and {} more", series.len() - MOST);
     }
     text
 }

@@ -90,8 +90,8 @@ pub(crate) struct Axis {
 impl Axis {
     /// From the round value below the extent to the round value above.
     pub(crate) fn linear(title: &str, quantity: Quantity, extent: Extent) -> Self {
-        let least = if quantity == Quantity::Count { 1.0 } else { 0.0 };
-        Self::stepped(title, quantity, extent, least)
+        let least_step = if quantity == Quantity::Count { 1.0 } else { 0.0 };
+        Self::stepped(title, quantity, extent, least_step)
     }
 
     /// The same for numbers that need not be whole and have no unit.
@@ -99,13 +99,13 @@ impl Axis {
         Self::stepped(title, Quantity::Count, extent, 0.0)
     }
 
-    fn stepped(title: &str, quantity: Quantity, extent: Extent, least: f64) -> Self {
+    fn stepped(title: &str, quantity: Quantity, extent: Extent, least_step: f64) -> Self {
         let (low, high) = spread(extent);
         let (divisor, unit) = quantity.scale(low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let (mut step, mut decimals) = round_step((high - low) / TICKS);
-        if step < least {
-            (step, decimals) = (least, 0);
+        if step < least_step {
+            (step, decimals) = (least_step, 0);
         }
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
         let mut ticks = Vec::new();

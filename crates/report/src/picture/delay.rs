@@ -1,5 +1,7 @@
 //! One-way delays of a train or stream, and the trend that a method saw in them.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::picture::axis::{Axis, Extent};
@@ -137,10 +139,10 @@ impl DelayTrend {
             self.groups.len()
         );
         if let Some(trend) = self.trend {
-            text.push_str(&format!(" Verdict: {}.", trend.words()));
+            let _ = write!(text, " Verdict: {}.", trend.words());
         }
         for test in self.tests.iter().take(4) {
-            text.push_str(&format!(" {}.", test.words()));
+            let _ = write!(text, " {}.", test.words());
         }
         text
     }

@@ -1,5 +1,7 @@
 //! Histograms of dispersions, with modes and the truth.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::picture::accuracy::FIRST;
@@ -127,10 +129,10 @@ impl DispersionHistogram {
         let total = self.bins.iter().fold(0u64, |sum, bin| sum.saturating_add(bin.count));
         let mut text = format!("Histogram of {total} samples with {} modes.", self.modes.len());
         if let Some(truth) = self.truth {
-            text.push_str(&format!(" The truth is {}.", self.quantity.print(truth)));
+            let _ = write!(text, " The truth is {}.", self.quantity.print(truth));
         }
         if let Some(value) = self.estimate {
-            text.push_str(&format!(" The estimate is {}.", self.quantity.print(value)));
+            let _ = write!(text, " The estimate is {}.", self.quantity.print(value));
         }
         text
     }

@@ -184,10 +184,16 @@ impl Frame {
         let height = self.draw_legend();
         let mut out = String::new();
         let name = escape(&self.title);
+        // In HTML the element is known by its name.
+        let namespace = if alone {
+            " xmlns=\"http://www.w3.org/2000/svg\""
+        } else {
+            ""
+        };
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "<svg class=\"nw\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+            "<svg class=\"nw\"{namespace} viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
              height=\"{height}\" role=\"img\" aria-label=\"{name}\"><title>{name}</title><desc>{}</desc>",
             escape(self.summary.trim())
         );

@@ -7,7 +7,7 @@ use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
 use crate::picture::series::{Looks, filled};
 
-/// Least round-trip times per packet size, hop by hop, with the fitted lines (`[Jac97]`).
+/// Least round-trip times per packet size, hop by hop, with the fitted lines (`[Downey99]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeRegression {
     /// What the picture shows.

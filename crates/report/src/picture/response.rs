@@ -85,11 +85,11 @@ impl ResponseCurve {
         };
         let x = marks.into_iter().flatten().fold(x, Extent::with);
         let mut frame = Frame::new(&self.title, format!("{units} for {}.", names(&self.series)));
-        let x_axis = Axis::linear(x_title, across, x);
+        let x_axis = Axis::linear(x_title, across, x.with(0.0));
         let y_axis = if self.response == Response::RateRatio {
             Axis::plain(y_title, y.with(1.0))
         } else {
-            Axis::linear(y_title, up, y)
+            Axis::linear(y_title, up, y.with(0.0))
         };
         let panel = frame.panel(x_axis, y_axis, 280.0);
         self.draw_ideal(&mut frame, &panel);

@@ -1,6 +1,7 @@
 //! Series of points, and the ways of drawing them.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -134,7 +135,10 @@ impl Looks {
         if let Some((_, look)) = self.others.iter().find(|(known, _)| known == name) {
             return *look;
         }
-        let free = (0..).find(|index| !self.taken.contains(index)).unwrap_or(0);
+        // One of the first n + 1 numbers is not among n taken ones.
+        let free = (0..=self.taken.len())
+            .find(|index| !self.taken.contains(index))
+            .unwrap_or(0);
         self.taken.insert(free);
         self.others.push((name.to_owned(), Look(free)));
         Look(free)
@@ -285,7 +289,7 @@ pub(crate) fn filled(look: Look) -> &'static str {
 fn tip(label: &str, point: &Point, (x, y): (Quantity, Quantity)) -> String {
     let mut text = format!("{label}: {} at {}", y.print(point.y), x.print(point.x));
     if let (Some(low), Some(high)) = (point.low, point.high) {
-        text.push_str(&format!(" ({} to {})", y.print(low), y.print(high)));
+        let _ = write!(text, " ({} to {})", y.print(low), y.print(high));
     }
     text
 }

@@ -45,6 +45,7 @@ fn ground(out: &mut String, dark: bool) {
         pick("#e3e5e8", "#33373e"),
         pick("#ffffff", "#15181d"),
     );
+    let shade = pick(".07", ".10");
     // Writing to a String cannot fail.
     for (index, (light, night)) in SERIES.iter().enumerate() {
         let colour = if dark { night } else { light };
@@ -57,7 +58,7 @@ fn ground(out: &mut String, dark: bool) {
          .nw text{{fill:{ink}}}.nw .so{{fill:{soft}}}\
          .nw .gr{{stroke:{grid};stroke-width:1}}.nw .ax{{stroke:{soft};stroke-width:1}}\
          .nw .rf{{stroke:{ink};stroke-width:1.4;fill:none}}.nw .rs{{stroke:{soft};stroke-width:1.1;fill:none}}\
-         .nw .zone{{fill:{ink};fill-opacity:.07;stroke:none}}\
+         .nw .zone{{fill:{ink};fill-opacity:{shade};stroke:none}}\
          .nw .bg{{fill:{back}}}"
     );
 }

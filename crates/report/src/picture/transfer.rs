@@ -1,5 +1,7 @@
 //! A transfer over time: its rate and its congestion windows.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::picture::accuracy::names;
@@ -101,10 +103,10 @@ impl TransferOverTime {
     fn summary(&self) -> String {
         let mut text = format!("Rate over time for {}.", names(&self.rates));
         if !self.windows.is_empty() {
-            text.push_str(&format!(" Below: congestion window for {}.", names(&self.windows)));
+            let _ = write!(text, " Below: congestion window for {}.", names(&self.windows));
         }
         if let Some(stop) = self.stop_ns {
-            text.push_str(&format!(" Quick mode stops after {}.", Quantity::Time.print(stop)));
+            let _ = write!(text, " Quick mode stops after {}.", Quantity::Time.print(stop));
         }
         text
     }
