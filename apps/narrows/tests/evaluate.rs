@@ -38,43 +38,40 @@ fn folder() -> tempfile::TempDir {
 
 fn lines(log: &Path) -> usize {
     let octets = std::fs::read(log).unwrap_or_default();
-    octets.iter().filter(|octet| **octet == b'\n').count()
+    octets.split_inclusive(|octet| *octet == b'\n').count()
+}
+
+/// Everything that an evaluation can write.
+const WRITTEN: [(&str, &str); 6] = [
+    ("-o", ".json"),
+    ("--csv", ".csv"),
+    ("--parquet", ".parquet"),
+    ("--runs-parquet", "-runs.parquet"),
+    ("--runs-csv", "-runs.csv"),
+    ("--html", ".html"),
+];
+
+fn files(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
+    let of = |(_, suffix): &(&str, &str)| folder.join(format!("{name}{suffix}"));
+    WRITTEN.iter().map(of).collect()
+}
+
+fn call(folder: &Path, name: &str) -> Vec<String> {
+    let (plan, runs) = (folder.join("small.toml"), folder.join(format!("{name}.runs")));
+    let call = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", text(&runs)];
+    let mut call: Vec<String> = call.map(str::to_owned).into();
+    for ((flag, _), file) in WRITTEN.iter().zip(files(folder, name)) {
+        call.extend([(*flag).to_owned(), text(&file).to_owned()]);
+    }
+    call
 }
 
 /// 2 000 runs, killed half-way: the resumed evaluation makes the same files, octet by octet, and makes no run twice.
 #[test]
 fn a_killed_evaluation_goes_on() {
     let folder = folder();
-    let plan = folder.path().join("small.toml");
-    let files = |name: &str| {
-        let of = |suffix: &str| folder.path().join(format!("{name}{suffix}"));
-        [
-            of(".json"),
-            of(".csv"),
-            of(".parquet"),
-            of("-runs.parquet"),
-            of("-runs.csv"),
-            of(".html"),
-        ]
-    };
-    let call = |name: &str| {
-        let [json, csv, parquet, runs_parquet, runs_csv, html] = files(name).map(|file| text(&file).to_owned());
-        let runs = text(&folder.path().join(format!("{name}.runs"))).to_owned();
-        let mut call: Vec<String> = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", &runs]
-            .map(str::to_owned)
-            .into();
-        for (flag, file) in [
-            ("-o", json),
-            ("--csv", csv),
-            ("--parquet", parquet),
-            ("--runs-parquet", runs_parquet),
-            ("--runs-csv", runs_csv),
-            ("--html", html),
-        ] {
-            call.extend([flag.to_owned(), file]);
-        }
-        call
-    };
+    let files = |name: &str| files(folder.path(), name);
+    let call = |name: &str| call(folder.path(), name);
     let whole: Vec<String> = call("whole");
     let ended = run(&whole.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");

@@ -201,7 +201,7 @@ fn reproduction(args: &EvaluateArgs, plan: &Plan, cells: &[Cell]) -> Reproductio
     let mut command = format!("narrows evaluate {}", args.plan.display());
     let mut flag = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            command.push_str(&format!(" --{name} {value}"));
+            command.extend([" --", name, " ", &value]);
         }
     };
     flag("world", args.world.map(|world| world.name().to_owned()));
