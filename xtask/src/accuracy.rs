@@ -1,5 +1,7 @@
 //! The accuracy record: every scenario, every method that it expects something of, many seeds, both bounds.
 
+mod plans;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -8,10 +10,11 @@ use serde_json::Value;
 
 use crate::shell::{quiet, root, say};
 
-/// `--runs N` (default 200), `--write FILE`.
+/// `--runs N` (default 200), `--write FILE`, `--plans` (every plan in the simulator as well, with its own counts).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let (mut runs, mut file) = (200u32, None);
-    let mut args = args.iter();
+    let with_plans = args.iter().any(|arg| arg == "--plans");
+    let mut args = args.iter().filter(|arg| *arg != "--plans");
     while let Some(arg) = args.next() {
         let value = args.next().with_context(|| format!("{arg} needs a value"))?;
         match arg.as_str() {
@@ -25,8 +28,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     let (table, all_hold) = sweep(runs)?;
     say(&table);
+    let mut page = page(runs, &table, with_plans);
+    if with_plans {
+        let sections = plans::sections()?;
+        say(&sections);
+        page.push_str(&sections);
+    }
     if let Some(file) = file {
-        std::fs::write(root().join(&file), page(runs, &table)).with_context(|| file.display().to_string())?;
+        std::fs::write(root().join(&file), page).with_context(|| file.display().to_string())?;
     }
     Ok(all_hold)
 }
@@ -97,10 +106,11 @@ fn row(table: &mut String, value: &Value) -> bool {
     holds
 }
 
-fn page(runs: u32, table: &str) -> String {
+fn page(runs: u32, table: &str, with_plans: bool) -> String {
+    let plans = if with_plans { " --plans" } else { "" };
     format!(
         "# What our estimators get wrong\n\n\
-         Made by `cargo xtask accuracy --runs {runs} --write docs/accuracy.md` from the files under `scenarios/`; seeds are the\n\
+         Made by `cargo xtask accuracy{plans} --runs {runs} --write docs/accuracy.md` from the files under `scenarios/`; seeds are the\n\
          scenario's own seed and the {runs} that follow. Errors are relative to the narrow link's capacity; *wrong and confident*\n\
          is a run whose interval misses the truth by more than 10 % of that capacity; *coverage* is the share of the runs with a\n\
          number whose interval holds the truth. *Holds* compares with both bounds that the scenario file states.\n\n{table}"

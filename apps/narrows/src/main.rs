@@ -111,7 +111,7 @@ fn log(verbose: u8) {
 fn run(command: &Command) -> Result<Exit, Failure> {
     // A user namespace can only be entered while this is the only thread.
     let builds = match command {
-        Command::Demo(_) | Command::Emulate(_) => true,
+        Command::Demo(_) | Command::Emulate(_) | Command::Evaluate(_) => true,
         Command::Lab(args) => args.builds(),
         _ => false,
     };
@@ -123,10 +123,10 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Test(args) => commands::test::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Demo(args) => commands::demo::run(args),
-        Command::Capacity(args) => measure::run(args, Metric::IpCapacity, "pathrate"),
-        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity, "fac2"),
-        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets, "burst"),
-        Command::Udp(args) => measure::run(args, Metric::UdpAchievable, "udp"),
+        Command::Capacity(args) => measure::run(args, Metric::IpCapacity),
+        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity),
+        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
+        Command::Udp(args) => measure::run(args, Metric::UdpAchievable),
         Command::Tcp(args) => measure::tcp(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Lab(args) => commands::lab::run(args),

@@ -85,13 +85,17 @@ fn simulate_is_as_promised() {
             "truth_bps",
             "median_value_bps",
             "median_error_ratio",
+            "mean_error_ratio",
+            "error_spread_ratio",
             "p90_abs_error_ratio",
             "p95_abs_error_ratio",
             "inconclusive_ratio",
             "wrong_confident_ratio",
             "coverage_ratio",
             "median_octets",
+            "median_packets",
             "median_seconds",
+            "peak_rate_bps",
         ],
     );
     assert_eq!(document["summary"]["runs"], 3);

@@ -189,6 +189,11 @@ impl Meter {
     }
 }
 
+/// How long a step lasts, as far as it can be foreseen.
+pub(crate) fn lasts(step: &Step) -> Duration {
+    foreseen(step).2
+}
+
 /// Packets, IP octets and duration of a step, as far as they can be foreseen.
 fn foreseen(step: &Step) -> (u64, u64, Duration) {
     match step {

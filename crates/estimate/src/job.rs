@@ -4,6 +4,7 @@
 //! do, spends a second method where doubt remains, and keeps what is known when something breaks. It is as pure as the methods
 //! are: the same world gives the same report.
 
+mod available;
 mod combine;
 mod plan;
 mod verdict;
@@ -19,6 +20,7 @@ use crate::methods;
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use crate::registry::RawParams;
 
+pub use available::Available;
 pub use plan::Profile;
 pub use verdict::{Family, FamilyVerdict, Fitness, family_verdicts};
 

@@ -36,9 +36,11 @@ pub const METHODS: &[&dyn Method] = &[
     &window::Window,
 ];
 
-/// The method of that name.
+/// The method of that name; also the automatic choice that is no method of its own, for recordings name it.
 pub fn find(name: &str) -> Option<&'static dyn Method> {
-    METHODS.iter().copied().find(|method| method.info().name == name)
+    let automatic: &dyn Method = &crate::job::Available;
+    let all = METHODS.iter().copied().chain([automatic]);
+    all.into_iter().find(|method| method.info().name == name)
 }
 
 /// The method that answers for a metric unless the caller names another: the one place where that is decided. `None` where no
@@ -48,7 +50,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
-        Metric::AvailableIpCapacity | Metric::CrossTraffic => &fac2::Fac2,
+        Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,
         Metric::TcpAchievableSingle => &tcp::Tcp,

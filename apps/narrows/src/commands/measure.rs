@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use estimate::job::Entry;
-use estimate::{Beginning, Budget, Method, RawParams, World};
+use estimate::methods::{self, DEFAULT};
+use estimate::{Beginning, Budget, EvidenceValue, Method, Outcome, RawParams, World};
 use report::MetricRow;
 use trace::{Recorder, Setting, WorldKind};
 use units::{Direction, Metric};
@@ -68,17 +69,17 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Exit, Failure> {
     } else {
         extra.push(("mode".to_owned(), "quick".to_owned()));
     }
-    measure(&args.measure, Metric::TcpAchievableSingle, "tcp", &extra)
+    measure(&args.measure, Metric::TcpAchievableSingle, &extra)
 }
 
-/// Measures `metric`, by `usual` unless the caller names a method.
-pub(crate) fn run(args: &MeasureArgs, metric: Metric, usual: &str) -> Result<Exit, Failure> {
-    measure(args, metric, usual, &[])
+/// Measures `metric`, by the automatic choice unless the caller names a method.
+pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
+    measure(args, metric, &[])
 }
 
-fn measure(args: &MeasureArgs, metric: Metric, usual: &str, extra: &[(String, String)]) -> Result<Exit, Failure> {
-    let name = args.method.as_deref().unwrap_or(usual);
-    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
+fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
+    let name = args.method.as_deref().unwrap_or(DEFAULT);
+    let method = methods::named(name, metric).ok_or_else(|| unknown(name))?;
     if method.info().metric != metric {
         let why = format!("{name} measures {}, not {metric}", method.info().metric);
         return Err(Failure::usage(why));
@@ -153,7 +154,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
         entry: Entry {
             metric,
             direction,
-            method: method.info().name,
+            method: answered_by(&measured.outcome).unwrap_or(method.info().name),
             outcome: measured.outcome,
             cost: measured.cost,
         },
@@ -161,4 +162,18 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
         writer,
         write_fault,
     })
+}
+
+/// Which methods stand behind the automatic choice's answer, where it says so.
+fn answered_by(outcome: &Outcome) -> Option<&'static str> {
+    let evidence = match outcome {
+        Outcome::Estimated(estimate) => &estimate.evidence,
+        Outcome::Inconclusive { evidence, .. } => evidence,
+    };
+    let Some(EvidenceValue::Text(name)) = evidence.get("answered_by") else {
+        return None;
+    };
+    ["fac2", "pathload", "fac2 and pathload"]
+        .into_iter()
+        .find(|known| known == name)
 }

@@ -62,7 +62,7 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
     if job.options.profile == Profile::Thorough {
         let second = job.measure(world, observer, metric, "pathload", &[])?;
         best = combine(best, second, scale);
-    } else if doubtful(job, &best, scale) {
+    } else if job.options.profile != Profile::Quick && doubtful(&best.outcome, scale) {
         let quick = [("quick", "true".to_owned())];
         let second = job.measure_within(world, observer, metric, "pathload", &quick, SECOND_OPINION)?;
         best = combine(best, second, scale);
@@ -73,14 +73,11 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
 }
 
 /// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter of the promised half minute.
-const SECOND_OPINION: Duration = Duration::from_secs(8);
+pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 
 /// No number, or an interval wider than 15 % of the capacity (ours: about twice the error that the report promises).
-fn doubtful(job: &Job<'_>, entry: &Entry, scale: u64) -> bool {
-    if job.options.profile == Profile::Quick {
-        return false;
-    }
-    let Some(estimate) = entry.outcome.estimate() else {
+pub(super) fn doubtful(outcome: &Outcome, scale: u64) -> bool {
+    let Some(estimate) = outcome.estimate() else {
         return true;
     };
     let width = estimate.high - estimate.low;

@@ -100,7 +100,7 @@
 
 mod finish;
 mod fit;
-mod machine;
+pub(crate) mod machine;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -265,21 +265,24 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: &[
-        ("size", "IP octets of a probe packet (default: path MTU)"),
-        (
-            "capacity",
-            "IP-layer capacity of the tight link, if known (default: fitted)",
-        ),
-        ("train-time", "send time that a train aims at (default: 25 ms)"),
-        (
-            "trains",
-            "slope trains that end a run; twice as many in its first 3 s (default: 10)",
-        ),
-        ("max-trains", "trains of all kinds at most (default: 50)"),
-        ("max-packets", "packets of a train at most (default: 4000)"),
-        ("burst", "octets of queue that a train may build (default: 150000)"),
-        ("load", "mean load as a share of the path's rate (default: 0.2)"),
-    ],
+    parameters: PARAMETERS,
     source: include_str!("fac2.rs"),
 };
+
+/// Name and meaning of each.
+pub(crate) const PARAMETERS: &[(&str, &str)] = &[
+    ("size", "IP octets of a probe packet (default: path MTU)"),
+    (
+        "capacity",
+        "IP-layer capacity of the tight link, if known (default: fitted)",
+    ),
+    ("train-time", "send time that a train aims at (default: 25 ms)"),
+    (
+        "trains",
+        "slope trains that end a run; twice as many in its first 3 s (default: 10)",
+    ),
+    ("max-trains", "trains of all kinds at most (default: 50)"),
+    ("max-packets", "packets of a train at most (default: 4000)"),
+    ("burst", "octets of queue that a train may build (default: 150000)"),
+    ("load", "mean load as a share of the path's rate (default: 0.2)"),
+];

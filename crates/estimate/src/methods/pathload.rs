@@ -98,7 +98,7 @@
 //! - `[Abut18]` F. Abut, M. Leischner, An Experimental Evaluation of Tools for Estimating Bandwidth-Related Metrics, IJCNIS 2018.
 
 mod fleet;
-mod machine;
+pub(crate) mod machine;
 mod search;
 mod shape;
 mod stream;

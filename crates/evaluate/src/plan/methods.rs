@@ -73,13 +73,11 @@ fn resolve(
         let method = method.ok_or_else(|| need(format!("there is no automatic choice for {metric}")))?;
         return Ok((Some(method), metric));
     }
-    match methods::find(name) {
-        Some(method) => Ok((Some(method), metric.unwrap_or(method.info().metric))),
-        None => {
-            let why = format!("there is no method \"{name}\" yet, so the plan must say what it will measure");
-            Ok((None, metric.ok_or_else(|| need(why))?))
-        }
+    if let Some(method) = methods::find(name) {
+        return Ok((Some(method), metric.unwrap_or(method.info().metric)));
     }
+    let why = format!("there is no method \"{name}\" yet, so the plan must say what it will measure");
+    Ok((None, metric.ok_or_else(|| need(why))?))
 }
 
 /// The method's state machine with these parameters.
@@ -87,11 +85,16 @@ pub(crate) fn begin(
     method: &dyn Method,
     params: &[(String, String)],
 ) -> Result<Box<dyn estimate::Estimator>, estimate::ParamError> {
+    method.begin(&raw(params))
+}
+
+/// Parameters as the caller typed them.
+pub(crate) fn raw(params: &[(String, String)]) -> RawParams {
     let mut raw = RawParams::new();
     for (name, value) in params {
         raw.set(name, value);
     }
-    method.begin(&raw)
+    raw
 }
 
 pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {

@@ -33,7 +33,8 @@ fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<Planne
             return Err(PlanError::invalid(place, why));
         }
     };
-    if !is_template && !(file.with.is_empty() && file.labels.is_empty()) {
+    let has_values = !file.with.is_empty() || !file.labels.is_empty();
+    if has_values && !is_template {
         return Err(PlanError::invalid(
             place,
             "with and as belong to a template, not to a file",

@@ -51,7 +51,7 @@ enum Phase {
 
 /// The state machine.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     params: Params,
     facts: Option<PathFacts>,
     phase: Phase,
@@ -75,7 +75,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(params: Params) -> Self {
+    pub(crate) fn new(params: Params) -> Self {
         Self {
             burst_octets: f64::from(params.burst_octets),
             seen: Seen::new(params.capacity),

@@ -37,7 +37,7 @@ enum Phase {
 
 /// The state machine.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     params: Params,
     phase: Phase,
     facts: Option<PathFacts>,
@@ -71,7 +71,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(params: Params) -> Self {
+    pub(crate) fn new(params: Params) -> Self {
         let full_size = params.full_size;
         Self {
             reader: Reader {

@@ -1,0 +1,269 @@
+//! The automatic choice for available bandwidth, as one method: the fast one first, and the slow, independent one beside it where
+//! the first is not sure, joined by their variances. What the main job does by default, for callers that ask for this metric
+//! alone.
+
+use std::time::Duration;
+
+use units::{BitRate, Direction, Layer, Metric, Sender, Stamp};
+
+use super::Entry;
+use super::combine::combine;
+use super::plan::{SECOND_OPINION, doubtful};
+use crate::budget::{Cost, lasts};
+use crate::contract::{Estimator, Event, Step};
+use crate::facts::PathFacts;
+use crate::methods::fac2::machine::Machine as Fac2Machine;
+use crate::methods::pathload::machine::Machine as PathloadMachine;
+use crate::methods::{fac2, pathload};
+use crate::observations::{AnalyseError, Follower, Observations, lead};
+use crate::outcome::{Outcome, Reason};
+use crate::probe::Probe;
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+/// `fac2`, and `pathload` in its quick form where that is in doubt. Parameters are `fac2`'s.
+pub struct Available;
+
+impl Method for Available {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        Ok(Box::new(Joined::new(params)?))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        lead(Joined::new(params)?, observations)
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "fac2 and pathload",
+    summary: "available bandwidth by the fast method, and by a second one where that is in doubt",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    // What the first imposes, and of the second what fits into its time.
+    imposes: Imposes {
+        typical_octets: 3_000_000,
+        max_octets: 420_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(38),
+        fills_path: false,
+    },
+    parameters: fac2::PARAMETERS,
+    source: include_str!("available.rs"),
+};
+
+/// The two state machines, one after the other.
+struct Joined {
+    first: Fac2Machine,
+    second: PathloadMachine,
+    facts: Option<PathFacts>,
+    under_way: UnderWay,
+}
+
+enum UnderWay {
+    First,
+    /// The first one's answer, and when the second one's time is over.
+    Second {
+        first: Outcome,
+        until: Stamp<Sender>,
+    },
+}
+
+impl Joined {
+    fn new(params: &RawParams) -> Result<Self, ParamError> {
+        let mut quick = RawParams::new();
+        quick.set("quick", "true");
+        Ok(Self {
+            first: Fac2Machine::new(fac2::Params::try_from(params)?),
+            second: PathloadMachine::new(pathload::Params::try_from(&quick)?),
+            facts: None,
+            under_way: UnderWay::First,
+        })
+    }
+
+    /// The first one's answer, or the second one's first step.
+    fn after_first(&mut self, now: Stamp<Sender>, outcome: Outcome, stopped: bool) -> Step {
+        let facts = match &self.facts {
+            Some(facts) if !stopped && doubtful(&outcome, scale(&outcome)) => facts.clone(),
+            _ => return Step::Done(answered_by(outcome, "fac2")),
+        };
+        self.under_way = UnderWay::Second {
+            first: outcome,
+            until: now + SECOND_OPINION,
+        };
+        let step = self.second.step(now, Event::Started(facts));
+        self.after_second(now, step)
+    }
+
+    /// The second one's step, unless it is over or would last too long.
+    fn after_second(&mut self, now: Stamp<Sender>, step: Step) -> Step {
+        let UnderWay::Second { first, until } = &self.under_way else {
+            return step;
+        };
+        let ends = match &step {
+            Step::Wait { until } => *until,
+            Step::Send(_) | Step::Done(_) => now + lasts(&step),
+        };
+        let second = match step {
+            Step::Done(outcome) => outcome,
+            step if ends <= *until => return step,
+            _ => match self.second.step(now, Event::Stop(Reason::TimeSpent)) {
+                Step::Done(outcome) => outcome,
+                Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(Reason::TimeSpent),
+            },
+        };
+        let scale = scale(first);
+        let both = combine(entry("fac2", first.clone()), entry("pathload", second), scale);
+        Step::Done(answered_by(both.outcome, both.method))
+    }
+}
+
+impl Estimator for Joined {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        if let Event::Started(facts) = &event {
+            self.facts = Some(facts.clone());
+        }
+        let stopped = matches!(event, Event::Stop(_));
+        match self.under_way {
+            UnderWay::First => match self.first.step(now, event) {
+                Step::Done(outcome) => self.after_first(now, outcome, stopped),
+                step => step,
+            },
+            UnderWay::Second { .. } => {
+                let step = self.second.step(now, event);
+                self.after_second(now, step)
+            }
+        }
+    }
+}
+
+impl Follower for Joined {
+    const READS: (&'static str, &'static str) = Fac2Machine::READS;
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        match self.under_way {
+            UnderWay::First => self.first.follow(asked),
+            UnderWay::Second { .. } => self.second.follow(asked),
+        }
+    }
+}
+
+/// What widths are judged by: the tight link's capacity where the trains give it, else the most that is available.
+fn scale(outcome: &Outcome) -> u64 {
+    let Some(estimate) = outcome.estimate() else { return 0 };
+    let fitted = estimate
+        .evidence
+        .get("tight_capacity_bps")
+        .and_then(crate::EvidenceValue::as_f64);
+    let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
+    fitted.unwrap_or(0).max(estimate.high)
+}
+
+fn entry(method: &'static str, outcome: Outcome) -> Entry {
+    Entry {
+        metric: Metric::AvailableIpCapacity,
+        // Of no account here: the outcome alone is taken from what comes of it.
+        direction: Direction::Forward,
+        method,
+        outcome,
+        cost: Cost::default(),
+    }
+}
+
+fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
+    match &mut outcome {
+        Outcome::Estimated(estimate) => estimate.evidence.insert("answered_by", method),
+        Outcome::Inconclusive { evidence, .. } => evidence.insert("answered_by", method),
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Verdict;
+    use crate::testbed::{Cross, Hop, Testbed};
+
+    fn measured(hops: Vec<Hop>, seed: u64) -> Outcome {
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let mut bed = Testbed::new(hops, seed);
+        bed.measure(estimator.as_mut(), Available.info().default_budget())
+            .outcome
+    }
+
+    fn by(outcome: &Outcome) -> String {
+        let evidence = match outcome {
+            Outcome::Estimated(estimate) => &estimate.evidence,
+            Outcome::Inconclusive { evidence, .. } => evidence,
+        };
+        format!("{:?}", evidence.get("answered_by"))
+    }
+
+    #[test]
+    fn an_even_path_needs_no_second_opinion() {
+        let hop = Hop::loaded(BitRate::from_mbps(100), Cross::constant(BitRate::from_mbps(40)));
+        let outcome = measured(vec![hop], 3);
+        assert!(by(&outcome).contains("\"fac2\""), "{}", by(&outcome));
+        let estimate = outcome.estimate().expect("a value");
+        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert!((50_000_000..65_000_000).contains(&estimate.value), "{}", estimate.value);
+    }
+
+    /// Traffic in bursts of twenty packets leaves the trains in doubt; the answer is then the joined one, and its interval holds
+    /// both bounds of what is true.
+    #[test]
+    fn doubt_brings_the_second_in() {
+        let traffic = Cross {
+            burst: 20,
+            ..Cross::poisson(BitRate::from_mbps(50))
+        };
+        let mut joined = 0;
+        for seed in 1..=10 {
+            let outcome = measured(vec![Hop::loaded(BitRate::from_mbps(100), traffic.clone())], seed);
+            if by(&outcome).contains("fac2 and pathload") {
+                joined += 1;
+                let estimate = outcome.estimate().expect("joined answers are values");
+                assert!((25_000_000..75_000_000).contains(&estimate.value), "{}", estimate.value);
+                assert!(estimate.evidence.get("pathload_bps").is_some());
+            }
+        }
+        assert!(joined > 0, "ten runs without a doubt");
+    }
+
+    /// Told to stop, it answers at once, whichever machine is at work, and the second one's time is bounded.
+    #[test]
+    fn stops_and_ends() {
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let facts = PathFacts::ideal(1500, Duration::from_millis(10));
+        let at = Stamp::from_nanos(0);
+        assert!(matches!(estimator.step(at, Event::Started(facts)), Step::Send(_)));
+        assert!(matches!(
+            estimator.step(at, Event::Stop(Reason::Interrupted)),
+            Step::Done(_)
+        ));
+        let hop = Hop::loaded(BitRate::from_mbps(2), Cross::poisson(BitRate::from_mbps(1)));
+        let mut bed = Testbed::new(vec![hop], 7);
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let cost = bed.measure(estimator.as_mut(), Available.info().default_budget()).cost;
+        assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
+    }
+}
