@@ -9,6 +9,7 @@ mod program;
 mod rounds;
 mod sim;
 mod tcp;
+mod traffic;
 mod udp;
 mod versions;
 
@@ -45,7 +46,7 @@ struct Comparison {
     run: fn(&Options) -> Result<String>,
 }
 
-const ALL: [Comparison; 4] = [
+const ALL: [Comparison; 5] = [
     Comparison {
         name: "pacing",
         title: "Paced streams",
@@ -65,6 +66,12 @@ const ALL: [Comparison; 4] = [
         run: tcp::run,
     },
     Comparison {
+        name: "traffic",
+        title: "Cross traffic",
+        about: traffic::ABOUT,
+        run: traffic::run,
+    },
+    Comparison {
         name: "sim",
         title: "Simulator",
         about: sim::ABOUT,
@@ -72,7 +79,7 @@ const ALL: [Comparison; 4] = [
     },
 ];
 
-/// `[pacing|udp|tcp|sim]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE`.
+/// `[pacing|udp|tcp|traffic|sim]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE`.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options { rounds: 3, seconds: 5 };
     let (mut only, mut file) = (None, None);
@@ -84,7 +91,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
-            _ => bail!("cargo xtask bench [pacing|udp|tcp|sim] [--rounds N] [--seconds N] [--write FILE]"),
+            _ => bail!("cargo xtask bench [pacing|udp|tcp|traffic|sim] [--rounds N] [--seconds N] [--write FILE]"),
         }
     }
     if options.rounds < 3 || options.seconds == 0 {

@@ -16,8 +16,8 @@ cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask lab        tests that need namespaces and stock programs
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
-cargo xtask bench      ratios to iperf3, nuttcp and ns-3 [pacing|udp|tcp|sim] [--rounds N] [--seconds N]
-                       [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
+cargo xtask bench      ratios to iperf3, nuttcp, D-ITG and ns-3 [pacing|udp|tcp|traffic|sim] [--rounds N]
+                       [--seconds N] [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
 ";
 
 fn main() -> ExitCode {

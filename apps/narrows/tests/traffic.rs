@@ -25,7 +25,10 @@ impl Sink {
         let arguments = ["traffic", "sink", "-p", "0", "-B", "127.0.0.1", "--json"];
         let mut running = Running::start(&mut narrows(arguments));
         let line = running.wait_for("listening on");
-        let word = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
+        let word = line
+            .split("listening on ")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next());
         let address = word.and_then(|word| word.parse().ok()).expect("an address");
         Self { running, address }
     }
@@ -51,9 +54,31 @@ fn both_sides_tell_what_they_saw() {
         "[[cross]]\narrivals = 'cbr'\nrate = '0'\n[[cross]]\narrivals = 'pareto'\nrate = '1 Mbit/s'\npeak = '4 Mbit/s'\nmean_on = '2 ms'\n",
     );
     let ended = sink.send(&[
-        "--model", "poisson", "--rate", "2 Mbit/s", "--size", "imix", "--flows", "2", "--seed", "7", "--flow",
-        "arrivals = 'cbr', rate = '1 Mbit/s', ip_octets = { uniform = [64, 1500] }", "--file", text(&flows), "--elastic",
-        "reno", "--window", "64 kB", "--time", "200 ms", "--interval", "50 ms", "--pacing", "sleep", "--json",
+        "--model",
+        "poisson",
+        "--rate",
+        "2 Mbit/s",
+        "--size",
+        "imix",
+        "--flows",
+        "2",
+        "--seed",
+        "7",
+        "--flow",
+        "arrivals = 'cbr', rate = '1 Mbit/s', ip_octets = { uniform = [64, 1500] }",
+        "--file",
+        text(&flows),
+        "--elastic",
+        "reno",
+        "--window",
+        "64 kB",
+        "--time",
+        "200 ms",
+        "--interval",
+        "50 ms",
+        "--pacing",
+        "sleep",
+        "--json",
     ]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(ended.stderr.is_empty(), "{ended:?}");
@@ -66,7 +91,10 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(names, ["poisson", "poisson", "cbr", "pareto", "reno"]);
     for flow in &flows[..4] {
         let (sent, received) = (&flow["sent"], &flow["received"]);
-        let arrived = received["packets"].as_u64().zip(received["lost"].as_u64()).map(|(got, lost)| got + lost);
+        let arrived = received["packets"]
+            .as_u64()
+            .zip(received["lost"].as_u64())
+            .map(|(got, lost)| got + lost);
         assert_eq!(arrived, sent["packets"].as_u64(), "{flow:#}");
         assert_eq!(sent["octets"], sent["planned_octets"], "{flow:#}");
     }
@@ -76,7 +104,10 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(told.status.code(), Some(0), "{told:?}");
     let session = told.json();
     validate(report::schema::TRAFFIC, &session);
-    assert_eq!((&session["ended"], session["flows"].as_array().map(Vec::len)), (&"complete".into(), Some(5)));
+    assert_eq!(
+        (&session["ended"], session["flows"].as_array().map(Vec::len)),
+        (&"complete".into(), Some(5))
+    );
 }
 
 #[test]
@@ -101,13 +132,28 @@ fn tables_and_text() {
     let sink = Sink::start();
     let folder = directory();
     let table = folder.path().join("series.csv");
-    let base = ["--model", "cbr", "--rate", "500 kbit/s", "--size", "500", "--time", "50 ms"];
+    let base = [
+        "--model",
+        "cbr",
+        "--rate",
+        "500 kbit/s",
+        "--size",
+        "500",
+        "--time",
+        "50 ms",
+    ];
     let ended = sink.send(&[&base[..], &["--csv", "-o", text(&table)]].concat());
     assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
     let csv = std::fs::read_to_string(&table).expect("it was written");
-    assert!(csv.starts_with("flow,name,side,") && csv.contains("0,cbr,received,ip,0,"), "{csv}");
+    assert!(
+        csv.starts_with("flow,name,side,") && csv.contains("0,cbr,received,ip,0,"),
+        "{csv}"
+    );
     let ended = sink.send(&base);
-    assert!(ended.stdout.contains("flow 0: cbr (UDP, rates at the IP layer)"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("flow 0: cbr (UDP, rates at the IP layer)"),
+        "{ended:?}"
+    );
     assert!(ended.stdout.contains("jitter (RFC 3550)"), "{ended:?}");
 }
 
@@ -127,7 +173,8 @@ fn what_makes_no_sense_is_refused() {
     // Port 9 of loopback: nobody discards any more.
     send(&["--model", "cbr", "--rate", "1 M"]).refused(3, &["narrows traffic sink"]);
     let sink = Sink::start();
-    sink.send(&["--model", "cbr", "--rate", "1 M", "--size", "39"]).refused(2, &["at least", "39"]);
+    sink.send(&["--model", "cbr", "--rate", "1 M", "--size", "39"])
+        .refused(2, &["at least", "39"]);
     let port = sink.address.port().to_string();
     run(&["traffic", "sink", "-p", &port, "-B", "127.0.0.1"]).refused(1, &["cannot listen"]);
 }
@@ -137,7 +184,9 @@ fn a_cut_capture_is_sent_as_far_as_it_goes() {
     let sink = Sink::start();
     let folder = directory();
     let capture = folder.path().join("cut.pcap");
-    let mut octets = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 101, 0, 0, 0];
+    let mut octets = vec![
+        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 101, 0, 0, 0,
+    ];
     for at in 0..3u8 {
         // Raw IP: a header that says 600 octets, one millisecond after the last.
         let mut packet = [0; 20];
@@ -153,5 +202,10 @@ fn a_cut_capture_is_sent_as_far_as_it_goes() {
     let document: Value = ended.json();
     validate(report::schema::TRAFFIC, &document);
     assert_eq!(document["flows"][0]["received"]["octets"], 1200);
-    assert!(document["notes"][0].as_str().is_some_and(|note| note.contains("middle of a block")), "{document:#}");
+    assert!(
+        document["notes"][0]
+            .as_str()
+            .is_some_and(|note| note.contains("middle of a block")),
+        "{document:#}"
+    );
 }
