@@ -39,17 +39,27 @@ fn kept_time(flow: &FlowReport) -> bool {
     flow.sent.late_ns.is_some_and(|late| late.p99 < KEPT_TIME_NS)
 }
 
-/// Measures until the machine kept time, at most five times; otherwise says so.
-fn judged(name: &str, measure: impl Fn() -> Report) -> Option<Report> {
+/// Measures until the machine kept time, at most five times.
+fn judged(what: &str, measure: impl Fn() -> Report) -> Option<Report> {
     for attempt in 1..=5 {
         let report = measure();
         if report.flows.iter().all(kept_time) {
-            println!("{name}: measurement {attempt} is judged");
+            println!("{what}: measurement {attempt} is judged");
             return Some(report);
         }
     }
-    println!("NOT JUDGED: {name}: packets left over {KEPT_TIME_NS} ns late, five times");
+    println!("{what}: the machine was too busy, five times");
     None
+}
+
+/// One line for a test of which some part was not judged: such a test has not passed.
+fn confess(name: &str, missing: &[String]) {
+    if !missing.is_empty() {
+        println!(
+            "NOT JUDGED: {name}: packets left over {KEPT_TIME_NS} ns late, five times: {}",
+            missing.join("; ")
+        );
+    }
 }
 
 /// At 1, 10, 100 and 500 Mbit/s, evenly and independently: nothing that was planned is left out, and the achieved rate is within
@@ -57,10 +67,12 @@ fn judged(name: &str, measure: impl Fn() -> Report) -> Option<Report> {
 #[test]
 #[ignore = "lab: needs a machine with time to spare"]
 fn achieved_rates_are_the_asked_ones() {
+    let mut missing = Vec::new();
     for mbps in [1, 10, 100, 500] {
         for arrivals in [Arrivals::Cbr, Arrivals::Poisson] {
-            let name = format!("achieved_rates_are_the_asked_ones, {arrivals:?} {mbps} Mbit/s");
+            let name = format!("{arrivals:?} {mbps} Mbit/s");
             let Some(report) = judged(&name, || run(vec![flow(arrivals, mbps, SizeMix::constant(1500))], 3)) else {
+                missing.push(name);
                 continue;
             };
             let flow = &report.flows[0];
@@ -77,6 +89,7 @@ fn achieved_rates_are_the_asked_ones() {
             println!("{name}: achieved ÷ asked {of_asked:.5}, achieved ÷ planned {of_plan:.5}");
         }
     }
+    confess("achieved_rates_are_the_asked_ones", &missing);
 }
 
 /// Mean and variance of the octets in windows of 1, 10 and 100 ms, achieved against planned: the means within half a per cent,
@@ -89,10 +102,12 @@ fn achieved_windows_are_the_planned_ones() {
         mean_on: Duration::from_millis(10),
         peak: BitRate::from_mbps(80),
     };
+    let mut missing = Vec::new();
     for arrivals in [Arrivals::Cbr, Arrivals::Poisson, bursts] {
-        let name = format!("achieved_windows_are_the_planned_ones, {arrivals:?}");
+        let name = format!("{arrivals:?}");
         let sizes = SizeMix::uniform(200, 1400).unwrap();
         let Some(report) = judged(&name, || run(vec![flow(arrivals, 20, sizes.clone())], 5)) else {
+            missing.push(name);
             continue;
         };
         let sent = &report.flows[0].sent;
@@ -105,4 +120,5 @@ fn achieved_windows_are_the_planned_ones() {
             assert!(apart < spare, "{name}: {achieved:?} {planned:?}");
         }
     }
+    confess("achieved_windows_are_the_planned_ones", &missing);
 }
