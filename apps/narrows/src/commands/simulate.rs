@@ -160,8 +160,8 @@ fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bo
         } => {
             let ratio = document.median_ratio();
             ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
-                && summary.wrong_confident_ratio <= wrong_confident
-                && summary.inconclusive_ratio <= inconclusive
+                && summary.wrong_confident_ratio.is_some_and(|share| share <= wrong_confident)
+                && summary.inconclusive_ratio.is_some_and(|share| share <= inconclusive)
         }
         Expected::Bounded { share: least } => {
             share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least
