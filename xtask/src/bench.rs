@@ -10,6 +10,7 @@ mod program;
 mod rounds;
 mod sim;
 mod tcp;
+mod traffic;
 mod udp;
 mod versions;
 
@@ -46,7 +47,7 @@ struct Comparison {
     run: fn(&Options) -> Result<String>,
 }
 
-const ALL: [Comparison; 5] = [
+const ALL: [Comparison; 6] = [
     Comparison {
         name: "pacing",
         title: "Paced streams",
@@ -66,6 +67,12 @@ const ALL: [Comparison; 5] = [
         run: tcp::run,
     },
     Comparison {
+        name: "traffic",
+        title: "Cross traffic",
+        about: traffic::ABOUT,
+        run: traffic::run,
+    },
+    Comparison {
         name: "sim",
         title: "Simulator",
         about: sim::ABOUT,
@@ -79,7 +86,7 @@ const ALL: [Comparison; 5] = [
     },
 ];
 
-/// `[pacing|udp|tcp|sim|links]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
+/// `[pacing|udp|tcp|traffic|sim|links]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
 /// page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options { rounds: 3, seconds: 5 };
@@ -92,7 +99,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
-            _ => bail!("cargo xtask bench [pacing|udp|tcp|sim|links] [--rounds N] [--seconds N] [--write FILE]"),
+            _ => bail!("cargo xtask bench [pacing|udp|tcp|traffic|sim|links] [--rounds N] [--seconds N] [--write FILE]"),
         }
     }
     if options.rounds < 3 || options.seconds == 0 {

@@ -147,6 +147,8 @@ fn lab(tally: &mut Tally, missing: &[&str]) -> Result<()> {
         "-p",
         "narrows-net",
         "-p",
+        "narrows-traffic",
+        "-p",
         "narrows",
         "--",
         "--ignored",

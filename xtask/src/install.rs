@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::shell::{quiet, say, shown};
 
 /// Program looked for, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("ethtool", "ethtool"),
     ("tcpdump", "tcpdump"),
@@ -15,6 +15,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("nuttcp", "nuttcp"),
     ("ping", "iputils-ping"),
     ("traceroute", "traceroute"),
+    ("ITGSend", "d-itg"),
 ];
 
 /// Installs what is missing; returns the programs that are missing still.

@@ -22,6 +22,9 @@ const COMMANDS: &[&str] = &[
     "man",
 ];
 
+/// Commands of commands.
+const PARTS: &[[&str; 2]] = &[["traffic", "send"], ["traffic", "sink"]];
+
 fn said(arguments: &[&str]) -> String {
     let ended = run(arguments);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -34,6 +37,9 @@ fn help() {
     insta::assert_snapshot!("help", said(&["--help"]));
     for command in COMMANDS {
         insta::assert_snapshot!(format!("help-{command}"), said(&[command, "--help"]));
+    }
+    for [command, part] in PARTS {
+        insta::assert_snapshot!(format!("help-{command}-{part}"), said(&[command, part, "--help"]));
     }
 }
 
@@ -98,6 +104,11 @@ fn the_documents_speak_of_flags_that_exist() {
     let known: Vec<String> = COMMANDS
         .iter()
         .flat_map(|command| flags(&said(&[command, "--help"])))
+        .chain(
+            PARTS
+                .iter()
+                .flat_map(|[command, part]| flags(&said(&[command, part, "--help"]))),
+        )
         .collect();
     for name in ["README.md", "docs/limitations.md", "docs/protocol.md"] {
         let text = std::fs::read_to_string(root.join(name)).expect("the document is there");

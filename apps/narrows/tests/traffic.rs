@@ -174,7 +174,7 @@ fn what_makes_no_sense_is_refused() {
     send(&["--model", "cbr", "--rate", "1 M"]).refused(3, &["narrows traffic sink"]);
     let sink = Sink::start();
     sink.send(&["--model", "cbr", "--rate", "1 M", "--size", "39"])
-        .refused(2, &["at least", "39"]);
+        .refused(2, &["39 octets", "IPv4 has 40"]);
     let port = sink.address.port().to_string();
     run(&["traffic", "sink", "-p", &port, "-B", "127.0.0.1"]).refused(1, &["cannot listen"]);
 }

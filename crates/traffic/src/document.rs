@@ -94,7 +94,7 @@ pub struct Sent {
     pub cut_packets: u64,
     /// Departure minus plan.
     pub late_ns: Option<Distribution>,
-    /// Times between departures.
+    /// Times between departures, as this program stamped them before each system call: packets of one call have one stamp.
     pub gap_ns: Option<Distribution>,
     /// How often each size was sent; in classes if there are more than 64 sizes.
     pub sizes: Vec<SizeCount>,

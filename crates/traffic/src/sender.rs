@@ -113,7 +113,12 @@ struct RowPlan {
 
 impl Sender {
     /// Announces the flows and starts them, in the calling thread's network namespace: the threads inherit that.
-    pub fn start(sink: SocketAddr, flows: Vec<Flow>, options: SenderOptions) -> Result<Self, TrafficError> {
+    pub fn start(
+        sink: SocketAddr,
+        flows: impl IntoIterator<Item = Flow>,
+        options: SenderOptions,
+    ) -> Result<Self, TrafficError> {
+        let flows: Vec<Flow> = flows.into_iter().collect();
         let rows = rows(&flows, options.duration);
         if rows.is_empty() {
             return Err(CallerError::NoFlow.into());

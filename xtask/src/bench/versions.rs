@@ -16,6 +16,7 @@ pub(super) fn list() -> String {
         ("iperf3", first_line("iperf3", &["--version"])),
         ("nuttcp", first_line("nuttcp", &["-V"])),
         ("tcpdump", first_line("tcpdump", &["--version"])),
+        ("D-ITG", first_line("dpkg-query", &["-W", "-f=${Version}", "d-itg"])),
         ("ns-3", ns3()),
         ("g++", first_line("g++", &["--version"])),
     ];

@@ -20,17 +20,23 @@ pub(crate) fn man(command: &clap::Command) -> Result<Exit, Failure> {
     clap_mangen::Man::new(command.clone())
         .render(&mut page)
         .map_err(broken)?;
+    parts(command, command.get_name(), &mut page).map_err(broken)?;
+    output::write(&String::from_utf8_lossy(&page), None)?;
+    Ok(Exit::Valid)
+}
+
+/// The subcommands of a command, each followed by its own.
+fn parts(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
     for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
-        let title = format!("{} {}", command.get_name(), part.get_name());
+        let title = format!("{name} {}", part.get_name());
         let mut head = String::new();
         let _ = writeln!(head, ".SH {}", title.to_uppercase());
         page.extend_from_slice(head.as_bytes());
-        let part = part.clone().bin_name(title);
-        let man = clap_mangen::Man::new(part);
-        man.render_description_section(&mut page).map_err(broken)?;
-        man.render_synopsis_section(&mut page).map_err(broken)?;
-        man.render_options_section(&mut page).map_err(broken)?;
+        let man = clap_mangen::Man::new(part.clone().bin_name(&title));
+        man.render_description_section(page)?;
+        man.render_synopsis_section(page)?;
+        man.render_options_section(page)?;
+        parts(part, &title, page)?;
     }
-    output::write(&String::from_utf8_lossy(&page), None)?;
-    Ok(Exit::Valid)
+    Ok(())
 }

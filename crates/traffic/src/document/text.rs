@@ -85,6 +85,11 @@ fn describe(text: &mut String, index: usize, flow: &FlowReport, same_clock: bool
             fraction(gap.deviation),
         );
     }
+    describe_odd(text, flow);
+    describe_received(text, flow, same_clock);
+}
+
+fn describe_odd(text: &mut String, flow: &FlowReport) {
     let odd = [
         (flow.sent.refused_packets, "refused by this host"),
         (flow.sent.raised_packets, "raised to the smallest that can be sent"),
@@ -93,6 +98,9 @@ fn describe(text: &mut String, index: usize, flow: &FlowReport, same_clock: bool
     for (packets, what) in odd.into_iter().filter(|(packets, _)| *packets > 0) {
         let _ = writeln!(text, "  {packets} packets {what}");
     }
+}
+
+fn describe_received(text: &mut String, flow: &FlowReport, same_clock: bool) {
     let Some(received) = &flow.received else {
         text.push_str("  what arrived is not known\n");
         return;

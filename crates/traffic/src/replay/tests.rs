@@ -60,8 +60,8 @@ fn both_formats_give_lengths_and_gaps() {
     let new = written(&pcapng(&[(1 << 33, frame(1500, 1)), ((1 << 33) + 77, frame(100, 1))]));
     let replay = Replay::open(new.path(), Filter::default(), 0.5).unwrap();
     assert_eq!(arrivals(&replay), [(0, 1500), (154, 100)]);
-    let fine = written(&pcap(&[(7, 1, frame(50, 1)), (7, 8, frame(50, 1))], true));
-    let replay = Replay::open(fine.path(), Filter::default(), 1.0).unwrap();
+    let nanos = written(&pcap(&[(7, 1, frame(50, 1)), (7, 8, frame(50, 1))], true));
+    let replay = Replay::open(nanos.path(), Filter::default(), 1.0).unwrap();
     assert_eq!(arrivals(&replay), [(0, 50), (7, 50)]);
 }
 

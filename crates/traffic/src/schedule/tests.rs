@@ -68,9 +68,9 @@ fn even_flows_have_their_rates() {
             schedule.add(packets, ANY, 2 * SECOND);
         }
         let mut octets = vec![0u64; flows];
-        all(&mut schedule)
-            .iter()
-            .for_each(|due| octets[due.flow] += u64::from(due.ip_octets));
+        for due in all(&mut schedule) {
+            octets[due.flow] += u64::from(due.ip_octets);
+        }
         assert!(
             octets.iter().all(|octets| octets.abs_diff(750_000) <= 1000),
             "{octets:?}"

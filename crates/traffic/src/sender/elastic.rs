@@ -149,8 +149,9 @@ impl Row {
             Ok(bulk) => {
                 let (congestion, _) = bulk.settings().into_iter().next().unwrap_or_default();
                 if congestion != self.plan.control {
-                    let wanted = &self.plan.control;
-                    self.complain(format!("the kernel uses {congestion} instead of {wanted}"));
+                    let wanted = self.plan.control.clone();
+                    let why = format!("the kernel uses {congestion} instead of {wanted}");
+                    self.complain(&why);
                 }
                 self.outcome.sent.tcp = Some(TcpSent {
                     congestion,
@@ -162,13 +163,13 @@ impl Row {
                 self.next_sample_ns = now + run.interval_ns;
             }
             Err(error) => {
-                self.complain(format!("cannot connect: {error}"));
+                self.complain(&format!("cannot connect: {error}"));
                 self.ended = true;
             }
         }
     }
 
-    fn complain(&mut self, why: String) {
+    fn complain(&mut self, why: &str) {
         let flow = self.plan.flow;
         self.outcome.complaint.get_or_insert(format!("flow {flow}: {why}"));
     }
@@ -177,7 +178,7 @@ impl Row {
     fn sample(&mut self, now: u64, interval_ns: u64) {
         self.next_sample_ns += interval_ns.max(1);
         if self.bulk.as_ref().is_some_and(BulkSender::broken) {
-            self.complain("the connection broke".to_owned());
+            self.complain("the connection broke");
         }
         let Some(bulk) = &self.bulk else { return };
         let Some(sample) = bulk.samples().ok().and_then(|samples| samples.into_iter().next()) else {

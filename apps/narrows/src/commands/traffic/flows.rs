@@ -44,7 +44,7 @@ pub(super) struct FlowArgs {
     /// Pareto: tail index of on- and off-times
     #[arg(long, requires = "model", default_value_t = 1.5, help_heading = "One model")]
     shape: f64,
-    /// One more flow, as in a scenario's `cross` table: 'arrivals = "cbr", rate = "1 Mbit/s", ip_octets = 200'; may be repeated
+    /// One more flow, as in a scenario's `cross` table: `arrivals = "cbr", rate = "1 Mbit/s", ip_octets = 200`; may be repeated
     #[arg(long, value_name = "TABLE", help_heading = "Other flows")]
     flow: Vec<String>,
     /// More flows, from a file of `[[cross]]` tables as in a scenario, without hops

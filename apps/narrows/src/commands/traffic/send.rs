@@ -19,6 +19,7 @@ use crate::{interrupt, output};
 /// Rates and sizes are those of IP packets; a late packet is caught up, never left out. With the seed and the `cross` table of a
 /// scenario the packets are the simulator's.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct SendArgs {
     /// Host that runs `narrows traffic sink`
     host: String,
