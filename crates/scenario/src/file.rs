@@ -108,7 +108,7 @@ impl Scenario {
             }
         }
         for (index, cross) in file.cross.into_iter().enumerate() {
-            scenario.cross.push(cross.read(&format!("cross {index}"))?);
+            scenario.cross.extend(cross.read(&format!("cross {index}"))?);
         }
         scenario.sender = file.sender.read("sender")?;
         scenario.receiver = file.receiver.read("receiver")?;

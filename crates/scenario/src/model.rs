@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::Metric;
 
-use crate::cross::{Arrivals, Cross, Source};
+use crate::cross::Cross;
 use crate::error::ScenarioError;
 use crate::hop::{Hop, Jitter, Loss, Queue};
 use crate::host::Host;
@@ -188,28 +188,7 @@ impl Scenario {
             let why = format!("there is no hop {}; the way has hops 0 to {}", cross.last_hop, hops - 1);
             return Err(ScenarioError::invalid(place, why));
         }
-        match &cross.source {
-            Source::Elastic(elastic) if elastic.flows == 0 => {
-                Err(ScenarioError::invalid(place, "needs at least one flow"))
-            }
-            Source::Open { rate, arrivals, .. } => {
-                if rate.bps() == 0 {
-                    return Err(ScenarioError::invalid(
-                        place,
-                        "a rate of zero is no traffic; leave it out",
-                    ));
-                }
-                if let Arrivals::ParetoOnOff { shape, peak, mean_on } = arrivals {
-                    let fine = shape.is_finite() && *shape > 1.0 && peak > rate && !mean_on.is_zero();
-                    if !fine {
-                        let why = "needs shape above 1, a peak above the rate, and a mean on-time";
-                        return Err(ScenarioError::invalid(place, why));
-                    }
-                }
-                Ok(())
-            }
-            Source::Elastic(_) => Ok(()),
-        }
+        cross.check(place)
     }
 }
 

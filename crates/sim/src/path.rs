@@ -36,6 +36,7 @@ use hop::{Bench, HopState};
 pub(crate) use link::Link;
 use router::Pending;
 use source::Source;
+pub use source::{Arrival, ArrivalStream};
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -164,7 +164,7 @@ impl HopFile {
         hop.router = self.router.read(&at("router"))?;
         let cross = self.cross.into_iter().enumerate();
         let cross = cross.map(|(k, cross)| cross.read(&at(&format!("cross {k}")), way, index, index));
-        Ok((hop, cross.collect::<Result<_, _>>()?))
+        Ok((hop, cross.filter_map(Result::transpose).collect::<Result<_, _>>()?))
     }
 }
 

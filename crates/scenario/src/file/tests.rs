@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use units::{BitRate, Octets};
 
 use super::*;
-use crate::{Arrivals, Loss, Queue, Source};
+use crate::{Arrivals, Cross, Loss, Queue, Source};
 
 const WHOLE: &str = r#"
 name = "whole"
@@ -102,6 +102,60 @@ fn every_field_is_read() {
     );
     assert_eq!(scenario.reverse.len(), 2, "the way back mirrors the way there");
     assert_eq!(scenario.reverse[0].rate, BitRate::from_mbps(100));
+}
+
+#[test]
+fn a_rate_of_zero_is_no_traffic_and_sizes_may_be_uniform() {
+    let text = r#"
+name = "x"
+[[hop]]
+rate = "5 Mbit/s"
+cross = [
+  { arrivals = "poisson", rate = "0 Mbit/s" },
+  { arrivals = "pareto", rate = "0", mean_on = "1 ms", peak = "1 Mbit/s" },
+  { arrivals = "cbr", rate = "1 Mbit/s", ip_octets = { uniform = [64, 1500] }, carried = "hosts" },
+]
+[[cross]]
+first_hop = 0
+last_hop = 0
+arrivals = "cbr"
+rate = "0 bit/s"
+"#;
+    let scenario = Scenario::from_toml(text).unwrap();
+    let [cross] = &scenario.cross[..] else {
+        panic!("{:?}", scenario.cross)
+    };
+    let Source::Open { sizes, .. } = &cross.source else {
+        panic!("{cross:?}")
+    };
+    assert_eq!(sizes.uniform_range(), Some((64, 1500)));
+    assert_eq!(cross.carried, Some(crate::Carried::Hosts));
+    let load = scenario.truth(Way::Forward).utilisation(0).unwrap();
+    // 38 octets of framing beside each packet of 782 on average.
+    assert!((load - 0.2 * (782.0 + 38.0) / 782.0).abs() < 1e-9, "{load}");
+    let odd = text.replace("[64, 1500]", "[1500, 64]");
+    assert!(Scenario::from_toml(&odd).unwrap_err().to_string().contains("uniform"));
+}
+
+#[test]
+fn flows_are_written_as_cross_traffic_is() {
+    let flows = Cross::list_from_toml(
+        "[[cross]]\narrivals = 'cbr'\nrate = '1 Mbit/s'\n[[cross]]\nelastic = 'cubic'\nflows = 2\n[[cross]]\narrivals = 'cbr'\nrate = '0'",
+    )
+    .unwrap();
+    assert_eq!(flows.len(), 2);
+    for (text, word) in [
+        ("[[cross]]\narrivals = 'cbr'\nrate = '1 M'\nfirst_hop = 1", "first_hop"),
+        ("[[cross]]\nelastic = 'cubic'\nflows = 0", "at least one flow"),
+        (
+            "[[cross]]\narrivals = 'pareto'\nrate = '2 M'\npeak = '1 M'\nmean_on = '1 ms'",
+            "peak above",
+        ),
+        ("name = 'x'", "name"),
+    ] {
+        let error = Cross::list_from_toml(text).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
 }
 
 /// What is wrong, and a word of the message that tells where.
