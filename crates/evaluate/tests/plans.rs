@@ -55,7 +55,11 @@ fn every_source_is_resolved() {
             "{}: {key} is not in docs/references.md",
             plan.name
         );
-        assert!(!plan.notes.is_empty(), "{}: a reproduction says how it departs", plan.name);
+        assert!(
+            !plan.notes.is_empty(),
+            "{}: a reproduction says how it departs",
+            plan.name
+        );
     }
 }
 
@@ -78,7 +82,10 @@ fn the_index_is_whole() {
 /// A template that no plan uses is a scenario that nobody checks.
 #[test]
 fn every_template_is_used() {
-    let plans: String = files().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let plans: String = files()
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     for folder in ["templates", "paths"] {
         for entry in std::fs::read_dir(root().join("plans").join(folder)).unwrap() {
             let name = entry.unwrap().file_name();
