@@ -73,12 +73,16 @@ impl Truth<'_> {
     }
 
     fn interface_capacity(&self, ip_octets: u16) -> Option<BitRate> {
+        self.interface().map(|rate| ip_rate(rate, Framing::ETHERNET, ip_octets))
+    }
+
+    /// Nominal rate of the interface through which this way begins.
+    fn interface(&self) -> Option<BitRate> {
         let host = match self.way {
             Way::Forward => &self.scenario.sender,
             Way::Reverse => &self.scenario.receiver,
         };
         host.interface_rate
-            .map(|rate| ip_rate(rate, Framing::ETHERNET, ip_octets))
     }
 
     /// The hop with the least capacity.
@@ -174,11 +178,9 @@ impl Truth<'_> {
 
     /// Time of one packet over the idle path: serialisation at every stage and propagation.
     pub fn base_delay(&self, ip_octets: u16) -> Duration {
-        let interface = match self.way {
-            Way::Forward => self.scenario.sender.interface_rate,
-            Way::Reverse => self.scenario.receiver.interface_rate,
-        };
-        let first = interface.map_or(Duration::ZERO, |rate| serialisation(rate, Framing::ETHERNET, ip_octets));
+        let first = self
+            .interface()
+            .map_or(Duration::ZERO, |rate| serialisation(rate, Framing::ETHERNET, ip_octets));
         self.hops().iter().fold(first, |sum, hop| {
             let link = serialisation(hop.rate, hop.framing, ip_octets) + hop.delay;
             let devices = hop
@@ -212,6 +214,14 @@ impl Truth<'_> {
             .and_then(|rate| rate.time_for(u64::from(ip_octets)))
             .unwrap_or_default();
         let mut arrivals: Vec<u64> = (0..PACKETS).map(|k| nanos(gap) * k as u64).collect();
+        // The interface holds back what its host sends faster: a socket that blocks, not a queue that drops.
+        if let Some(rate) = self.interface() {
+            first_drop(
+                &mut arrivals,
+                nanos(serialisation(rate, Framing::ETHERNET, ip_octets)),
+                usize::MAX,
+            );
+        }
         let mut first_loss: Option<(usize, usize)> = None;
         for (index, hop) in self.hops().iter().enumerate() {
             let devices = hop
@@ -418,6 +428,27 @@ mod tests {
         assert_eq!((burst.ip_octets, burst.hop), (11 * 1500, 1));
         let slow = scenario.truth(Way::Forward).burst(1500, Some(BitRate::from_mbps(50)));
         assert_eq!(slow, None);
+    }
+
+    /// The same queue behind an interface of 200 Mbit/s: arrivals are 61.52 µs apart, departures 123.04, so packet k finds
+    /// k − floor(k/2) held, and k = 19 is the first to find ten. Behind an interface slower than the link nothing waits.
+    #[test]
+    fn an_interface_slows_a_burst() {
+        let path = |rate: u64| {
+            let host = crate::Host {
+                interface_rate: Some(BitRate::from_mbps(rate)),
+                ..crate::Host::default()
+            };
+            Scenario::new("interface")
+                .hop(Hop::rate(BitRate::from_gbps(1)))
+                .hop(Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10)))
+                .sender(host)
+                .validate()
+                .unwrap()
+        };
+        let burst = path(200).truth(Way::Forward).burst(1500, None).unwrap();
+        assert_eq!((burst.ip_octets, burst.hop), (19 * 1500, 1));
+        assert_eq!(path(90).truth(Way::Forward).burst(1500, None), None);
     }
 
     #[test]
