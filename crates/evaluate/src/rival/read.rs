@@ -145,7 +145,9 @@ impl Reader {
         let how = match (read.pattern, read.json) {
             (Some(text), None) => {
                 let pattern = pattern("read.pattern", &text)?;
-                if !has_group(&pattern, "value") && !(has_group(&pattern, "low") && has_group(&pattern, "high")) {
+                let has = |name| has_group(&pattern, name);
+                let is_number = has("value") || (has("low") && has("high"));
+                if !is_number {
                     let missing = "`value`, nor both `low` and `high`";
                     return Err(AdapterError::Capture {
                         key: "read.pattern",

@@ -113,7 +113,7 @@ impl Play<'_> {
         };
         let interrupt = self.adapter.interrupt.then_some(self.seconds);
         let client = self.start(&self.adapter.client, self.client_limit(), interrupt)?;
-        let program = client.program.clone();
+        let program = client.name.clone();
         let done = client.end(self.stop)?;
         let time = done.ran;
         let inconclusive = self.judge(&program, &done)?;
@@ -134,7 +134,7 @@ impl Play<'_> {
         }
         if let Some(after) = &self.adapter.after {
             let after = self.start(after, after.timeout, None)?;
-            let program = after.program.clone();
+            let program = after.name.clone();
             let done = after.end(self.stop)?;
             self.judge(&program, &done)?;
             texts.after = done.printed;
@@ -217,7 +217,7 @@ impl Play<'_> {
             }
             if server.has_ended() {
                 return Err(RivalError::ServerEnded {
-                    program: server.program.clone(),
+                    program: server.name.clone(),
                     said: said(&server.control.printed()),
                 });
             }
@@ -227,7 +227,7 @@ impl Play<'_> {
             process::nap(LOOK);
         }
         Err(RivalError::NotReady {
-            program: server.program.clone(),
+            program: server.name.clone(),
             seconds: READY.as_secs(),
             said: said(&server.control.printed()),
         })
@@ -246,7 +246,7 @@ impl Play<'_> {
 
 /// A program in one of the hosts, and its watcher there. It ends with this value at the latest.
 struct Program {
-    program: String,
+    name: String,
     control: Arc<Control>,
     done: Receiver<std::io::Result<Done>>,
     watcher: Option<JoinHandle<()>>,
@@ -256,7 +256,7 @@ impl Program {
     fn start(hosts: &dyn Hosts, where_: Host, plan: Plan) -> Result<Self, RivalError> {
         let control = Arc::new(Control::default());
         let (tell, done) = mpsc::sync_channel(1);
-        let program = plan.words.first().cloned().unwrap_or_default();
+        let name = plan.words.first().cloned().unwrap_or_default();
         let watcher = {
             let control = Arc::clone(&control);
             let work = move || {
@@ -266,7 +266,7 @@ impl Program {
             hosts.spawn_thread(where_, Box::new(work)).map_err(RivalError::Hosts)?
         };
         Ok(Self {
-            program,
+            name,
             control,
             done,
             watcher: Some(watcher),
@@ -284,10 +284,10 @@ impl Program {
                 self.control.stop();
             }
             match self.done.recv_timeout(LOOK) {
-                Ok(done) => return done.map_err(|source| host(&format!("running {}", self.program), source)),
+                Ok(done) => return done.map_err(|source| host(&format!("running {}", self.name), source)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RivalError::Hosts(format!("the watcher of {} is gone", self.program)));
+                    return Err(RivalError::Hosts(format!("the watcher of {} is gone", self.name)));
                 }
             }
         }

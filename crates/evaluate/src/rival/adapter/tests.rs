@@ -111,86 +111,88 @@ fn layers_convert_by_the_packets_that_the_program_sends() {
     assert_eq!(ip, Some(BitRate::from_mbps(128)));
 }
 
+/// What is replaced in the good description, by what, and the complaint.
+const MISTAKES: [(&str, &str, &str); 19] = [
+    (
+        "name = \"tool\"",
+        "name = \"a tool\"",
+        "name: \"a tool\" is no name: letters, digits, '.', '_' and '-', at most 64",
+    ),
+    (
+        "udp_achievable",
+        "path_mtu",
+        "metric: the values of path_mtu are no rates; an adapter reads a rate",
+    ),
+    ("udp_achievable", "goodput", "unknown variant `goodput`"),
+    ("layer = \"udp_payload\"", "", "missing field `layer`"),
+    ("about =", "abuot =", "unknown field `abuot`"),
+    (
+        "[\"tool\", \"{rec",
+        "[\"pool\", \"{rec",
+        "client.command: program \"pool\" is not in program.needs",
+    ),
+    (
+        "{receiver}",
+        "{reciever}",
+        "client.command: {reciever} stands for nothing; there are: colour, folder, loud, milliseconds, mtu",
+    ),
+    ("{receiver}", "{receiver", "a brace without its partner"),
+    (
+        "[\"toold\", \"-p\", \"{port}\"]",
+        "[]",
+        "server.command: an empty command",
+    ),
+    (
+        "colour = \"red\"",
+        "mtu = 5",
+        "params.mtu: the placeholder of this name has a meaning of its own",
+    ),
+    (
+        "timeout = \"3 s\"",
+        "timeout = \"3\"",
+        "client.timeout: \"3\" is no time, such as \"20 s\"",
+    ),
+    (
+        "'(?P<value>\\d+) (?P<unit>\\S+)'",
+        "'(?P<value>'",
+        "read.pattern: regex parse error",
+    ),
+    (
+        "(?P<value>\\d+)",
+        "\\d+",
+        "read.pattern: the pattern has no group `value`, nor both `low` and `high`",
+    ),
+    (
+        "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
+        "",
+        "read: give either `pattern` or `json`",
+    ),
+    (
+        "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
+        "json = { value = 'end' }",
+        "read.json: \"end\" is no JSON pointer: it must begin with '/'",
+    ),
+    (
+        "[read]",
+        "[read]\nunit = 'furlong'",
+        "read.unit: \"furlong\" is no unit of rates",
+    ),
+    (
+        "[read]",
+        "[read]\nscale = -1",
+        "read.scale: a scale is a number above zero",
+    ),
+    ("[read]", "[read]\nfrom = 'after'", "read.from: there is no [after]"),
+    (
+        "{ tcp_port = \"{port}\" }",
+        "{ tcp_port = \"7\", after = \"1 s\" }",
+        "server.ready: give one of `tcp_port`, `udp_port`, `line`, `after`",
+    ),
+];
+
 #[test]
 fn each_mistake_is_named() {
-    let cases: [(&str, &str, &str); 19] = [
-        (
-            "name = \"tool\"",
-            "name = \"a tool\"",
-            "name: \"a tool\" is no name: letters, digits, '.', '_' and '-', at most 64",
-        ),
-        (
-            "udp_achievable",
-            "path_mtu",
-            "metric: the values of path_mtu are no rates; an adapter reads a rate",
-        ),
-        ("udp_achievable", "goodput", "unknown variant `goodput`"),
-        ("layer = \"udp_payload\"", "", "missing field `layer`"),
-        ("about =", "abuot =", "unknown field `abuot`"),
-        (
-            "[\"tool\", \"{rec",
-            "[\"pool\", \"{rec",
-            "client.command: program \"pool\" is not in program.needs",
-        ),
-        (
-            "{receiver}",
-            "{reciever}",
-            "client.command: {reciever} stands for nothing; there are: colour, folder, loud, milliseconds, mtu",
-        ),
-        ("{receiver}", "{receiver", "a brace without its partner"),
-        (
-            "[\"toold\", \"-p\", \"{port}\"]",
-            "[]",
-            "server.command: an empty command",
-        ),
-        (
-            "colour = \"red\"",
-            "mtu = 5",
-            "params.mtu: the placeholder of this name has a meaning of its own",
-        ),
-        (
-            "timeout = \"3 s\"",
-            "timeout = \"3\"",
-            "client.timeout: \"3\" is no time, such as \"20 s\"",
-        ),
-        (
-            "'(?P<value>\\d+) (?P<unit>\\S+)'",
-            "'(?P<value>'",
-            "read.pattern: regex parse error",
-        ),
-        (
-            "(?P<value>\\d+)",
-            "\\d+",
-            "read.pattern: the pattern has no group `value`, nor both `low` and `high`",
-        ),
-        (
-            "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
-            "",
-            "read: give either `pattern` or `json`",
-        ),
-        (
-            "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
-            "json = { value = 'end' }",
-            "read.json: \"end\" is no JSON pointer: it must begin with '/'",
-        ),
-        (
-            "[read]",
-            "[read]\nunit = 'furlong'",
-            "read.unit: \"furlong\" is no unit of rates",
-        ),
-        (
-            "[read]",
-            "[read]\nscale = -1",
-            "read.scale: a scale is a number above zero",
-        ),
-        ("[read]", "[read]\nfrom = 'after'", "read.from: there is no [after]"),
-        (
-            "{ tcp_port = \"{port}\" }",
-            "{ tcp_port = \"7\", after = \"1 s\" }",
-            "server.ready: give one of `tcp_port`, `udp_port`, `line`, `after`",
-        ),
-    ];
-    for (from, to, expected) in cases {
+    for (from, to, expected) in MISTAKES {
         assert!(GOOD.contains(from), "{from}");
         let error = Adapter::from_toml(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{to}: {error}");

@@ -223,10 +223,9 @@ fn intervals_and_order() {
 #[test]
 fn hostile_output_is_an_error_and_no_more() {
     let long = "1".repeat(4 << 20);
-    let binary: String = (0..20_000u32).filter_map(|n| char::from_u32(n * 7 % 0x300)).collect();
-    let hops: String = (0..2000)
-        .map(|hop| format!(" {hop}: a (a)\n    Hop char: rtt = 1 ms, bw = 5 Kbps\n"))
-        .collect();
+    let binary: String = (0..20_000).filter_map(|n: u32| char::from_u32(n * 7 % 0x300)).collect();
+    let one = |hop: u32| format!(" {hop}: a (a)\n    Hop char: rtt = 1 ms, bw = 5 Kbps\n");
+    let hops = (0..2000).map(one).collect::<Vec<_>>().concat();
     let deep = "[".repeat(1_000_000);
     for text in ["", &long, &binary, &deep, "{}", "null", "\u{fffd}\0\r\n"] {
         for (name, _) in super::super::BUILT_IN {
