@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod emulate;
+pub(crate) mod evaluate;
 pub(crate) mod manual;
 pub(crate) mod measure;
 pub(crate) mod methods;

@@ -13,7 +13,6 @@ mod interrupt;
 mod key;
 mod output;
 mod progress;
-mod truth;
 
 use std::process::ExitCode;
 
@@ -64,6 +63,7 @@ enum Command {
     Tcp(measure::TcpArgs),
     Emulate(commands::emulate::EmulateArgs),
     Simulate(commands::simulate::SimulateArgs),
+    Evaluate(commands::evaluate::EvaluateArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -122,6 +122,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Tcp(args) => measure::tcp(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
+        Command::Evaluate(args) => commands::evaluate::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
         Command::Man => commands::manual::man(&Cli::command()),

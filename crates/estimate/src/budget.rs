@@ -1,17 +1,20 @@
 //! Bounds on what a method may impose, and the account of what it did.
 
+mod peak;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use units::{BitRate, Sender, Stamp};
 
+use self::peak::Peak;
 use crate::contract::{Event, Step};
 use crate::outcome::Reason;
 use crate::probe::{Load, Probe, Transfer};
 
 /// What a run may cost. Every bound holds for the run as a whole; none is ever exceeded by a step that could be foreseen to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Steps of the state machine: the guard against a method that never ends.
     pub steps: u32,
@@ -44,8 +47,12 @@ pub struct Cost {
     pub octets: u64,
     /// From the first step to the last.
     pub time: Duration,
-    /// Highest IP-layer rate imposed over any 100 ms, bit/s.
+    /// Highest IP-layer rate imposed over any 100 ms, bit/s, as foreseen from the steps: what [`Budget::peak`] bounds.
     pub peak_bps: u64,
+    /// Highest IP-layer rate really imposed over 10 ms, bit/s, from the departures that the reports tell: trains in any window of
+    /// 10 ms, loads over their segment, transfers between their samples.
+    #[serde(default)]
+    pub peak_10ms_bps: u64,
 }
 
 impl Cost {
@@ -57,6 +64,7 @@ impl Cost {
             octets: self.octets + next.octets,
             time: self.time + next.time,
             peak_bps: self.peak_bps.max(next.peak_bps),
+            peak_10ms_bps: self.peak_10ms_bps.max(next.peak_10ms_bps),
         }
     }
 }
@@ -72,6 +80,7 @@ pub(crate) struct Meter {
     last: (u64, u64),
     /// Time, duration and octets of what was sent in the last 100 ms.
     recent: VecDeque<(Stamp<Sender>, u64)>,
+    imposed: Peak,
 }
 
 /// The window over which a peak rate is taken.
@@ -86,12 +95,14 @@ impl Meter {
             cost: Cost::default(),
             last: (0, 0),
             recent: VecDeque::new(),
+            imposed: Peak::default(),
         }
     }
 
     pub(crate) fn cost(&self, now: Stamp<Sender>) -> Cost {
         Cost {
             time: now.since(self.began),
+            peak_10ms_bps: self.imposed.bps(),
             ..self.cost
         }
     }
@@ -124,6 +135,7 @@ impl Meter {
 
     /// Accounts for what only the answer tells: octets of transfers, and probes that were refused and so never sent.
     pub(crate) fn settle(&mut self, event: &Event) {
+        self.imposed.settle(event);
         if matches!(event, Event::Refused(_)) {
             self.cost.packets -= self.last.0;
             self.cost.octets -= self.last.1;

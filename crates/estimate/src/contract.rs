@@ -1,11 +1,13 @@
 //! One event in, exactly one step out.
 
-use units::{Sender, Stamp};
+use serde::{Deserialize, Serialize};
+use units::{Metric, Sender, Stamp};
 
 use crate::budget::{Budget, Cost, Meter, restrain};
 use crate::facts::PathFacts;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
+use crate::registry::RawParams;
 
 /// What a world tells an estimator.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +31,7 @@ pub enum Event {
 }
 
 /// Why a world did not carry out a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// Packets of this size do not fit.
     TooLarge {
@@ -83,11 +85,21 @@ pub trait World {
     /// What is known of path and hosts.
     fn facts(&self) -> PathFacts;
 
+    /// A method is about to run. Worlds that keep a record want to know which; the others need not.
+    fn begins(&mut self, run: &Beginning<'_>) {
+        let _ = run;
+    }
+
     /// Carries out a probe, and returns when its answer is complete.
     fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault>;
 
     /// Lets time pass.
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault>;
+
+    /// The method has answered: by itself, or because it was told to stop for a reason. Comes before [`World::rest`].
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        let _ = (measured, stopped);
+    }
 
     /// A method is over: gives back what others may be waiting for. What was sent is on its way already.
     fn rest(&mut self) -> Result<(), Self::Fault> {
@@ -98,6 +110,19 @@ pub trait World {
     fn stop_requested(&self) -> bool {
         false
     }
+}
+
+/// Which method is about to run, for worlds that keep a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning<'a> {
+    /// What is asked for.
+    pub metric: Metric,
+    /// By which method.
+    pub method: &'a str,
+    /// With which parameters.
+    pub params: &'a RawParams,
+    /// Within which bounds.
+    pub budget: &'a Budget,
 }
 
 /// An outcome and what it took.
@@ -138,10 +163,10 @@ pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) 
             meter.admit(now, &step)
         };
         event = match (step, admitted) {
-            (Step::Done(outcome), _) => return rested(world, outcome, &meter),
+            (Step::Done(outcome), _) => return rested(world, outcome, &meter, None),
             (Step::Send(_) | Step::Wait { .. }, Err(reason)) => {
-                let outcome = last_word(method, now, reason);
-                return rested(world, outcome, &meter);
+                let outcome = last_word(method, now, reason.clone());
+                return rested(world, outcome, &meter, Some(&reason));
             }
             (Step::Send(probe), Ok(())) => match world.send(probe) {
                 Ok(answer) => {
@@ -166,9 +191,15 @@ fn last_word(method: &mut dyn Estimator, now: Stamp<Sender>, reason: Reason) -> 
     }
 }
 
-fn rested<W: World>(world: &mut W, outcome: Outcome, meter: &Meter) -> Result<Measured, Broken<W::Fault>> {
+fn rested<W: World>(
+    world: &mut W,
+    outcome: Outcome,
+    meter: &Meter,
+    stopped: Option<&Reason>,
+) -> Result<Measured, Broken<W::Fault>> {
     let cost = meter.cost(world.now());
     let measured = Measured { outcome, cost };
+    world.concluded(&measured, stopped);
     match world.rest() {
         Ok(()) => Ok(measured),
         Err(fault) => Err(Broken { fault, measured }),
@@ -176,7 +207,7 @@ fn rested<W: World>(world: &mut W, outcome: Outcome, meter: &Meter) -> Result<Me
 }
 
 fn broken<W: World>(
-    world: &W,
+    world: &mut W,
     method: &mut dyn Estimator,
     fault: W::Fault,
     meter: &Meter,
@@ -185,6 +216,7 @@ fn broken<W: World>(
     let outcome = last_word(method, now, Reason::WorldBroke);
     let cost = meter.cost(now);
     let measured = Measured { outcome, cost };
+    world.concluded(&measured, Some(&Reason::WorldBroke));
     Err(Broken { fault, measured })
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use units::{Direction, Metric};
 
 use crate::budget::{Budget, Cost};
-use crate::contract::{Measured, World, run};
+use crate::contract::{Beginning, Measured, World, run};
 use crate::facts::PathFacts;
 use crate::methods;
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
@@ -151,9 +151,15 @@ impl Job<'_> {
         observer.begins(metric, name);
         let mut fault = None;
         let measured = match begin(name, params) {
-            Ok((method, mut estimator)) => {
+            Ok((method, raw, mut estimator)) => {
                 let mut budget = self.budget_left(method);
                 budget.time = budget.time.min(time);
+                world.begins(&Beginning {
+                    metric,
+                    method: name,
+                    params: &raw,
+                    budget: &budget,
+                });
                 run(world, estimator.as_mut(), budget).unwrap_or_else(|broken| {
                     fault = Some(broken.fault);
                     broken.measured
@@ -193,7 +199,8 @@ impl Job<'_> {
             .unwrap_or_default();
         let (direction, method) = (entry.direction, entry.method);
         self.entries.push(entry);
-        for estimate in also {
+        // What is said of one hop is no answer for the path.
+        for estimate in also.into_iter().filter(|estimate| estimate.hop().is_none()) {
             if !self.entries.iter().any(|entry| entry.metric == estimate.metric) {
                 self.entries.push(Entry {
                     metric: estimate.metric,
@@ -219,11 +226,10 @@ fn doubt_stalled_hosts(outcome: &mut Outcome) {
     }
 }
 
-/// A method with its parameters, ready to run.
-fn begin(
-    name: &'static str,
-    params: &[(&'static str, String)],
-) -> Result<(&'static dyn crate::Method, Box<dyn crate::Estimator>), Reason> {
+/// A method, its parameters, and its state machine ready to run.
+type Ready = (&'static dyn crate::Method, RawParams, Box<dyn crate::Estimator>);
+
+fn begin(name: &'static str, params: &[(&'static str, String)]) -> Result<Ready, Reason> {
     let missing = |what: String| Reason::NotOffered { what };
     let method = methods::find(name).ok_or_else(|| missing(format!("the method {name}")))?;
     let mut raw = RawParams::new();
@@ -231,5 +237,5 @@ fn begin(
         raw.set(*name, value.clone());
     }
     let estimator = method.begin(&raw).map_err(|error| missing(error.to_string()))?;
-    Ok((method, estimator))
+    Ok((method, raw, estimator))
 }

@@ -14,6 +14,7 @@ mod facts;
 mod fluid_path;
 pub mod job;
 pub mod methods;
+mod observations;
 mod outcome;
 pub mod probe;
 mod registry;
@@ -22,8 +23,9 @@ mod registry;
 mod testbed;
 
 pub use budget::{Budget, Cost};
-pub use contract::{Broken, Estimator, Event, Measured, Refusal, Step, World, run};
+pub use contract::{Beginning, Broken, Estimator, Event, Measured, Refusal, Step, World, run};
 pub use facts::{HostFacts, PathFacts, StampSource};
+pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
 pub use probe::Probe;
 pub use registry::{

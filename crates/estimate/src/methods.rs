@@ -18,6 +18,8 @@ pub mod tcp;
 pub mod udp;
 pub mod window;
 
+use units::Metric;
+
 use crate::registry::Method;
 
 /// Every method, one per line, in the order in which the main job asks.
@@ -37,4 +39,29 @@ pub const METHODS: &[&dyn Method] = &[
 /// The method of that name.
 pub fn find(name: &str) -> Option<&'static dyn Method> {
     METHODS.iter().copied().find(|method| method.info().name == name)
+}
+
+/// The method that answers for a metric unless the caller names another: the one place where that is decided. `None` where no
+/// method gives the metric. It may give it as one of its other quantities.
+pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
+    Some(match metric {
+        Metric::RoundTripTime => &rtt::Rtt,
+        Metric::PathMtu => &pmtu::Pmtu,
+        Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::AvailableIpCapacity | Metric::CrossTraffic => &fac2::Fac2,
+        Metric::MaximumBurstOctets => &burst::Burst,
+        Metric::UdpAchievable => &udp::Udp,
+        Metric::TcpAchievableSingle => &tcp::Tcp,
+        Metric::TcpAchievableParallel | Metric::TcpStreamsToFill => &streams::Streams,
+        Metric::TcpWindowOctets => &window::Window,
+        _ => return None,
+    })
+}
+
+/// What the user types for [`automatic`].
+pub const DEFAULT: &str = "default";
+
+/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`].
+pub fn named(name: &str, metric: Metric) -> Option<&'static dyn Method> {
+    if name == DEFAULT { automatic(metric) } else { find(name) }
 }

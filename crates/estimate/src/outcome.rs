@@ -121,6 +121,21 @@ impl Estimate {
         self
     }
 
+    /// The same as an answer for one hop, counted from 1 at the sender's own link. Methods that measure each hop put such
+    /// estimates into [`Estimate::also`] of the path's answer.
+    #[must_use]
+    pub fn at_hop(self, hop: u16) -> Self {
+        self.with("hop", u32::from(hop))
+    }
+
+    /// The hop that it is an answer for; `None`: the path.
+    pub fn hop(&self) -> Option<u16> {
+        match self.evidence.get("hop")? {
+            EvidenceValue::Integer(hop) => u16::try_from(*hop).ok().filter(|&hop| hop > 0),
+            _ => None,
+        }
+    }
+
     /// With one more piece of evidence.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<EvidenceValue>) -> Self {

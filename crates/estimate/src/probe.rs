@@ -11,6 +11,8 @@
 //! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the far end |
 //! | passive tools | [`Capture`] | packet headers with stamps |
 
+use serde::{Deserialize, Serialize};
+
 mod bulk;
 mod capture;
 mod load;
@@ -22,7 +24,7 @@ pub use load::{Load, LoadReport, LoadStatus};
 pub use train::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport};
 
 /// One question to the path.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Probe {
     /// Packets with planned gaps and sizes.
     Train(Train),
@@ -35,7 +37,7 @@ pub enum Probe {
 }
 
 /// What follows the end of a [`Load`] or [`Transfer`] segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     /// The traffic keeps flowing, unchanged, until the estimator's next step. If that step is another segment of the same kind
     /// it takes over without a gap; if it is anything else the world ends the traffic first.

@@ -13,6 +13,8 @@ use units::{Layer, Metric};
 
 use crate::budget::Budget;
 use crate::contract::Estimator;
+use crate::observations::{AnalyseError, Observations};
+use crate::outcome::Outcome;
 
 /// A method: how to describe it, and how to begin.
 pub trait Method: Sync {
@@ -21,6 +23,13 @@ pub trait Method: Sync {
 
     /// Its state machine, with parameters as the caller typed them.
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError>;
+
+    /// What it makes of observations that are there already, its own or another method's: the value, interval and verdict of
+    /// the run itself if they are its own, all of them, and the parameters are those of the run. Pure, and the code that the
+    /// state machine runs: either both call one function of the reports, or the reports are fed to the state machine, which is
+    /// set to what was really asked where it would have asked something else. It may end before the observations do (their rest
+    /// is ignored), or be stopped by their end ([`Reason::RowsSpent`](crate::Reason), or a caveat).
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError>;
 }
 
 /// A registry entry.

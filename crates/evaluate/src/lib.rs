@@ -1,3 +1,19 @@
 //! Evaluation plans: scenarios, methods, parameters, seeds and worlds crossed, run, kept and summarised; rivals beside them.
+//!
+//! Shapes: a [`Plan`] is read from a file and crossed into [`Cell`]s, one per row; each is run as often as the plan says, in the
+//! simulator by this crate, in the lab by a [`Bench`] that the program hands over; each [`Run`] goes to a store that survives a kill;
+//! rows are summaries of runs, in the plan's order.
 
+mod cell;
+mod error;
+pub mod judge;
+mod parallel;
+pub mod plan;
 pub mod rival;
+pub mod simulated;
+pub mod truth;
+
+pub use cell::{Bench, Cell, Judged, Order, Run, Subject};
+pub use error::{PlanError, RunFault, StoreError};
+pub use parallel::parallel;
+pub use plan::Plan;

@@ -1,12 +1,14 @@
 //! *report* speaks: the result document, its JSON form with a versioned schema, its text, and the advice.
 //!
-//! Shapes: [`Document`] is what `test` and `demo` print, [`SimulationDocument`] what `simulate` prints. Both are plain data that
+//! Shapes: [`Document`] is what `test` and `demo` print, [`SimulationDocument`] what `simulate` prints,
+//! [`EvaluationDocument`] what `evaluate` prints. All are plain data that
 //! serialise to the machine contract; [`text`](Document::text) renders the same data for people. The JSON schemas ship with the
 //! crate ([`schema`]).
 
 mod advice;
 mod document;
 mod environment;
+mod evaluation;
 mod rows;
 pub mod schema;
 mod simulation;
@@ -15,5 +17,6 @@ mod text;
 pub use advice::{Advice, Severity, advise};
 pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
 pub use environment::HostEnvironment;
+pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use rows::{MetricRow, Remark};
 pub use simulation::{RunRow, SimulationDocument, Summary};

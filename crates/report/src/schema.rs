@@ -11,3 +11,9 @@ pub const SIMULATION_NAME: &str = "narrows.simulation/1";
 
 /// JSON schema (draft 2020-12) of [`SimulationDocument`](crate::SimulationDocument).
 pub const SIMULATION: &str = include_str!("../schema/simulation-1.json");
+
+/// Name and version of [`EVALUATION`].
+pub const EVALUATION_NAME: &str = "narrows.evaluation/1";
+
+/// JSON schema (draft 2020-12) of [`EvaluationDocument`](crate::EvaluationDocument).
+pub const EVALUATION: &str = include_str!("../schema/evaluation-1.json");

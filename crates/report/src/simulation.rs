@@ -46,6 +46,8 @@ pub struct RunRow {
     pub packets: u64,
     /// Simulated time.
     pub seconds: f64,
+    /// Highest IP-layer rate imposed over 10 ms ([`estimate::Cost::peak_10ms_bps`]).
+    pub peak_rate_bps: u64,
     /// Why it might mislead.
     pub caveats: Vec<Remark>,
     /// Why there is no value.
@@ -53,8 +55,9 @@ pub struct RunRow {
     pub reason: Option<Remark>,
 }
 
-/// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates: to the truth).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates: to the truth). Where there are no
+/// runs, there are no numbers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Summary {
     /// How many.
     pub runs: usize,
@@ -64,20 +67,28 @@ pub struct Summary {
     pub median_value_bps: Option<f64>,
     /// Median signed error.
     pub median_error_ratio: Option<f64>,
+    /// Bias: mean signed error.
+    pub mean_error_ratio: Option<f64>,
+    /// Spread: 90th less 10th percentile of the signed error.
+    pub error_spread_ratio: Option<f64>,
     /// 90th percentile of the absolute error.
     pub p90_abs_error_ratio: Option<f64>,
     /// 95th percentile of the absolute error.
     pub p95_abs_error_ratio: Option<f64>,
     /// Share without a number.
-    pub inconclusive_ratio: f64,
+    pub inconclusive_ratio: Option<f64>,
     /// Share of *all* runs whose interval misses the truth by over a tenth of the scale.
-    pub wrong_confident_ratio: f64,
+    pub wrong_confident_ratio: Option<f64>,
     /// Share of the runs with a number whose interval holds the truth.
     pub coverage_ratio: Option<f64>,
     /// Median IP octets sent.
-    pub median_octets: f64,
+    pub median_octets: Option<f64>,
+    /// Median packets sent.
+    pub median_packets: Option<f64>,
     /// Median time.
-    pub median_seconds: f64,
+    pub median_seconds: Option<f64>,
+    /// Highest IP-layer rate that any of the runs imposed, over 10 ms ([`estimate::Cost::peak_10ms_bps`]).
+    pub peak_rate_bps: Option<u64>,
 }
 
 /// An estimate whose interval misses the truth by more than this share of the scale is *wrong and confident*.
@@ -101,6 +112,7 @@ impl RunRow {
             octets: measured.cost.octets,
             packets: measured.cost.packets,
             seconds: measured.cost.time.as_secs_f64(),
+            peak_rate_bps: measured.cost.peak_10ms_bps,
             caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
         }
@@ -139,40 +151,40 @@ impl Summary {
                 .or(row.truth_bps.map(|truth| truth as f64))
                 .filter(|&scale| scale > 0.0)
         };
-        let errors = sorted(rows.iter().filter_map(|row| Some(row.error()? / scale_of(row)?)));
-        let absolute = sorted(errors.iter().map(|error| error.abs()));
+        let errors: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| Some(row.error()? / scale_of(row)?))
+            .collect();
+        let absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         let misses: Vec<f64> = rows
             .iter()
             .filter_map(|row| Some(row.miss()? / scale_of(row)?))
             .collect();
-        let share = |count: usize| {
-            if rows.is_empty() {
-                0.0
-            } else {
-                count as f64 / rows.len() as f64
-            }
-        };
+        let share = |count: usize| (!rows.is_empty()).then(|| count as f64 / rows.len() as f64);
         let covered = misses.iter().filter(|&&miss| miss <= 0.0).count();
+        let spread = |errors: &[f64]| Some(stat::quantile(errors, 0.9)? - stat::quantile(errors, 0.1)?);
         Self {
             runs: rows.len(),
-            truth_bps: quantile(
-                &sorted(rows.iter().filter_map(|row| row.truth_bps.map(|v| v as f64))),
-                0.5,
-            ),
-            median_value_bps: quantile(
-                &sorted(rows.iter().filter_map(|row| row.value_bps.map(|v| v as f64))),
-                0.5,
-            ),
-            median_error_ratio: quantile(&errors, 0.5),
-            p90_abs_error_ratio: quantile(&absolute, 0.9),
-            p95_abs_error_ratio: quantile(&absolute, 0.95),
+            truth_bps: median(rows.iter().filter_map(|row| row.truth_bps.map(|v| v as f64))),
+            median_value_bps: median(rows.iter().filter_map(|row| row.value_bps.map(|v| v as f64))),
+            median_error_ratio: stat::median(&errors),
+            mean_error_ratio: stat::mean(&errors),
+            error_spread_ratio: spread(&errors),
+            p90_abs_error_ratio: stat::quantile(&absolute, 0.9),
+            p95_abs_error_ratio: stat::quantile(&absolute, 0.95),
             inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == Verdict::Inconclusive).count()),
             wrong_confident_ratio: share(misses.iter().filter(|&&miss| miss > WRONG).count()),
             coverage_ratio: (!misses.is_empty()).then(|| covered as f64 / misses.len() as f64),
-            median_octets: quantile(&sorted(rows.iter().map(|row| row.octets as f64)), 0.5).unwrap_or(0.0),
-            median_seconds: quantile(&sorted(rows.iter().map(|row| row.seconds)), 0.5).unwrap_or(0.0),
+            median_octets: median(rows.iter().map(|row| row.octets as f64)),
+            median_packets: median(rows.iter().map(|row| row.packets as f64)),
+            median_seconds: median(rows.iter().map(|row| row.seconds)),
+            peak_rate_bps: rows.iter().map(|row| row.peak_rate_bps).max(),
         }
     }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    stat::median(&values.collect::<Vec<_>>())
 }
 
 impl SimulationDocument {
@@ -207,33 +219,13 @@ impl SimulationDocument {
                 let truth = run.truth_bps.filter(|&truth| truth > 0)?;
                 Some(run.value_bps? as f64 / truth as f64)
             });
-        quantile(&sorted(ratios), 0.5)
+        median(ratios)
     }
 
     /// As one line of JSON.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
     }
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Linear interpolation between order statistics (Hyndman–Fan type 7).
-fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let at = p * last as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "0 <= at <= last, a small count"
-    )]
-    let below = at.floor() as usize;
-    let above = (below + 1).min(last);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
 }
 
 #[cfg(test)]
@@ -251,6 +243,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
+            peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,
         }
@@ -269,8 +262,17 @@ mod tests {
         let summary = Summary::new(&rows, Some(200.0));
         assert_eq!(summary.median_error_ratio, Some(0.0));
         assert!((summary.p90_abs_error_ratio.unwrap() - 0.13).abs() < 1e-12);
-        assert!((summary.inconclusive_ratio - 0.2).abs() < 1e-12);
-        assert!((summary.wrong_confident_ratio - 0.2).abs() < 1e-12);
+        assert!((summary.mean_error_ratio.unwrap() - 20.0 / 3.0 / 200.0).abs() < 1e-12);
+        // Type 7 of -0.05, 0, 0.15 at ranks 0.2 and 1.8: 0.12 less -0.04.
+        assert!((summary.error_spread_ratio.unwrap() - 0.16).abs() < 1e-12);
+        assert_eq!(
+            (summary.inconclusive_ratio, summary.wrong_confident_ratio),
+            (Some(0.2), Some(0.2))
+        );
+        assert_eq!(
+            (summary.median_packets, summary.peak_rate_bps),
+            (Some(1.0), Some(1_200))
+        );
         assert_eq!(summary.coverage_ratio, Some(0.75));
     }
 
@@ -297,9 +299,6 @@ mod tests {
     #[test]
     fn no_runs_are_no_ratios() {
         let summary = Summary::new(&[], None);
-        assert_eq!(
-            (summary.runs, summary.median_error_ratio, summary.coverage_ratio),
-            (0, None, None)
-        );
+        assert_eq!(summary, Summary::default(),);
     }
 }

@@ -20,7 +20,7 @@ use super::test::PrintArgs;
 use crate::connect::Peer;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{environment, interrupt, output, truth};
+use crate::{environment, interrupt, output};
 
 /// Measure a path whose truth is known, on this machine alone, and print the truth beside each estimate.
 #[derive(Debug, clap::Args)]
@@ -207,7 +207,7 @@ fn document<F>(
         // Beside cross traffic a window must also cover what queues; the product of rate and round trip is not all of it.
         .filter(|entry| entry.metric != Metric::TcpWindowOctets || scenario.cross.is_empty())
         .filter_map(|entry| {
-            let truth = truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
+            let truth = evaluate::truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
             Some((entry.metric, truth))
         })
         .collect();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lab::{LabError, RealTimePath, Side, StartOptions};
 
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, output, truth};
+use crate::{interrupt, output};
 
 /// Play a scenario against the real clock between two private hosts, for ping, traceroute, iperf3 and other programs.
 #[derive(Debug, clap::Args)]
@@ -126,7 +126,7 @@ fn exit_of(status: std::process::ExitStatus) -> Exit {
 }
 
 fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Failure> {
-    let size = truth::path_mtu(scenario);
+    let size = evaluate::truth::path_mtu(scenario);
     let way = scenario.truth(scenario::Way::Forward);
     let mut text = format!(
         "# {}: capacity {} (IP layer, {size} octets), base round trip {}\n",

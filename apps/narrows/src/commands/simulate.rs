@@ -6,7 +6,7 @@ mod show;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use estimate::Method;
+use evaluate::simulated::Simulation;
 use scenario::{Expectation, Expected, Scenario, Way};
 use units::Metric;
 
@@ -20,9 +20,12 @@ use crate::output;
 pub(crate) struct SimulateArgs {
     /// Scenario file
     scenario: PathBuf,
-    /// Method to run; see `narrows methods`
+    /// Method to run; see `narrows methods`. "default" is the automatic choice for the metric
     #[arg(long, short, required_unless_present = "expected")]
     method: Option<String>,
+    /// Which of the method's quantities is judged; its main metric by default (of "default": ip_capacity)
+    #[arg(long, conflicts_with = "expected", value_parser = metric)]
+    metric: Option<Metric>,
     /// Run every method that the scenario expects something of, and compare with what it expects
     #[arg(long, conflicts_with = "method")]
     expected: bool,
@@ -57,9 +60,8 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         return expected(args, &scenario, way);
     }
     let name = args.method.as_deref().unwrap_or_default();
-    let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
     let params = split(&args.params)?;
-    let document = simulate(&batch(args, &scenario, way, method, None, &params))?;
+    let document = simulate(&batch(args, &scenario, way, (name, args.metric), &params)?)?;
     let text = if args.json {
         document.json() + "\n"
     } else {
@@ -88,25 +90,46 @@ pub(crate) fn split(params: &[String]) -> Result<Vec<(String, String)>, Failure>
         .collect()
 }
 
+/// A metric by its machine name.
+pub(crate) fn metric(text: &str) -> Result<Metric, String> {
+    let known = || Metric::ALL.map(Metric::name).join(", ");
+    let found = Metric::ALL.into_iter().find(|metric| metric.name() == text);
+    found.ok_or_else(|| format!("there is no such metric; there are: {}", known()))
+}
+
 fn batch<'a>(
     args: &SimulateArgs,
     scenario: &'a Scenario,
     way: Way,
-    method: &'static dyn Method,
-    metric: Option<Metric>,
+    (name, metric): (&'a str, Option<Metric>),
     params: &'a [(String, String)],
-) -> Batch<'a> {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Batch {
+) -> Result<Batch<'a>, Failure> {
+    let usual = metric.unwrap_or(Metric::IpCapacity);
+    let method = estimate::methods::named(name, usual).ok_or_else(|| unknown(name))?;
+    let main = if name == estimate::methods::DEFAULT {
+        usual
+    } else {
+        method.info().metric
+    };
+    let simulation = Simulation {
         scenario,
         way,
         method,
-        metric,
+        metric: metric.unwrap_or(main),
         params,
+    };
+    Ok(Batch {
+        simulation,
+        name,
         seed: args.seed.unwrap_or(scenario.seed),
         runs: args.runs,
-        jobs: args.jobs.map_or(processors, usize::from),
-    }
+        jobs: args.jobs.map_or_else(processors, usize::from),
+    })
+}
+
+/// How many runs at a time use the machine.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, Failure> {
@@ -120,16 +143,8 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
     let mut text = String::new();
     let mut all_hold = true;
     for expectation in &scenario.expect {
-        let name = expectation.method.as_str();
-        let method = estimate::methods::find(name).ok_or_else(|| unknown(name))?;
-        let document = simulate(&batch(
-            args,
-            scenario,
-            way,
-            method,
-            expectation.metric,
-            &expectation.params,
-        ))?;
+        let judged = (expectation.method.as_str(), expectation.metric);
+        let document = simulate(&batch(args, scenario, way, judged, &expectation.params)?)?;
         let verdict = holds(expectation, &document);
         all_hold &= verdict;
         if args.json {
@@ -160,8 +175,10 @@ fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bo
         } => {
             let ratio = document.median_ratio();
             ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
-                && summary.wrong_confident_ratio <= wrong_confident
-                && summary.inconclusive_ratio <= inconclusive
+                && summary
+                    .wrong_confident_ratio
+                    .is_some_and(|share| share <= wrong_confident)
+                && summary.inconclusive_ratio.is_some_and(|share| share <= inconclusive)
         }
         Expected::Bounded { share: least } => {
             share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least

@@ -67,6 +67,7 @@ use units::{BitRate, Metric, Octets, Sender, Stamp};
 use super::bulk;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::PathFacts;
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::registry::{
@@ -129,6 +130,11 @@ impl Method for Burst {
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         params.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -436,6 +442,30 @@ impl Run {
             rates: self.params.rates.len(),
             reason,
         })
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("burst", "back-to-back trains to the receiver");
+
+    /// Any back-to-back train is a burst of the search; in the sample only bursts of one size go together.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Train(train) = asked else { return false };
+        let (Some(first), packets) = (train.packets.first(), train.packets.len()) else {
+            return false;
+        };
+        let paced = !train.duration().is_zero();
+        let fits = match self.phase {
+            Phase::Search => !paced,
+            Phase::Sample => !paced && (packets == self.packets || self.ledger.first_losses.is_empty()),
+            Phase::Line(_) => paced,
+        };
+        if fits {
+            self.packets = packets;
+            self.ip_octets = first.ip_octets;
+            self.search.at(packets);
+        }
+        fits
     }
 }
 

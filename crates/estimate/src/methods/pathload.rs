@@ -109,11 +109,12 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
-use crate::Estimator;
+use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
+use crate::{Estimator, Outcome};
 
 /// The method.
 pub struct Pathload;
@@ -240,6 +241,10 @@ impl Method for Pathload {
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
     }
 }
 

@@ -126,6 +126,7 @@ mod faithful;
 mod modes;
 mod params;
 mod quick;
+mod recorded;
 mod sample;
 mod session;
 mod shape;
@@ -144,6 +145,7 @@ use self::sample::Phase;
 use self::session::{Session, Taken};
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::observations::{AnalyseError, Observations};
 #[cfg(doc)]
 use crate::outcome::Caveat;
 use crate::outcome::{Outcome, Reason};
@@ -196,6 +198,11 @@ impl Method for Pathrate {
         raw.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(raw)?)))
     }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        recorded::analyse(observations, Params::try_from(params)?)
+    }
 }
 
 /// What the reports of a run say, in the order in which they came.
@@ -205,6 +212,15 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> O
         session.take(report, params.preset == Preset::Faithful);
     }
     answer::conclude(&session, None)
+}
+
+fn refusal_reason(refusal: Refusal) -> Reason {
+    match refusal {
+        Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
+            what: "trains of packets towards a receiver that stamps them".to_owned(),
+        },
+        Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
+    }
 }
 
 /// A train that a phase asks for. One packet more is sent, in front.
@@ -324,20 +340,16 @@ impl Run {
         let Some(session) = &mut self.session else {
             return unexpected();
         };
-        let reason = match refusal {
+        match refusal {
             // A smaller full size is another session: sizes and lengths are planned anew.
             Refusal::TooLarge { max_ip_octets } if max_ip_octets < session.facts.path_mtu && max_ip_octets > 0 => {
                 let mut facts = session.facts.clone();
                 facts.path_mtu = max_ip_octets;
                 self.planner = Planner::new(self.params.preset);
-                return self.begin(now, facts);
+                self.begin(now, facts)
             }
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-                what: "trains of packets towards a receiver that stamps them".to_owned(),
-            },
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-        };
-        Step::Done(answer::conclude(session, Some(&reason)))
+            other => Step::Done(answer::conclude(session, Some(&refusal_reason(other)))),
+        }
     }
 }
 

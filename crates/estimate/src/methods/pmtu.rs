@@ -63,6 +63,7 @@ use units::{Layer, Metric, Sender, Stamp};
 use self::search::Search;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
 use crate::registry::{
@@ -116,6 +117,11 @@ impl Method for Pmtu {
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(raw)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -300,6 +306,19 @@ impl Run {
 
 /// Packets of the size in question per train, and as many small ones: the three losses of RFC 8899's `MAX_PROBES`.
 const COPIES: usize = 3;
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("pmtu", "echoed trains");
+
+    /// Whether echoes come back whole is the far end's affair, and the rows', not the plan's.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Train(train) = asked else { return false };
+        if let Some(search) = &mut self.search {
+            search.whole_echoes |= train.far_end == FarEnd::Echo;
+        }
+        true
+    }
+}
 
 impl Estimator for Run {
     fn step(&mut self, _now: Stamp<Sender>, event: Event) -> Step {

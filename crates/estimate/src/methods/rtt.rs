@@ -58,6 +58,7 @@ use units::{Delta, Metric, Sender, Stamp};
 
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{Arrival, Fate, HopReplyKind, Probe, Train, TrainId, TrainReport};
 use crate::registry::{
@@ -115,6 +116,11 @@ impl Method for Rtt {
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(raw)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -334,6 +340,14 @@ impl Run {
 
 /// Packets of one train: its report is complete only when the last is back or given up.
 const TRAIN: u32 = 10;
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("rtt", "echoed trains");
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        matches!(asked, Probe::Train(_))
+    }
+}
 
 impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {

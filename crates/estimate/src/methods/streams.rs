@@ -65,6 +65,7 @@ use units::{BitRate, Layer, Metric, Sender, Stamp};
 use super::bulk::{self, series};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
@@ -136,6 +137,11 @@ impl Method for Streams {
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         params.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -354,6 +360,20 @@ impl Run {
 
     fn conclude(&self, reason: Option<Reason>) -> Outcome {
         result::outcome(&self.known, reason)
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("streams", "transfers with autotuned windows");
+
+    /// A segment with samples inside is a measurement, one without lets new streams settle.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Transfer(transfer) = asked else {
+            return false;
+        };
+        self.streams = transfer.streams;
+        self.settled = transfer.sample_every < transfer.duration;
+        transfer.window_octets.is_none() && transfer.streams <= self.params.max_streams
     }
 }
 

@@ -76,6 +76,7 @@ use units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
 use super::bulk;
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
@@ -144,6 +145,11 @@ impl Method for Tcp {
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         params.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -376,6 +382,24 @@ impl Run {
     /// What was asked for, or the user's cap.
     fn pacing(&self) -> Option<BitRate> {
         [self.params.pacing, self.facts.rate_cap].into_iter().flatten().min()
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("tcp", "transfers over one connection");
+
+    /// Full length ends its transfer with what it measures, quick mode never ends one.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Transfer(transfer) = asked else {
+            return false;
+        };
+        let alike = transfer.streams == 1 && transfer.window_octets == self.params.window_octets;
+        let finishes = transfer.then == Then::Finish;
+        if self.params.full {
+            self.phase = if finishes { Phase::Full } else { Phase::Omit };
+            return alike;
+        }
+        alike && !finishes
     }
 }
 

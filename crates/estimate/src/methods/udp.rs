@@ -70,6 +70,7 @@ use units::{BitRate, Layer, Metric, Sender, Stamp};
 use super::bulk;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::PathFacts;
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Load, LoadReport, Probe, Then};
 use crate::registry::{
@@ -133,6 +134,11 @@ impl Method for Udp {
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         params.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -391,6 +397,24 @@ impl Run {
 
     fn conclude(&self, reason: Option<Reason>) -> Outcome {
         result::outcome(&self.known, &self.bracket, &self.facts, self.ip_octets, reason)
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("udp", "load segments");
+
+    /// Short segments are steps of the ramp, two sockets are the comparison, and only the rate to be confirmed confirms.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Load(load) = asked else { return false };
+        self.phase = match self.phase {
+            _ if load.streams > 1 => Phase::Two(1),
+            _ if load.duration <= RAMP_SEGMENT => Phase::Ramp,
+            Phase::Confirm if load.rate == self.asked => Phase::Confirm,
+            Phase::Ramp | Phase::Bracket | Phase::Confirm | Phase::Two(_) => Phase::Bracket,
+        };
+        self.asked = load.rate;
+        self.ip_octets = load.ip_octets;
+        true
     }
 }
 

@@ -61,6 +61,7 @@ use units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
 use super::bulk::{self, series};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
+use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
@@ -126,6 +127,11 @@ impl Method for Window {
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         params.check_names(&INFO)?;
         Ok(Box::new(Run::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -356,6 +362,23 @@ impl Run {
             }
         }
         estimate
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("window", "transfers over one connection with windows of their own");
+
+    /// A segment with samples inside is a measurement, one without lets the window fill.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Transfer(transfer) = asked else {
+            return false;
+        };
+        let Some(window) = transfer.window_octets.filter(|_| transfer.streams == 1) else {
+            return false;
+        };
+        self.window = u64::from(window);
+        self.settled = transfer.sample_every < transfer.duration;
+        true
     }
 }
 

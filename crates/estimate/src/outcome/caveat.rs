@@ -156,6 +156,9 @@ impl fmt::Display for Caveat {
             Self::Policed => f.write_str("excess traffic is dropped without being queued"),
             Self::VariableRate => f.write_str("the rate varied during the measurement"),
             Self::NotConverged => f.write_str("the search ended before its interval was narrow enough"),
+            Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
+                write!(f, "it moved about {low} while it was measured")
+            }
             Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),
             Self::CapacityAssumed { capacity } => write!(f, "rests on an assumed capacity of {capacity}"),
             Self::TrainExceedsBurstLimit => f.write_str("trains were longer than the path's burst limit"),
@@ -209,6 +212,20 @@ impl fmt::Display for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grey_region_without_width_has_one_rate() {
+        let at = |kbps: u64| BitRate::from_bps(kbps * 1000);
+        let text = |low, high| Caveat::GreyRegion { low, high }.to_string();
+        assert_eq!(
+            text(at(60_000), at(60_000)),
+            "it moved about 60 Mbit/s while it was measured"
+        );
+        assert_eq!(
+            text(at(60_000), at(70_000)),
+            "it moved between 60 Mbit/s and 70 Mbit/s while it was measured"
+        );
+    }
 
     #[test]
     fn ids_are_the_json_tags() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use units::{BitRate, Delta};
 
 /// Named intermediate results. Names end in their unit (`_bps`, `_ns`, `_octets`) where they have one.
@@ -19,12 +19,21 @@ pub enum EvidenceValue {
     Flag(bool),
     /// A whole number.
     Integer(i64),
-    /// A number. Infinite and undefined ones become `null` in JSON.
-    Number(f64),
+    /// A number. Infinite and undefined ones become `null` in JSON, and undefined ones when that is read.
+    Number(#[serde(deserialize_with = "number")] f64),
     /// A word.
     Text(String),
     /// A series.
-    Series(Vec<f64>),
+    Series(#[serde(deserialize_with = "series")] Vec<f64>),
+}
+
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+fn series<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
 impl Evidence {
@@ -106,5 +115,24 @@ impl From<&str> for EvidenceValue {
 impl From<Vec<f64>> for EvidenceValue {
     fn from(value: Vec<f64>) -> Self {
         Self::Series(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undefined_numbers_survive_json() {
+        let mut evidence = Evidence::default();
+        evidence.insert("slope_ns", f64::NAN);
+        evidence.insert("rates_bps", vec![1.5, f64::INFINITY]);
+        evidence.insert("count", 3u32);
+        let text = serde_json::to_string(&evidence).unwrap();
+        assert_eq!(text, r#"{"count":3,"rates_bps":[1.5,null],"slope_ns":null}"#);
+        let read: Evidence = serde_json::from_str(&text).unwrap();
+        assert!(read.get("slope_ns").and_then(EvidenceValue::as_f64).unwrap().is_nan());
+        assert_eq!(read.get("count"), Some(&EvidenceValue::Integer(3)));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 }

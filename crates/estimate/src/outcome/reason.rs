@@ -27,6 +27,9 @@ pub enum Reason {
     /// The host, the peer or the path broke on the way.
     #[error("the measurement broke off before the method was done")]
     WorldBroke,
+    /// Recorded rows were analysed, and there are no more.
+    #[error("the recorded rows end before the method was done")]
+    RowsSpent,
     /// Nothing came back at all.
     #[error("no probe was answered: the path or the peer drops them")]
     NoAnswer,

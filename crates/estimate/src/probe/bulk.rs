@@ -1,5 +1,6 @@
 //! Bulk TCP transfers.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
@@ -9,7 +10,7 @@ use super::Then;
 /// One segment of a bulk transfer over one or more TCP connections, this host sending. Connections stay open over segments
 /// that continue one another; a change of `streams` upward opens more, and any other change of the fields ends the transfer
 /// and begins a new one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Connections that send at once.
     pub streams: u16,
@@ -28,7 +29,7 @@ pub struct Transfer {
 }
 
 /// Congestion controls that methods tell apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Congestion {
     /// RFC 5681 and RFC 6582.
     Reno,
@@ -63,7 +64,7 @@ impl Congestion {
 }
 
 /// State of the loss recovery (`tcpi_ca_state`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TcpState {
     /// Nothing amiss.
     Open,
@@ -79,7 +80,7 @@ pub enum TcpState {
 
 /// What a connection's `TCP_INFO` said at one instant. Fields that a kernel may lack are optional. Counters run from the
 /// connection's begin; times are as the kernel counts them.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TcpSample {
     /// When it was read.
     pub at: Stamp<Sender>,
@@ -128,7 +129,7 @@ pub struct TcpSample {
 }
 
 /// One connection's part of a [`TransferReport`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamReport {
     /// The congestion control that the kernel really used.
     pub congestion: Congestion,
@@ -139,7 +140,7 @@ pub struct StreamReport {
 }
 
 /// The answer to a [`Transfer`] segment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransferReport {
     /// When the segment began.
     pub began: Stamp<Sender>,

@@ -1,12 +1,13 @@
 //! Passive packet traces.
 
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use units::{Sender, Stamp};
 
 /// Listen to traffic that passes this host anyway.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// How long to listen.
     pub duration: Duration,
@@ -17,7 +18,7 @@ pub struct Capture {
 }
 
 /// Headers of one captured packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapturedPacket {
     /// When it passed.
     pub at: Stamp<Sender>,
@@ -32,7 +33,7 @@ pub struct CapturedPacket {
 }
 
 /// Transport header of a captured packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// TCP.
     Tcp(TcpFields),
@@ -43,7 +44,7 @@ pub enum Transport {
 }
 
 /// What passive methods need of a TCP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFields {
     /// Sequence number.
     pub sequence: u32,
@@ -56,7 +57,7 @@ pub struct TcpFields {
 }
 
 /// The answer to a [`Capture`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureReport {
     /// The packets, in capture order.
     pub packets: Vec<CapturedPacket>,

@@ -1,5 +1,6 @@
 //! Steerable UDP loads.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use units::{BitRate, Receiver, Sender, Stamp};
@@ -8,7 +9,7 @@ use super::Then;
 
 /// One segment of a constant-rate UDP load towards the receiver. A segment that follows another one without a wait continues
 /// it with no gap, so a method steers a running load by sending the next segment and reads status from each report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// IP-layer rate to offer; `BitRate::from_bps(u64::MAX)` means as fast as the host can.
     pub rate: BitRate,
@@ -27,7 +28,7 @@ pub struct Load {
 }
 
 /// What the receiver saw in one interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadStatus {
     /// When the interval began, on the receiver's clock.
     pub from: Stamp<Receiver>,
@@ -50,7 +51,7 @@ pub struct LoadStatus {
 }
 
 /// The answer to a [`Load`] segment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// When the segment began.
     pub began: Stamp<Sender>,

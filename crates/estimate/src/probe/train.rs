@@ -1,5 +1,6 @@
 //! Trains: packets with planned gaps and sizes.
 
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
 use std::time::Duration;
 
@@ -8,11 +9,11 @@ use units::{BitRate, Receiver, Sender, Stamp};
 use crate::StampSource;
 
 /// Names a train within one run of one method; chosen by the method, unique within the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrainId(pub u32);
 
 /// One packet of a train.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketPlan {
     /// Planned time from the previous packet's departure to this one's. Zero: back to back, as fast as the host can. The
     /// first packet's gap is ignored.
@@ -24,7 +25,7 @@ pub struct PacketPlan {
 }
 
 /// Who answers for the packets that are not stopped by a hop limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FarEnd {
     /// A cooperating receiver stamps them: [`Fate::Received`].
     Receiver,
@@ -35,7 +36,7 @@ pub enum FarEnd {
 }
 
 /// A train to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Train {
     /// Its name.
     pub id: TrainId,
@@ -114,7 +115,7 @@ pub struct Arrival {
 }
 
 /// What became of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// It reached the receiver.
     Received(Stamp<Receiver>),
@@ -132,7 +133,7 @@ pub enum Fate {
 }
 
 /// An ICMP answer to one packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopReply {
     /// Who answered; routers of a simulated path have addresses too.
     pub from: std::net::IpAddr,
@@ -145,7 +146,7 @@ pub struct HopReply {
 }
 
 /// What an ICMP answer says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HopReplyKind {
     /// The hop limit ran out at a router.
     TimeExceeded,
@@ -164,7 +165,7 @@ pub enum HopReplyKind {
 }
 
 /// The sender's own judgement of how well it kept the plan (`host timing` §7.5: the limits are ours).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PacingCheck {
     /// The departures follow the plan.
     Kept,

@@ -17,6 +17,7 @@ fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
             octets: 150_000,
             time: Duration::from_millis(850),
             peak_bps: 12_000_000,
+            peak_10ms_bps: 12_000_000,
         },
     }
 }

@@ -44,16 +44,20 @@ fn summary(out: &mut String, document: &SimulationDocument) {
     let percent = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.2} %", ratio * 100.0));
     let _ = writeln!(
         out,
-        "{} runs: median error {}, 90 % within {}, 95 % within {}; inconclusive {}, wrong and confident {}, coverage {}; median cost {:.0} kB, {:.2} s",
+        "{} runs: median error {}, bias {}, spread {}, 90 % within {}, 95 % within {}; inconclusive {}, wrong and confident {}, coverage {}; median cost {:.0} kB, {:.0} packets, {:.2} s; peak {}",
         summary.runs,
         percent(summary.median_error_ratio),
+        percent(summary.mean_error_ratio),
+        percent(summary.error_spread_ratio),
         percent(summary.p90_abs_error_ratio),
         percent(summary.p95_abs_error_ratio),
-        percent(Some(summary.inconclusive_ratio)),
-        percent(Some(summary.wrong_confident_ratio)),
+        percent(summary.inconclusive_ratio),
+        percent(summary.wrong_confident_ratio),
         percent(summary.coverage_ratio),
-        summary.median_octets / 1e3,
-        summary.median_seconds,
+        summary.median_octets.unwrap_or(0.0) / 1e3,
+        summary.median_packets.unwrap_or(0.0),
+        summary.median_seconds.unwrap_or(0.0),
+        quantity(Unit::BitPerSecond, summary.peak_rate_bps.unwrap_or(0)),
     );
 }
 

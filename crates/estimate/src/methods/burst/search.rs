@@ -54,6 +54,14 @@ impl Search {
         self.size
     }
 
+    /// A burst of this many packets went out, not of [`Search::size`].
+    pub(super) fn at(&mut self, size: usize) {
+        if size != self.size {
+            self.size = size;
+            self.clean = 0;
+        }
+    }
+
     /// Largest size that survived so far.
     pub(super) fn survived(&self) -> usize {
         self.survived

@@ -8,6 +8,7 @@ use super::Params;
 use super::finish::{Ending, Seen};
 use super::fit::{self, Fit};
 use super::reading::{Reading, Unusable, read};
+use crate::observations::Follower;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 
@@ -349,6 +350,26 @@ impl Machine {
             },
         };
         Step::Done(self.seen.finish(&Ending::Flawed(reason), self.available))
+    }
+}
+
+impl Follower for Machine {
+    const READS: (&'static str, &'static str) = ("fac2", "trains of 16 packets or more of one size to the receiver");
+
+    /// Any train at one rate says how its delays grow.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Train(train) = asked else { return false };
+        let Some(first) = train.packets.first() else {
+            return false;
+        };
+        let alike = train.packets.iter().all(|packet| packet.ip_octets == first.ip_octets);
+        if !alike || train.packets.len() < SHORTEST {
+            return false;
+        }
+        self.packets = train.packets.len();
+        self.rate = train.planned_rate().map(BitRate::as_f64);
+        self.seen.packet_octets = first.ip_octets;
+        true
     }
 }
 

@@ -99,7 +99,8 @@ impl Fleet {
         self.increasing + self.level + self.ambiguous
     }
 
-    fn last(&self, rules: Rules) -> Judgement {
+    /// The verdict of the streams that are there.
+    pub(super) fn last(&self, rules: Rules) -> Judgement {
         if self.lossy as f64 >= LOSSY_STREAMS * self.sent as f64 {
             return Judgement::Lost;
         }

@@ -1,6 +1,7 @@
 //! The order of things: initial train, fleets of streams, idle times, the end.
 
 mod answer;
+mod follow;
 
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ pub(super) struct Machine {
     shape: Shape,
     fleet: Fleet,
     lengthened: bool,
+    /// What the last fleet that was judged was made of.
+    judged: Option<Shape>,
     repeats: u32,
     lower_bound_only: bool,
     next_id: u32,
@@ -97,6 +100,7 @@ impl Machine {
             },
             fleet: Fleet::default(),
             lengthened: false,
+            judged: None,
             repeats: 0,
             lower_bound_only: false,
             next_id: 0,
@@ -280,6 +284,7 @@ impl Machine {
 
     fn judged(&mut self, verdict: Verdict) -> Step {
         self.fleets += 1;
+        self.judged = Some(self.shape);
         let actual = self.actual_rate();
         let code = match verdict {
             Verdict::NoTrend => -1.0,

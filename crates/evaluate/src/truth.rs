@@ -16,7 +16,7 @@ const FILLED: f64 = 0.95;
 
 /// The truth of `metric` over the scenario's time `from..to`, at the layer and packet size of `estimate` where there is one;
 /// `None` where the scenario derives none.
-pub(crate) fn of(
+pub fn of(
     scenario: &Scenario,
     way: Way,
     metric: Metric,
@@ -69,13 +69,13 @@ fn one_stream(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16) -> Opt
 }
 
 /// Largest packet that crosses both ways: a probe that is echoed needs both.
-pub(crate) fn path_mtu(scenario: &Scenario) -> u16 {
+pub fn path_mtu(scenario: &Scenario) -> u16 {
     let there = scenario.truth(Way::Forward).path_mtu();
     there.min(scenario.truth(Way::Reverse).path_mtu())
 }
 
 /// Capacity of the narrow link at the IP layer: what errors are measured by.
-pub(crate) fn scale(scenario: &Scenario, way: Way) -> f64 {
+pub fn scale(scenario: &Scenario, way: Way) -> f64 {
     scenario.truth(way).capacity(path_mtu(scenario)).as_f64()
 }
 

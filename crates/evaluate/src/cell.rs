@@ -1,0 +1,160 @@
+//! One row to be run, one run of it, and who can run it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use estimate::Verdict;
+use report::World;
+use serde::{Deserialize, Serialize};
+use units::Metric;
+
+use crate::error::RunFault;
+use crate::plan::{PlannedMethod, PlannedRival, PlannedScenario, allows};
+
+/// One row of the result that is to be run.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The path.
+    pub scenario: Arc<PlannedScenario>,
+    /// What is run on it.
+    pub subject: Subject,
+    /// Where.
+    pub world: World,
+    /// How often.
+    pub runs: u32,
+    /// Seed of the first run; run *k* has this plus *k*.
+    pub seed: u64,
+    /// Whether its runs keep their raw observations.
+    pub keep: bool,
+}
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// One of our methods, there or to come.
+    Method(Arc<PlannedMethod>),
+    /// Another program.
+    Rival(Arc<PlannedRival>),
+}
+
+/// One run that is to be carried out.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// Its seed: of cross traffic, clocks, and everything else random.
+    pub seed: u64,
+    /// Where to write the raw observations, if they are to be kept.
+    pub record: Option<&'a Path>,
+}
+
+/// What one run gave. Numbers are whole, so that what is stored and read again is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Of the whole path.
+    pub path: Judged,
+    /// Of single hops, where the method speaks of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Judged>,
+    /// IP octets sent.
+    pub octets: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Time taken: the simulator's own, or real time.
+    pub time_ns: u64,
+    /// Highest IP-layer rate imposed over 10 ms.
+    pub peak_rate_bps: u64,
+    /// Machine names of what makes the number doubtful.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<String>,
+    /// Machine name of why there is no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why the run may not be judged: the machine kept no time in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<String>,
+    /// File of the raw observations, in the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+}
+
+/// A claim and the truth that it is judged by, in the metric's own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Which hop, from 1; `None`: the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hop: Option<u16>,
+    /// The truth over the run's own time, where there is one.
+    pub truth: Option<u64>,
+    /// The value; `None` when inconclusive.
+    pub value: Option<u64>,
+    /// Lower end of the interval.
+    pub low: Option<u64>,
+    /// Upper end.
+    pub high: Option<u64>,
+    /// What is claimed.
+    pub verdict: Verdict,
+}
+
+/// Carries out runs in a world that this crate cannot reach: the lab's namespaces and sockets are the program's.
+pub trait Bench {
+    /// Which world it is.
+    fn world(&self) -> World;
+
+    /// Whether it can run such a row at all, asked once before the first run of each.
+    fn offers(&mut self, cell: &Cell) -> Result<(), RunFault> {
+        let _ = cell;
+        Ok(())
+    }
+
+    /// One run. Runs of one cell follow each other, so a path that is expensive to build can be kept between calls.
+    fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault>;
+}
+
+impl Cell {
+    /// Its seed for run `index`.
+    pub fn seed_of(&self, index: u32) -> u64 {
+        self.seed.wrapping_add(u64::from(index))
+    }
+}
+
+impl Subject {
+    /// How rows call it.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Method(method) => &method.label,
+            Self::Rival(rival) => &rival.label,
+        }
+    }
+
+    /// Whether a plan means it by this word: its label, or its name.
+    pub fn answers_to(&self, word: &str) -> bool {
+        let name = match self {
+            Self::Method(method) => &method.name,
+            Self::Rival(rival) => &rival.name,
+        };
+        self.label() == word || name == word
+    }
+
+    /// What is judged; `None` of a rival whose adapter is not known.
+    pub fn metric(&self) -> Option<Metric> {
+        match self {
+            Self::Method(method) => Some(method.metric),
+            Self::Rival(rival) => rival.metric,
+        }
+    }
+
+    /// Whether it is to be run in that world. Other programs need real sockets.
+    pub fn allows(&self, world: World) -> bool {
+        match self {
+            Self::Method(method) => allows(method.worlds.as_ref(), world),
+            Self::Rival(rival) => world == World::Lab && allows(rival.worlds.as_ref(), world),
+        }
+    }
+}
+
+impl Run {
+    /// The time taken.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.time_ns)
+    }
+}

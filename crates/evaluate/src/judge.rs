@@ -1,0 +1,107 @@
+//! What a method said, beside what is true.
+
+use std::time::Duration;
+
+use estimate::{Estimate, Measured, Outcome, Reason, Verdict};
+use report::Remark;
+use scenario::{Scenario, Way};
+use units::{BitRate, Metric};
+
+use crate::cell::{Judged, Run};
+use crate::truth;
+
+/// The same run, judged by another of its quantities.
+pub fn by_metric(measured: Measured, metric: Metric) -> Measured {
+    let Some(main) = measured.outcome.estimate() else {
+        return measured;
+    };
+    if main.metric == metric {
+        return measured;
+    }
+    let other = main
+        .also
+        .iter()
+        .find(|also| also.metric == metric && also.hop().is_none());
+    let missing = || {
+        Outcome::inconclusive(Reason::MissingInput {
+            what: metric.to_string(),
+        })
+    };
+    Measured {
+        outcome: other.cloned().map_or_else(missing, Into::into),
+        cost: measured.cost,
+    }
+}
+
+/// What is said of single hops: the estimates of `metric` beside the main one that name a hop ([`Estimate::at_hop`]), with the
+/// truth of that hop where there is one.
+pub fn hops(
+    scenario: &Scenario,
+    way: Way,
+    outcome: &Outcome,
+    metric: Metric,
+    span: (Duration, Duration),
+) -> Vec<Judged> {
+    let also = outcome.estimate().map(|main| main.also.as_slice()).unwrap_or_default();
+    also.iter()
+        .filter(|estimate| estimate.metric == metric)
+        .filter_map(|estimate| {
+            let hop = estimate.hop()?;
+            Some(claim(
+                Some(estimate),
+                Some(hop),
+                of_hop(scenario, way, metric, hop, span),
+            ))
+        })
+        .collect()
+}
+
+/// The truth of one hop, counted from 1: of its rate, and of what is left of it.
+fn of_hop(scenario: &Scenario, way: Way, metric: Metric, hop: u16, span: (Duration, Duration)) -> Option<u64> {
+    let truth = scenario.truth(way).over(span.0, span.1);
+    let index = usize::from(hop).checked_sub(1)?;
+    if index >= scenario.hops(way).len() {
+        return None;
+    }
+    let mtu = truth::path_mtu(scenario);
+    let rate = match metric {
+        Metric::IpCapacity => truth.hop_capacity(index, mtu),
+        Metric::AvailableIpCapacity => truth.hop_available(index, mtu),
+        _ => None,
+    };
+    rate.map(BitRate::bps)
+}
+
+fn claim(estimate: Option<&Estimate>, hop: Option<u16>, truth: Option<u64>) -> Judged {
+    Judged {
+        hop,
+        truth,
+        value: estimate.map(|estimate| estimate.value),
+        low: estimate.map(|estimate| estimate.low),
+        high: estimate.map(|estimate| estimate.high),
+        verdict: estimate.map_or(Verdict::Inconclusive, |estimate| estimate.verdict),
+    }
+}
+
+impl Run {
+    /// The run of a method that measured this, where the truth was `truth`.
+    pub fn new(measured: &Measured, truth: Option<u64>, hops: Vec<Judged>) -> Self {
+        let reason = match &measured.outcome {
+            Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason).id),
+            Outcome::Estimated(_) => None,
+        };
+        let caveats = measured.outcome.caveats().iter().map(|caveat| caveat.id().to_owned());
+        Self {
+            path: claim(measured.outcome.estimate(), None, truth),
+            hops,
+            octets: measured.cost.octets,
+            packets: measured.cost.packets,
+            time_ns: u64::try_from(measured.cost.time.as_nanos()).unwrap_or(u64::MAX),
+            peak_rate_bps: measured.cost.peak_10ms_bps,
+            caveats: caveats.collect(),
+            reason,
+            not_judged: None,
+            recording: None,
+        }
+    }
+}

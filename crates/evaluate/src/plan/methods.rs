@@ -1,0 +1,124 @@
+//! Methods with their parameters crossed, and rivals.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use estimate::methods::{self, DEFAULT};
+use estimate::{Method, RawParams};
+use units::Metric;
+
+use super::file::{MethodFile, RivalFile, combinations, texts};
+use super::{PlannedMethod, PlannedRival, read, worlds};
+use crate::cell::Subject;
+use crate::error::PlanError;
+
+pub(super) fn cross(files: &[MethodFile]) -> Result<Vec<Subject>, PlanError> {
+    let mut all = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        one(file, &format!("method {} ({})", index + 1, file.name), &mut all)?;
+    }
+    Ok(all)
+}
+
+fn one(file: &MethodFile, place: &str, all: &mut Vec<Subject>) -> Result<(), PlanError> {
+    let (method, metric) = resolve(place, &file.name, file.metric)?;
+    let mut lists = Vec::new();
+    for (name, value) in &file.params {
+        lists.push((name, texts(&format!("{place}: params: {name}"), value)?));
+    }
+    let lengths: Vec<usize> = lists.iter().map(|(_, values)| values.len()).collect();
+    let narrowed = file.worlds.clone();
+    let narrowed = narrowed
+        .map(|given| worlds(&format!("{place}: worlds"), given))
+        .transpose()?;
+    for chosen in combinations(place, &lengths)? {
+        let params: Vec<(String, String)> = lists
+            .iter()
+            .zip(&chosen)
+            .map(|((name, values), &at)| ((*name).clone(), values[at].clone()))
+            .collect();
+        if let Some(method) = method {
+            begin(method, &params).map_err(|source| PlanError::Parameter {
+                place: place.to_owned(),
+                source,
+            })?;
+        }
+        // What a label does not say already: parameters that vary, and without a label of the user's all of them.
+        let told = lists
+            .iter()
+            .zip(&params)
+            .filter(|((_, values), _)| values.len() > 1 || file.label.is_none());
+        let told: Vec<String> = told.map(|(_, (name, value))| format!(" {name}={value}")).collect();
+        all.push(Subject::Method(Arc::new(PlannedMethod {
+            label: file.label.as_ref().unwrap_or(&file.name).clone() + &told.concat(),
+            name: file.name.clone(),
+            metric,
+            params,
+            worlds: narrowed.clone(),
+        })));
+    }
+    Ok(())
+}
+
+/// The method of that name and what is judged of it.
+fn resolve(
+    place: &str,
+    name: &str,
+    metric: Option<Metric>,
+) -> Result<(Option<&'static dyn Method>, Metric), PlanError> {
+    let need = |why: String| PlanError::invalid(format!("{place}: metric"), why);
+    if name == DEFAULT {
+        let metric = metric.ok_or_else(|| need("the automatic choice needs a metric".to_owned()))?;
+        let method = methods::automatic(metric);
+        let method = method.ok_or_else(|| need(format!("there is no automatic choice for {metric}")))?;
+        return Ok((Some(method), metric));
+    }
+    match methods::find(name) {
+        Some(method) => Ok((Some(method), metric.unwrap_or(method.info().metric))),
+        None => {
+            let why = format!("there is no method \"{name}\" yet, so the plan must say what it will measure");
+            Ok((None, metric.ok_or_else(|| need(why))?))
+        }
+    }
+}
+
+/// The method's state machine with these parameters.
+pub(crate) fn begin(
+    method: &dyn Method,
+    params: &[(String, String)],
+) -> Result<Box<dyn estimate::Estimator>, estimate::ParamError> {
+    let mut raw = RawParams::new();
+    for (name, value) in params {
+        raw.set(name, value);
+    }
+    method.begin(&raw)
+}
+
+pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {
+    let mut all = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let place = format!("rival {}", index + 1);
+        let (name, adapter) = match (&file.name, &file.file) {
+            (Some(name), None) => (name.clone(), None),
+            (None, Some(path)) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                (stem, Some(read(&folder.join(path))?))
+            }
+            _ => {
+                let why = "needs exactly one of name = \"…\" (an adapter that we have) and file = \"…\"";
+                return Err(PlanError::invalid(place, why));
+            }
+        };
+        let narrowed = file.worlds.clone();
+        all.push(Subject::Rival(Arc::new(PlannedRival {
+            label: file.label.clone().unwrap_or_else(|| name.clone()),
+            name,
+            adapter,
+            metric: file.metric,
+            worlds: narrowed
+                .map(|given| worlds(&format!("{place}: worlds"), given))
+                .transpose()?,
+        })));
+    }
+    Ok(all)
+}

@@ -1,0 +1,178 @@
+//! Scenarios from files, and from templates with values crossed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use scenario::Scenario;
+
+use super::file::{ScenarioFile, combinations, texts};
+use super::{PlannedScenario, is_name, read, worlds};
+use crate::error::PlanError;
+
+pub(super) fn cross(files: &[ScenarioFile], folder: &Path) -> Result<Vec<Arc<PlannedScenario>>, PlanError> {
+    let mut all = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        one(file, &format!("scenario {}", index + 1), folder, &mut all)?;
+    }
+    Ok(all)
+}
+
+/// One value of a placeholder: its name, the text, and the word for it in names.
+struct Choice<'a> {
+    key: &'a str,
+    text: &'a str,
+    label: &'a str,
+}
+
+fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<PlannedScenario>>) -> Result<(), PlanError> {
+    let (path, is_template) = match (&file.file, &file.template) {
+        (Some(path), None) => (folder.join(path), false),
+        (None, Some(path)) => (folder.join(path), true),
+        _ => {
+            let why = "needs exactly one of file = \"…\" and template = \"…\"";
+            return Err(PlanError::invalid(place, why));
+        }
+    };
+    if !is_template && !(file.with.is_empty() && file.labels.is_empty()) {
+        return Err(PlanError::invalid(
+            place,
+            "with and as belong to a template, not to a file",
+        ));
+    }
+    let text = read(&path)?;
+    let lists = lists(file, place)?;
+    let lengths: Vec<usize> = lists.iter().map(|(_, values, _)| values.len()).collect();
+    for chosen in combinations(place, &lengths)? {
+        let choices: Vec<Choice<'_>> = lists
+            .iter()
+            .zip(&chosen)
+            .map(|((key, values, labels), &at)| Choice {
+                key,
+                text: &values[at],
+                label: &labels[at],
+            })
+            .collect();
+        all.push(Arc::new(planned(file, place, &path, &text, is_template, &choices)?));
+    }
+    Ok(())
+}
+
+/// Per placeholder: its name, its values, the words for them.
+type List<'a> = (&'a str, Vec<String>, Vec<String>);
+
+fn lists<'a>(file: &'a ScenarioFile, place: &str) -> Result<Vec<List<'a>>, PlanError> {
+    for key in file.labels.keys() {
+        if !file.with.contains_key(key) {
+            return Err(PlanError::invalid(
+                format!("{place}: as"),
+                format!("\"{key}\" is not in with"),
+            ));
+        }
+    }
+    let mut lists = Vec::new();
+    for (key, value) in &file.with {
+        let place = format!("{place}: with: {key}");
+        let values = texts(&place, value)?;
+        let labels = file.labels.get(key).unwrap_or(&values).clone();
+        if labels.len() != values.len() {
+            let why = format!(
+                "has {} values, and as has {} words for them",
+                values.len(),
+                labels.len()
+            );
+            return Err(PlanError::invalid(place, why));
+        }
+        lists.push((key.as_str(), values, labels));
+    }
+    Ok(lists)
+}
+
+fn planned(
+    file: &ScenarioFile,
+    place: &str,
+    path: &Path,
+    template: &str,
+    is_template: bool,
+    choices: &[Choice<'_>],
+) -> Result<PlannedScenario, PlanError> {
+    let words: Vec<(&str, &str)> = choices.iter().map(|choice| (choice.key, choice.label)).collect();
+    let name = match (&file.name, is_template) {
+        (Some(name), _) => Some(filled(&format!("{place}: name"), name, &words, false)?),
+        (None, true) => {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Some(choices.iter().fold(stem, |name, choice| name + "-" + choice.label))
+        }
+        (None, false) => None,
+    };
+    let name = name.map(|name| valid(&name));
+    let text = if is_template {
+        let mut values: Vec<(&str, &str)> = choices.iter().map(|choice| (choice.key, choice.text)).collect();
+        let name = name.as_deref().unwrap_or_default();
+        if template.contains("{{name}}") {
+            values.push(("name", name));
+        }
+        filled(&format!("{place}: {}", path.display()), template, &values, true)?
+    } else {
+        template.to_owned()
+    };
+    let mut scenario = Scenario::from_toml(&text).map_err(|source| {
+        let values: Vec<String> = choices
+            .iter()
+            .map(|choice| format!("{} = {}", choice.key, choice.text))
+            .collect();
+        PlanError::Scenario {
+            place: [format!("{place}: {}", path.display()), values.join(", ")].join(" "),
+            source,
+        }
+    })?;
+    if let Some(name) = name {
+        if name.is_empty() {
+            return Err(PlanError::invalid(format!("{place}: name"), "is empty"));
+        }
+        scenario.name = name;
+    }
+    Ok(PlannedScenario {
+        name: scenario.name.clone(),
+        text,
+        scenario,
+        worlds: file
+            .worlds
+            .clone()
+            .map(|given| worlds(&format!("{place}: worlds"), given))
+            .transpose()?,
+        methods: file.methods.clone(),
+    })
+}
+
+/// `text` with every `{{key}}` replaced. Placeholders without a value are refused, and (in a template) values without a
+/// placeholder: either would run something else than was meant.
+fn filled(place: &str, text: &str, values: &[(&str, &str)], all_used: bool) -> Result<String, PlanError> {
+    let mut out = text.to_owned();
+    for (key, value) in values {
+        let placeholder = format!("{{{{{key}}}}}");
+        if all_used && !text.contains(&placeholder) {
+            return Err(PlanError::invalid(
+                place,
+                format!("has no {placeholder}, for which with gives values"),
+            ));
+        }
+        out = out.replace(&placeholder, value);
+    }
+    if let Some((_, rest)) = out.split_once("{{") {
+        let key = rest.split("}}").next().unwrap_or_default();
+        let line = key.lines().next().unwrap_or_default();
+        return Err(PlanError::invalid(
+            place,
+            format!("{{{{{line}}}}} has no value in with"),
+        ));
+    }
+    Ok(out)
+}
+
+/// A name that scenarios may have: no white space, and a dash for every other sign.
+fn valid(name: &str) -> String {
+    name.chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| if is_name(c) { c } else { '-' })
+        .collect()
+}

@@ -1,0 +1,193 @@
+use report::World;
+use units::Metric;
+
+use super::*;
+
+const SCENARIO: &str = "name = \"own\"\nseed = 5\n[[hop]]\nrate = \"{{rate}}\"\ndelay = \"{{delay}}\"\n";
+
+/// A folder with one template and one scenario file.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
+    let plain = SCENARIO.replace("{{rate}}", "10 Mbit/s").replace("{{delay}}", "1 ms");
+    std::fs::write(folder.path().join("plain.toml"), plain).unwrap();
+    folder
+}
+
+fn read(text: &str) -> Result<Plan, String> {
+    let folder = folder();
+    Plan::from_toml(text, Path::new("p.toml"), folder.path()).map_err(|error| error.to_string())
+}
+
+const FULL: &str = r#"
+name = "p"
+source = "[Key] table 1"
+worlds = ["lab", "simulator"]
+runs = { simulator = 7, lab = 2 }
+seed = 100
+
+[[scenario]]
+template = "t.toml"
+with = { rate = ["10 Mbit/s", "1 Gbit/s"], delay = ["1 ms", "5 ms", "10 ms"] }
+as = { delay = ["near", "far", "farther"] }
+name = "x-{{rate}}-{{delay}}"
+
+[[scenario]]
+file = "plain.toml"
+worlds = ["simulator"]
+methods = ["pathload", "tool"]
+
+[[method]]
+name = "default"
+metric = "available_ip_capacity"
+
+[[method]]
+name = "pathload"
+params = { quick = ["true", "false"] }
+
+[[method]]
+name = "pathchirp"
+metric = "available_ip_capacity"
+worlds = ["simulator"]
+
+[[rival]]
+name = "iperf3-tcp"
+label = "tool"
+
+[[published]]
+scenario = "x-10Mbit-s-near"
+method = "pathload"
+value = "67.4 Mbit/s"
+truth = 70e6
+error_ratio = -0.037
+octets = "7.2 MB"
+packets = 4800
+seconds = 32
+
+[[published]]
+scenario = "own"
+method = "netvigator"
+hop = 2
+"#;
+
+/// By hand. Six scenarios of the template and one file. On each of the six: default, pathload twice and the tool, in both worlds
+/// (the tool in the lab only), and pathchirp in the simulator: 3·2 + 1 + 1 = 8 rows. On the file, in the simulator only: pathload
+/// twice; the tool has no world left.
+#[test]
+fn everything_is_crossed() {
+    let plan = read(FULL).unwrap();
+    let names: Vec<&str> = plan.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            // Placeholders in order of their names, the last running fastest.
+            "x-10Mbit-s-near",
+            "x-1Gbit-s-near",
+            "x-10Mbit-s-far",
+            "x-1Gbit-s-far",
+            "x-10Mbit-s-farther",
+            "x-1Gbit-s-farther",
+            "own"
+        ]
+    );
+    assert_eq!(plan.scenarios[1].scenario.forward[0].rate.bps(), 1_000_000_000);
+    let cells = plan.cells();
+    assert_eq!(cells.len(), 6 * 8 + 2);
+    let runs: u32 = cells.iter().map(|cell| cell.runs).sum();
+    assert_eq!(runs, 6 * (3 * 9 + 7 + 2) + 14);
+    let labels: Vec<(&str, World)> = cells[..8]
+        .iter()
+        .map(|cell| (cell.subject.label(), cell.world))
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            ("default", World::Simulator),
+            ("default", World::Lab),
+            ("pathload quick=true", World::Simulator),
+            ("pathload quick=true", World::Lab),
+            ("pathload quick=false", World::Simulator),
+            ("pathload quick=false", World::Lab),
+            ("pathchirp", World::Simulator),
+            ("tool", World::Lab),
+        ]
+    );
+    assert_eq!(cells[0].seed_of(3), 103);
+    assert!(cells[1].keep && !cells[0].keep);
+}
+
+#[test]
+fn published_numbers_are_read_in_their_units() {
+    let plan = read(FULL).unwrap();
+    let numbers = &plan.published[0].numbers;
+    assert_eq!((numbers.value_bps, numbers.truth_bps), (Some(67.4e6), Some(70e6)));
+    assert_eq!((numbers.octets, numbers.packets), (Some(7_200_000), Some(4800)));
+    assert_eq!((numbers.seconds, numbers.error_ratio), (Some(32.0), Some(-0.037)));
+    assert_eq!(plan.published[1].metric, Metric::AvailableIpCapacity);
+}
+
+/// Each of these is refused, and the error says where.
+#[test]
+fn refusals_name_the_place() {
+    for (from, to, word) in [
+        ("seed = 100", "sead = 100", "sead"),
+        ("name = \"p\"", "name = \"p/q\"", "name"),
+        ("runs = { simulator = 7,", "runs = { simulator = 0,", "runs: simulator"),
+        ("runs = { simulator = 7,", "runs = { simulater = 7,", "simulater"),
+        ("\"lab\", \"simulator\"]", "\"lab\", \"moon\"]", "moon"),
+        ("worlds = [\"lab\", \"simulator\"]", "worlds = []", "worlds"),
+        ("template = \"t.toml\"", "template = \"none.toml\"", "none.toml"),
+        (
+            "template = \"t.toml\"",
+            "template = \"t.toml\"\nfile = \"t.toml\"",
+            "exactly one",
+        ),
+        (
+            "delay = [\"1 ms\", \"5 ms\", \"10 ms\"]",
+            "delai = [\"1 ms\"]",
+            "scenario 1: as",
+        ),
+        ("\"far\", \"farther\"]", "\"far\", \"far\"]", "twice"),
+        (
+            "\"10 Mbit/s\", \"1 Gbit/s\"]",
+            "\"10 Mbit/s\", \"1 parsec\"]",
+            "1 parsec",
+        ),
+        ("\"far\", \"farther\"]", "\"far\"]", "3 values"),
+        ("x-{{rate}}-", "x-{{speed}}-", "{{speed}}"),
+        (
+            "metric = \"available_ip_capacity\"\n\n[[method]]\nname = \"pathload\"",
+            "\n[[method]]\nname = \"pathload\"",
+            "metric",
+        ),
+        ("quick = [\"true\"", "quik = [\"true\"", "quik"),
+        ("quick = [\"true\"", "quick = [\"perhaps\"", "perhaps"),
+        ("methods = [\"pathload\"", "methods = [\"pathlode\"", "pathlode"),
+        ("scenario = \"own\"", "scenario = \"owl\"", "published 2"),
+        ("hop = 2", "hop = 0", "from 1"),
+        ("\"67.4 Mbit/s\"", "\"67.4 miles\"", "published 1"),
+        ("\"67.4 Mbit/s\"", "-5", "zero"),
+        ("label = \"tool\"", "label = \"default\"", "twice"),
+        (
+            "name = \"pathchirp\"\nmetric = \"available_ip_capacity\"",
+            "name = \"pathchirp\"",
+            "pathchirp",
+        ),
+        ("quick = [\"true\", \"false\"]", "quick = []", "empty"),
+    ] {
+        let text = FULL.replace(from, to);
+        assert_ne!(text, FULL, "{from} is not in the plan");
+        let error = read(&text).expect_err(word);
+        assert!(error.contains(word), "{word} is not in: {error}");
+    }
+}
+
+#[test]
+fn values_without_a_placeholder_are_refused() {
+    let text = "name = \"p\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"1 Gbit/s\", delay = \"1 ms\", loss = 0.1 }\n[[method]]\nname = \"rtt\"\n";
+    let error = read(text).expect_err("loss is nowhere in the template");
+    assert!(error.contains("{{loss}}"), "{error}");
+    let text = text.replace(", loss = 0.1", "").replace(", delay = \"1 ms\"", "");
+    let error = read(&text).expect_err("delay has no value");
+    assert!(error.contains("{{delay}}"), "{error}");
+}

@@ -1,0 +1,109 @@
+//! Runs in the simulator: the one piece of code behind `simulate` and behind the plans' simulator rows.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use estimate::probe::{Probe, Then, Transfer};
+use estimate::{Estimator, Event, Measured, Method, ParamError, World, run};
+use scenario::{Scenario, Way};
+use sim::SimWorld;
+use units::{BitRate, Metric, Unit};
+
+use crate::cell::Judged;
+use crate::plan::begin;
+use crate::{judge, truth};
+
+/// One method with one set of parameters over one scenario.
+#[derive(Clone, Copy)]
+pub struct Simulation<'a> {
+    /// The path.
+    pub scenario: &'a Scenario,
+    /// Which way over it.
+    pub way: Way,
+    /// The method.
+    pub method: &'static dyn Method,
+    /// What is judged.
+    pub metric: Metric,
+    /// Parameters other than the defaults.
+    pub params: &'a [(String, String)],
+}
+
+/// What one run gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulated {
+    /// The truth over the run's own time.
+    pub truth: Option<u64>,
+    /// What the method says of the metric that is judged, and what it imposed.
+    pub measured: Measured,
+    /// What it says of single hops.
+    pub hops: Vec<Judged>,
+}
+
+impl Simulation<'_> {
+    /// The method's state machine; bad parameters are the caller's.
+    pub fn begin(&self) -> Result<Box<dyn Estimator>, ParamError> {
+        begin(self.method, self.params)
+    }
+
+    /// What errors are relative to: the narrow link's capacity for rates; for other metrics each run's truth (`None`).
+    pub fn scale(&self) -> Option<f64> {
+        scale(self.scenario, self.way, self.metric)
+    }
+
+    /// One run.
+    pub fn run(&self, seed: u64) -> Result<Simulated, ParamError> {
+        let mut world = SimWorld::new(self.scenario, self.way, seed);
+        self.run_in(&mut world, SimWorld::true_time, seed)
+    }
+
+    /// One run in a world around the simulator's, such as one that records; `true_time` reads the simulator's time from it.
+    pub fn run_in<W>(&self, world: &mut W, true_time: impl Fn(&W) -> u64, seed: u64) -> Result<Simulated, ParamError>
+    where
+        W: World<Fault = Infallible>,
+    {
+        let began = Duration::from_nanos(true_time(world));
+        let mut estimator = self.begin()?;
+        let Ok(measured) = run(world, estimator.as_mut(), self.method.info().default_budget());
+        let ended = Duration::from_nanos(true_time(world));
+        Ok(self.judged(measured, (began, ended), seed))
+    }
+
+    /// What was measured over the scenario's time `span`, beside the truth.
+    pub fn judged(&self, measured: Measured, span: (Duration, Duration), seed: u64) -> Simulated {
+        let span = (span.0, span.1.max(span.0 + Duration::from_millis(1)));
+        let hops = judge::hops(self.scenario, self.way, &measured.outcome, self.metric, span);
+        let measured = judge::by_metric(measured, self.metric);
+        let estimate = measured.outcome.estimate();
+        let mut truth = truth::of(self.scenario, self.way, self.metric, estimate, span);
+        if truth.is_none() && self.metric == Metric::TcpAchievableSingle {
+            truth = self.long_transfer(seed).map(BitRate::bps);
+        }
+        Simulated { truth, measured, hops }
+    }
+
+    /// Where no truth can be derived: what one connection gets in 20 s on the same path with the same seed, which is what quick
+    /// mode is to predict (`[QuickMode03]` §4).
+    fn long_transfer(&self, seed: u64) -> Option<BitRate> {
+        let mut world = SimWorld::new(self.scenario, self.way, seed);
+        let transfer = Transfer {
+            streams: 1,
+            congestion: None,
+            window_octets: None,
+            pacing: None,
+            duration: Duration::from_secs(20),
+            sample_every: Duration::from_secs(1),
+            then: Then::Finish,
+        };
+        let answer: Result<Event, Infallible> = world.send(Probe::Transfer(transfer));
+        let Ok(Event::Transfer(report)) = answer else {
+            return None;
+        };
+        let (octets, time) = report.far_end?;
+        BitRate::over(octets, time)
+    }
+}
+
+/// What errors of `metric` on this path are relative to; `None`: to each run's truth.
+pub fn scale(scenario: &Scenario, way: Way, metric: Metric) -> Option<f64> {
+    (metric.unit() == Unit::BitPerSecond).then(|| truth::scale(scenario, way))
+}

@@ -1,0 +1,128 @@
+//! Frames: one run's head, one exchange, one run's end.
+
+use estimate::Refusal;
+use estimate::probe::{CaptureReport, LoadReport, TransferReport};
+use serde::{Deserialize, Serialize};
+use units::{Sender, Stamp};
+
+use crate::error::WriteError;
+use crate::header::Header;
+use crate::rows::TrainForm;
+use crate::run::{Answer, Asked, End, Exchange};
+
+/// Largest frame, and so the largest exchange: ours, several million rows.
+pub(crate) const MAX_FRAME: usize = 64 << 20;
+
+/// Octets in front of a frame's body: its kind, and its length.
+pub(crate) const FRAME_HEAD: usize = 5;
+
+const HEADER: u8 = 1;
+const EXCHANGE: u8 = 2;
+const END: u8 = 3;
+
+/// What a block holds.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    Header(Box<Header>),
+    Exchange(Exchange),
+    End(Box<End>),
+    /// Of a kind that a later program may write.
+    Unknown,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExchangeForm {
+    first_read: Stamp<Sender>,
+    last_read: Stamp<Sender>,
+    asked: Asked,
+    answer: AnswerForm,
+}
+
+#[derive(Serialize, Deserialize)]
+enum AnswerForm {
+    Train(TrainForm),
+    Load(LoadReport),
+    Transfer(TransferReport),
+    Capture(CaptureReport),
+    TimerFired,
+    Refused(Refusal),
+    Fault(String),
+}
+
+pub(crate) fn header(header: &Header) -> Result<Vec<u8>, WriteError> {
+    frame(HEADER, &serde_json::to_vec(header).map_err(unwritable)?)
+}
+
+pub(crate) fn exchange(exchange: &Exchange) -> Result<Vec<u8>, WriteError> {
+    let form = ExchangeForm {
+        first_read: exchange.read.0,
+        last_read: exchange.read.1,
+        asked: exchange.asked.clone(),
+        answer: match &exchange.answer {
+            Answer::Train(report) => AnswerForm::Train(report.into()),
+            Answer::Load(report) => AnswerForm::Load(report.clone()),
+            Answer::Transfer(report) => AnswerForm::Transfer(report.clone()),
+            Answer::Capture(report) => AnswerForm::Capture(report.clone()),
+            Answer::TimerFired => AnswerForm::TimerFired,
+            Answer::Refused(refusal) => AnswerForm::Refused(*refusal),
+            Answer::Fault(text) => AnswerForm::Fault(text.clone()),
+        },
+    };
+    frame(EXCHANGE, &postcard::to_stdvec(&form).map_err(unwritable)?)
+}
+
+pub(crate) fn end(end: &End) -> Result<Vec<u8>, WriteError> {
+    frame(END, &serde_json::to_vec(end).map_err(unwritable)?)
+}
+
+fn unwritable(error: impl std::fmt::Display) -> WriteError {
+    WriteError::Unwritable(error.to_string())
+}
+
+fn frame(kind: u8, body: &[u8]) -> Result<Vec<u8>, WriteError> {
+    let too_large = || WriteError::TooLarge {
+        octets: body.len(),
+        most: MAX_FRAME,
+    };
+    if body.len() > MAX_FRAME {
+        return Err(too_large());
+    }
+    let length = u32::try_from(body.len()).map_err(|_| too_large())?;
+    let mut frame = Vec::with_capacity(FRAME_HEAD + body.len());
+    frame.push(kind);
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(body);
+    Ok(frame)
+}
+
+/// The first frame of `octets`, and what follows it; `Err` says what is wrong with it.
+pub(crate) fn split(octets: &[u8]) -> Result<(Frame, &[u8]), &'static str> {
+    let (head, rest) = octets.split_at_checked(FRAME_HEAD).ok_or("a frame is cut")?;
+    let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+    let length = usize::try_from(length).map_err(|_| "a frame is too long")?;
+    let (body, rest) = rest.split_at_checked(length).ok_or("a frame is cut")?;
+    let frame = match head[0] {
+        HEADER => Frame::Header(serde_json::from_slice(body).map_err(|_| "a run's head cannot be read")?),
+        EXCHANGE => Frame::Exchange(read_exchange(body).ok_or("an exchange cannot be read")?),
+        END => Frame::End(serde_json::from_slice(body).map_err(|_| "a run's end cannot be read")?),
+        _ => Frame::Unknown,
+    };
+    Ok((frame, rest))
+}
+
+fn read_exchange(body: &[u8]) -> Option<Exchange> {
+    let form: ExchangeForm = postcard::from_bytes(body).ok()?;
+    Some(Exchange {
+        read: (form.first_read, form.last_read),
+        asked: form.asked,
+        answer: match form.answer {
+            AnswerForm::Train(report) => Answer::Train(report.into()),
+            AnswerForm::Load(report) => Answer::Load(report),
+            AnswerForm::Transfer(report) => Answer::Transfer(report),
+            AnswerForm::Capture(report) => Answer::Capture(report),
+            AnswerForm::TimerFired => Answer::TimerFired,
+            AnswerForm::Refused(refusal) => Answer::Refused(refusal),
+            AnswerForm::Fault(text) => Answer::Fault(text),
+        },
+    })
+}
