@@ -1,6 +1,7 @@
 //! `narrows evaluate PLAN.toml`: scenarios, methods, parameters, seeds and worlds crossed, with the published numbers beside ours.
 
 mod check;
+mod lab;
 
 use std::path::PathBuf;
 
