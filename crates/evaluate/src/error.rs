@@ -96,12 +96,6 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
-    /// Another evaluation is writing to the same store.
-    #[error("{}: another evaluation is at work on it", path.display())]
-    Busy {
-        /// Which store.
-        path: PathBuf,
-    },
     /// The directory holds something else.
     #[error("{}: {why}", path.display())]
     NotAStore {

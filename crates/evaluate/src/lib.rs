@@ -7,13 +7,24 @@
 mod cell;
 mod error;
 pub mod judge;
+mod key;
+mod output;
 mod parallel;
 pub mod plan;
+mod recorded;
 pub mod rival;
 pub mod simulated;
+mod store;
+mod summary;
 pub mod truth;
+mod work;
 
 pub use cell::{Bench, Cell, Judged, Order, Run, Subject};
 pub use error::{PlanError, RunFault, StoreError};
+pub use key::Key;
+pub use output::{rows_parquet, runs_csv, runs_parquet};
 pub use parallel::parallel;
 pub use plan::Plan;
+pub use store::Store;
+pub use summary::{document, each_run};
+pub use work::{Options, Progress, Shortfalls, carry_out};

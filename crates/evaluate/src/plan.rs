@@ -43,7 +43,7 @@ use std::sync::Arc;
 use report::World;
 use units::Metric;
 
-pub(crate) use methods::begin;
+pub(crate) use methods::{begin, raw};
 pub use published::PlannedPublished;
 
 use crate::cell::{Cell, Subject};

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Estimator, Event, Measured, Method, ParamError, World, run};
+use estimate::{Beginning, Estimator, Event, Measured, Method, ParamError, World, run};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Metric, Unit};
 
 use crate::cell::Judged;
-use crate::plan::begin;
+use crate::plan::{begin, raw};
 use crate::{judge, truth};
 
 /// One method with one set of parameters over one scenario.
@@ -63,7 +63,14 @@ impl Simulation<'_> {
     {
         let began = Duration::from_nanos(true_time(world));
         let mut estimator = self.begin()?;
-        let Ok(measured) = run(world, estimator.as_mut(), self.method.info().default_budget());
+        let budget = self.method.info().default_budget();
+        world.begins(&Beginning {
+            metric: self.metric,
+            method: self.method.info().name,
+            params: &raw(self.params),
+            budget: &budget,
+        });
+        let Ok(measured) = run(world, estimator.as_mut(), budget);
         let ended = Duration::from_nanos(true_time(world));
         Ok(self.judged(measured, (began, ended), seed))
     }

@@ -1,5 +1,7 @@
 //! The result document of `evaluate`: one row per scenario, method, parameters and world, with the published number beside it.
 
+mod table;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

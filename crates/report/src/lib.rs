@@ -9,6 +9,8 @@ mod advice;
 mod document;
 mod environment;
 mod evaluation;
+pub mod page;
+pub mod picture;
 mod rows;
 pub mod schema;
 mod simulation;

@@ -87,11 +87,16 @@ pub(crate) fn begin(
     method: &dyn Method,
     params: &[(String, String)],
 ) -> Result<Box<dyn estimate::Estimator>, estimate::ParamError> {
+    method.begin(&raw(params))
+}
+
+/// Parameters as the caller typed them.
+pub(crate) fn raw(params: &[(String, String)]) -> RawParams {
     let mut raw = RawParams::new();
     for (name, value) in params {
         raw.set(name, value);
     }
-    method.begin(&raw)
+    raw
 }
 
 pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {

@@ -1,0 +1,106 @@
+//! What makes a run that run, and no other: the key under which it is stored.
+
+use report::World;
+use sha2::{Digest, Sha256};
+
+use crate::cell::{Cell, Subject};
+
+/// A run's name in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(u128);
+
+impl Key {
+    /// As in files.
+    pub fn hex(self) -> String {
+        format!("{:032x}", self.0)
+    }
+
+    /// From there.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let fine = text.len() == 32 && text.bytes().all(|octet| octet.is_ascii_hexdigit());
+        fine.then(|| u128::from_str_radix(text, 16).ok())?.map(Self)
+    }
+}
+
+/// Makes the keys of one row's runs: everything but the seed is hashed once.
+#[derive(Clone)]
+pub(crate) struct Keys(Sha256);
+
+/// The code that simulated runs go through, as a fingerprint.
+const SIMULATOR: &str = env!("NARROWS_SIMULATOR_REVISION");
+/// The code that runs in the lab go through.
+const LAB: &str = env!("NARROWS_LAB_REVISION");
+
+impl Keys {
+    /// Of a row: its path, method, parameters and world, whether observations are kept, and the code that runs it.
+    pub(crate) fn of_runs(cell: &Cell) -> Self {
+        let revision = match cell.world {
+            World::Simulator | World::Recording => SIMULATOR,
+            World::Lab => LAB,
+        };
+        let keep = if cell.keep { "kept" } else { "not kept" };
+        let mut hash = Sha256::new();
+        for field in ["run", revision, cell.world.name(), keep, &cell.scenario.text] {
+            add(&mut hash, field);
+        }
+        add_subject(&mut hash, &cell.subject);
+        Self(hash)
+    }
+
+    /// Of the observations of a row's method on its path, whatever code and parameters they were made with.
+    pub(crate) fn of_observations(cell: &Cell) -> Self {
+        let mut hash = Sha256::new();
+        let name = match &cell.subject {
+            Subject::Method(method) => method.method().map_or("", |method| method.info().name),
+            Subject::Rival(rival) => &rival.name,
+        };
+        for field in ["observations", &cell.scenario.text, name] {
+            add(&mut hash, field);
+        }
+        Self(hash)
+    }
+
+    /// For this seed.
+    pub(crate) fn seed(&self, seed: u64) -> Key {
+        self.seed_and(seed, "")
+    }
+
+    /// For this seed and what else it rests on.
+    pub(crate) fn seed_and(&self, seed: u64, basis: &str) -> Key {
+        let mut hash = self.0.clone();
+        hash.update(seed.to_le_bytes());
+        add(&mut hash, basis);
+        let digest = hash.finalize();
+        Key(digest
+            .iter()
+            .take(16)
+            .fold(0, |key, &octet| key << 8 | u128::from(octet)))
+    }
+}
+
+/// With its length in front, so that no two lists of fields are the same octets.
+fn add(hash: &mut Sha256, field: &str) {
+    hash.update((field.len() as u64).to_le_bytes());
+    hash.update(field.as_bytes());
+}
+
+fn add_subject(hash: &mut Sha256, subject: &Subject) {
+    match subject {
+        Subject::Method(method) => {
+            add(hash, "method");
+            // What "default" stands for may change with the code; its revision is in the hash already.
+            add(hash, method.method().map_or(&method.name, |method| method.info().name));
+            add(hash, method.metric.name());
+            for (name, value) in &method.params {
+                add(hash, name);
+                add(hash, value);
+            }
+        }
+        Subject::Rival(rival) => {
+            add(hash, "rival");
+            add(hash, &rival.name);
+            add(hash, rival.adapter.as_deref().unwrap_or_default());
+            add(hash, rival.metric.map_or("", units::Metric::name));
+        }
+    }
+}
