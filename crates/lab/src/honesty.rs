@@ -84,6 +84,50 @@ impl Honesty {
             && self.refusals == 0
     }
 
+    /// Several reports as one: the worst of each number, the sum of each count, the longest time, drops of all in their order. It
+    /// kept time if each did, or if there was none; `ran` is what it says without any.
+    pub(crate) fn joined(reports: Vec<Self>, ran: Duration) -> Self {
+        let nothing = Self {
+            ran,
+            accepted: 0,
+            releases: 0,
+            late_p50_ns: 0,
+            late_p99_ns: 0,
+            late_worst_ns: 0,
+            late_over_100us: 0,
+            look_gap_p99_ns: 0,
+            look_gap_worst_ns: 0,
+            stalls: 0,
+            stalled_ns: 0,
+            kernel_drops: [0, 0],
+            refusals: 0,
+            strays: 0,
+            router_answers: 0,
+            dropped: Vec::new(),
+        };
+        let join = |mut one: Self, other: Self| {
+            one.ran = one.ran.max(other.ran);
+            one.accepted += other.accepted;
+            one.releases += other.releases;
+            one.late_p50_ns = one.late_p50_ns.max(other.late_p50_ns);
+            one.late_p99_ns = one.late_p99_ns.max(other.late_p99_ns);
+            one.late_worst_ns = one.late_worst_ns.max(other.late_worst_ns);
+            one.late_over_100us += other.late_over_100us;
+            one.look_gap_p99_ns = one.look_gap_p99_ns.max(other.look_gap_p99_ns);
+            one.look_gap_worst_ns = one.look_gap_worst_ns.max(other.look_gap_worst_ns);
+            // One thread plays all links: its stalls are the same in each report.
+            one.stalls = one.stalls.max(other.stalls);
+            one.stalled_ns = one.stalled_ns.max(other.stalled_ns);
+            one.kernel_drops = [0, 1].map(|end| one.kernel_drops[end] + other.kernel_drops[end]);
+            one.refusals += other.refusals;
+            one.strays += other.strays;
+            one.router_answers += other.router_answers;
+            one.dropped.extend(other.dropped);
+            one
+        };
+        reports.into_iter().reduce(join).unwrap_or(nothing)
+    }
+
     /// Packets that the path dropped.
     pub fn packets_dropped(&self) -> u64 {
         self.dropped.iter().map(|dropped| dropped.packets).sum()

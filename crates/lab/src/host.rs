@@ -1,25 +1,24 @@
-//! A host of the lab: a namespace with one device, to run code and programs in.
+//! A host at an end of the real-time path.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::error::LabError;
 use crate::namespace::Namespace;
+use crate::node::Node;
 use crate::placement::Placement;
 use crate::plan::{Addresses, Side};
 
-/// A host at one end of the path. Clones are the same host; its namespace lives until the last clone, thread and process in it is
-/// gone, but its device and the path end with the lab.
+/// A host at one end of the path: a [`Node`] with one device. Clones are the same host; its namespace lives until the last clone,
+/// thread and process in it is gone, but its device and the path end with the lab.
 #[derive(Debug, Clone)]
 pub struct LabHost {
     side: Side,
     addresses: Addresses,
     mtu: u16,
-    namespace: Arc<Namespace>,
-    placement: Option<Placement>,
+    node: Node,
 }
 
 impl LabHost {
@@ -34,8 +33,7 @@ impl LabHost {
             side,
             addresses,
             mtu,
-            namespace: Arc::new(namespace),
-            placement: placement.copied(),
+            node: Node::new(side.name(), Some(addresses), Arc::new(namespace), placement.copied()),
         }
     }
 
@@ -56,53 +54,33 @@ impl LabHost {
 
     /// The name for `ip netns exec`, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.namespace.name()
+        self.node.namespace_name()
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        self.node.namespace()
     }
 
     /// A file that stands for its namespace, for `nsenter --net=…`, as long as this process lives.
     pub fn namespace_path(&self) -> PathBuf {
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(self.namespace.file());
-        PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
+        self.node.namespace_path()
     }
 
-    /// Runs `work` in a thread inside the host and waits for it: sockets it makes live there, also after it is done. A panic of
-    /// `work` goes on in the caller.
+    /// As [`Node::run`].
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
-        thread::scope(|scope| {
-            let inside = scope.spawn(|| self.enter().map(|()| work()));
-            match inside.join() {
-                Ok(result) => result.map_err(|source| self.entering(source)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
+        self.node.run(work)
     }
 
-    /// Starts a thread inside the host. Threads and processes that it starts live there too.
+    /// As [`Node::spawn_thread`].
     pub fn spawn_thread<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<JoinHandle<R>, LabError> {
-        // A thread is born where its parent is.
-        let name = format!("narrows-{}", self.side.name());
-        self.run(|| thread::Builder::new().name(name).spawn(work))?
-            .map_err(|source| LabError::kernel("starting a thread", source))
+        self.node.spawn_thread(work)
     }
 
-    /// Starts a program inside the host.
+    /// As [`Node::spawn`].
     pub fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        self.run(|| command.spawn())?
-            .map_err(|source| LabError::kernel(format!("starting {program} in the {}", self.side.name()), source))
-    }
-
-    fn enter(&self) -> io::Result<()> {
-        if let Some(placement) = self.placement {
-            placement.keep_host_here();
-        }
-        self.namespace.enter()
-    }
-
-    fn entering(&self, source: io::Error) -> LabError {
-        LabError::kernel(format!("entering the namespace of the {}", self.side.name()), source)
+        self.node.spawn(command)
     }
 }

@@ -21,21 +21,32 @@ mod histogram;
 mod honesty;
 mod host;
 mod icmp;
+mod link;
 mod namespace;
+mod node;
 mod packet;
 mod placement;
 mod plan;
 mod player;
+mod playing;
 mod privilege;
 mod realtime;
 mod tally;
+mod topology;
 
 pub use device::INTERFACE;
 pub use error::{LabError, WhyNot};
 pub use honesty::{Dropped, Honesty};
 pub use host::LabHost;
-pub use namespace::clean_leftovers;
+pub use link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
+pub use namespace::{Namespace, clean_leftovers};
+pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed};
 pub use realtime::{RealTimePath, StartOptions, not_played};
-pub use sim::DropCause;
+pub use sim::{DropCause, LinkPart, Segment};
+pub use topology::{
+    DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
+    NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
+    log_file,
+};

@@ -15,36 +15,38 @@ use crate::error::LabError;
 use crate::plan::Side;
 
 /// Where iproute2 looks for named namespaces.
-const NAMED: &str = "/run/netns";
+pub(crate) const NAMED: &str = "/run/netns";
 /// How our names begin: `narrows-<process>-<lab>-<side>`.
 const PREFIX: &str = "narrows-";
 
 /// A network namespace. It lives as long as this value, a thread or process inside, or its name.
 #[derive(Debug)]
-pub(crate) struct Namespace {
+pub struct Namespace {
     file: File,
     name: Option<String>,
 }
 
-/// Tells the labs of one process apart.
+/// Tells the real-time paths of one process apart.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LabId(u32);
+pub(crate) struct PathNumber(u32);
 
-impl LabId {
+impl PathNumber {
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn name(self, side: Side) -> String {
+    /// The name of a host's namespace.
+    pub(crate) fn name(self, side: Side) -> String {
         format!("{PREFIX}{}-{}-{}", std::process::id(), self.0, side.name())
     }
 }
 
 impl Namespace {
-    /// Makes a new namespace with its `lo` up. With `named`, it also gets a name, if this process may mount.
-    pub(crate) fn create(lab: LabId, side: Side, named: bool) -> Result<Self, LabError> {
-        let doing = || format!("making the network namespace of the {}", side.name());
+    /// Makes a new namespace with its `lo` up, for the node of this name in messages. With a `name`, it can also be found under
+    /// `/run/netns`, if this process may mount.
+    pub(crate) fn create(node: &str, name: Option<String>) -> Result<Self, LabError> {
+        let doing = || format!("making the network namespace of the {node}");
         let made = thread::spawn(|| -> io::Result<File> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             raise_loopback()?;
@@ -56,8 +58,8 @@ impl Namespace {
             .map_err(|_| LabError::kernel(doing(), io::Error::other("its thread panicked")))?
             .map_err(|source| LabError::kernel(doing(), source))?;
         let mut namespace = Self { file, name: None };
-        if named {
-            namespace.bind(lab.name(side))?;
+        if let Some(name) = name {
+            namespace.bind(name)?;
         }
         Ok(namespace)
     }
@@ -65,6 +67,15 @@ impl Namespace {
     /// Moves the calling thread into the namespace. Threads and processes that it starts from then on live there too.
     pub(crate) fn enter(&self) -> io::Result<()> {
         setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
+    }
+
+    /// Runs `work` in a thread inside and waits for it. A panic of `work` goes on in the caller.
+    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
+        let done = thread::scope(|scope| scope.spawn(|| self.enter().map(|()| work())).join());
+        match done {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -136,7 +147,7 @@ fn is_alive(process: u32) -> bool {
 }
 
 /// Unmounts and deletes a name; whether it is gone.
-fn remove(path: &Path) -> bool {
+pub(crate) fn remove(path: &Path) -> bool {
     // Not mounted is fine; what matters is whether the file goes.
     let _ = umount2(path, MntFlags::MNT_DETACH);
     fs::remove_file(path).is_ok()
@@ -159,13 +170,38 @@ pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()>
 }
 
 fn set_link(message: LinkMessage) -> io::Result<()> {
+    netlink(async |handle| handle.link().set(message).execute().await)
+}
+
+/// Talks to the kernel in the namespace of the calling thread.
+pub(crate) fn netlink<T>(talk: impl AsyncFnOnce(&rtnetlink::Handle) -> Result<T, rtnetlink::Error>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         let connection = tokio::spawn(connection);
-        let result = handle.link().set(message).execute().await;
+        let result = talk(&handle).await.map_err(|error| match error {
+            rtnetlink::Error::NetlinkError(message) => message.to_io(),
+            other => io::Error::other(other),
+        });
         connection.abort();
-        result.map_err(io::Error::other)
+        result
+    })
+}
+
+/// The column `transmit drop` of an interface in `/proc/net/dev` (`proc_pid_net(5)`): packets that the kernel dropped on their way out.
+pub(crate) fn transmit_drops(namespace: &Namespace, interface: &str) -> io::Result<u64> {
+    let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
+    drops_in(&table, interface).ok_or_else(|| io::Error::other("the interface is not in the table"))
+}
+
+/// The 12th number of the interface's line.
+fn drops_in(table: &str, interface: &str) -> Option<u64> {
+    table.lines().find_map(|line| {
+        let (name, numbers) = line.split_once(':')?;
+        if name.trim() != interface {
+            return None;
+        }
+        numbers.split_whitespace().nth(11)?.parse().ok()
     })
 }
 
@@ -193,5 +229,19 @@ mod tests {
         assert!(is_alive(std::process::id()));
         // Above the largest possible process number (2^22).
         assert!(!is_alive(u32::MAX));
+    }
+
+    const TABLE: &str = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0
+ path0:      48       1    0    5    0     0          0         0    96048      70    2    7    0     0       0          0
+";
+
+    #[test]
+    fn the_drop_column_of_the_right_line() {
+        assert_eq!(drops_in(TABLE, "path0"), Some(7));
+        assert_eq!(drops_in(TABLE, "lo"), Some(0));
+        assert_eq!(drops_in(TABLE, "path"), None);
     }
 }

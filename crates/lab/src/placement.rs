@@ -33,6 +33,11 @@ impl Placement {
         others.then_some(Self { path, hosts })
     }
 
+    /// The path's processor.
+    pub(crate) fn path_cpu(&self) -> Option<usize> {
+        (0..CpuSet::count()).find(|&cpu| self.path.is_set(cpu).unwrap_or(false))
+    }
+
     /// Keeps the calling thread, which plays the path, to its processor.
     pub(crate) fn keep_path_here(&self) {
         keep(&self.path, "path");

@@ -66,6 +66,9 @@ pub struct Addresses {
 /// | router behind forward hop *k* (1, 2, …) | 10.77.1.*k* | `fd5e:4a1c:90b3::1:`*k* |
 /// | router behind reverse hop *k* | 10.77.2.*k* | `fd5e:4a1c:90b3::2:`*k* |
 /// | receiver | 10.77.3.1/16 | `fd5e:4a1c:90b3::3:1/64` |
+/// | source of cross traffic *k* | 10.77.4.*k* | `fd5e:4a1c:90b3::4:`*k* |
+/// | its sink | 10.77.5.*k* | `fd5e:4a1c:90b3::5:`*k* |
+/// | the nodes that these two are attached to, towards them | 10.77.6.*k*, 10.77.7.*k* | likewise |
 ///
 /// IPv4 is from the private block 10/8 (RFC 1918), IPv6 from a unique local prefix (RFC 4193); *k* counts from 1 as traceroute does and
 /// is written in hexadecimal in IPv6 addresses. A real router answers with the address of the interface that the probe came in by, so
@@ -159,7 +162,8 @@ impl AddressPlan {
         }
     }
 
-    fn addresses(&self, group: u8, number: u8) -> Addresses {
+    /// Addresses of number `number` of a group of the plan.
+    pub(crate) fn addresses(&self, group: u8, number: u8) -> Addresses {
         let [first, second, third] = PREFIX;
         let (group16, number16) = (u16::from(group), u16::from(number));
         Addresses {
@@ -172,6 +176,11 @@ impl AddressPlan {
 }
 
 impl Addresses {
+    /// Both, as far as it has them.
+    pub(crate) fn all(self) -> impl Iterator<Item = IpAddr> {
+        std::iter::once(IpAddr::V4(self.ipv4)).chain(self.ipv6.map(IpAddr::V6))
+    }
+
     /// The address of the version that `like` has.
     pub(crate) fn like(self, like: IpAddr) -> Option<IpAddr> {
         match like {

@@ -1,12 +1,9 @@
 //! The real-time path: two hosts, their devices, and the thread between them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use nix::sched::sched_yield;
 use scenario::{Host, Scenario, Source, Way};
 use sim::Path;
 
@@ -14,11 +11,11 @@ use crate::device::{Device, dropped_by_kernel};
 use crate::error::LabError;
 use crate::honesty::Honesty;
 use crate::host::LabHost;
-use crate::namespace::{LabId, Namespace, clean_leftovers};
+use crate::namespace::{Namespace, PathNumber, clean_leftovers};
 use crate::placement::Placement;
 use crate::plan::{AddressPlan, Side};
-use crate::player::{Clock, Player};
-use crate::tally::Tally;
+use crate::player::{Player, Routers, Track};
+use crate::playing::{Begin, Playing, RealClock, now};
 
 /// How a path is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,18 +41,9 @@ pub struct StartOptions {
 pub struct RealTimePath {
     hosts: [LabHost; 2],
     plan: AddressPlan,
-    control: Arc<Control>,
     started: Instant,
-    reports: Mutex<Reports>,
-    thread: Option<JoinHandle<RealPlayer>>,
-}
-
-/// Where reports come from, and where the current one begins.
-#[derive(Debug)]
-struct Reports {
-    tallies: Receiver<Tally>,
-    begin: Instant,
-    kernel_drops_before: [u64; 2],
+    begin: Mutex<Begin>,
+    playing: Playing<Device, Routers>,
 }
 
 /// What of this scenario a lab does not play, in words for the user: its hosts are real, and so are their clocks, costs and buffers.
@@ -84,18 +72,6 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
     left_out
 }
 
-/// A player of the real world.
-type RealPlayer = Player<Device, RealClock>;
-
-/// What the playing thread is told.
-#[derive(Debug, Default)]
-struct Control {
-    stop: AtomicBool,
-    report: AtomicBool,
-    /// With the report: begin a new tally.
-    afresh: AtomicBool,
-}
-
 impl RealTimePath {
     /// Builds the hosts, their devices and the path, plays the warm-up and starts the clock.
     pub fn start(scenario: &Scenario, options: StartOptions) -> Result<Self, LabError> {
@@ -113,45 +89,34 @@ impl RealTimePath {
             tracing::info!(name, "removed a namespace that a dead process left");
         }
         let placement = Placement::choose(options.cpu);
-        let lab = LabId::next();
+        let number = PathNumber::next();
         let host = |side: Side| -> Result<LabHost, LabError> {
             let mtu = scenario.hops(side.way()).first().map_or(1500, |hop| hop.mtu);
-            let namespace = Namespace::create(lab, side, options.named)?;
+            let name = options.named.then(|| number.name(side));
+            let namespace = Namespace::create(side.name(), name)?;
             Ok(LabHost::new(side, plan.host(side), mtu, namespace, placement.as_ref()))
         };
         let hosts = [host(Side::Sender)?, host(Side::Receiver)?];
         let devices = [Device::create(&hosts[0])?, Device::create(&hosts[1])?];
-        let control = Arc::new(Control::default());
-        let (tell, tallies) = mpsc::sync_channel(1);
-        let (ready, is_ready) = mpsc::sync_channel(0);
-        let thread = {
-            let (scenario, plan, control) = (scenario.clone(), plan.clone(), Arc::clone(&control));
-            thread::Builder::new()
-                .name("narrows-path".to_owned())
-                .spawn(move || {
-                    if let Some(placement) = placement {
-                        placement.keep_path_here();
-                    }
-                    let (player, started) = prepare(&scenario, plan, devices, options.seed);
-                    // The receiver waits below.
-                    let _ = ready.send(started);
-                    play(player, &control, &tell, placement.is_some())
-                })
-                .map_err(|source| LabError::kernel("starting the thread that plays the path", source))?
-        };
-        let started = is_ready.recv().map_err(|_| LabError::PlayerDied)?;
-        let reports = Reports {
-            tallies,
-            begin: now(),
-            kernel_drops_before: [0, 0],
+        let (tell, told) = mpsc::sync_channel(1);
+        let playing = {
+            let (scenario, plan) = (scenario.clone(), plan.clone());
+            Playing::start(placement, move || {
+                let (player, started) = prepare(&scenario, plan, devices, options.seed);
+                // The receiver lives until this thread plays.
+                let _ = tell.send(started);
+                player
+            })?
         };
         Ok(Self {
             hosts,
             plan,
-            control,
-            started,
-            reports: Mutex::new(reports),
-            thread: Some(thread),
+            started: told.recv().map_err(|_| LabError::PlayerDied)?,
+            begin: Mutex::new(Begin {
+                at: now(),
+                kernel_drops: [0, 0],
+            }),
+            playing,
         })
     }
 
@@ -184,22 +149,23 @@ impl RealTimePath {
     /// Ends the path and says how the run went, since where [`RealTimePath::honesty`] counts from.
     pub fn stop(mut self) -> Result<Honesty, LabError> {
         // The counters of the devices go with the devices, and those with the player.
-        let player = self.end().ok_or(LabError::PlayerDied)?;
+        let player = self.playing.end().ok_or(LabError::PlayerDied)?;
         let kernel_drops = self.kernel_drops()?;
-        let reports = self.reports.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Ok(reports.judge(player.tally(), kernel_drops))
+        let begin = self.begin.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let track = player.tracks.first().ok_or(LabError::PlayerDied)?;
+        Ok(begin.judge(&track.tally, kernel_drops))
     }
 
     fn report(&self, afresh: bool) -> Result<Honesty, LabError> {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        self.control.afresh.store(afresh, Ordering::Release);
-        self.control.report.store(true, Ordering::Release);
-        let tally = reports.tallies.recv().map_err(|_| LabError::PlayerDied)?;
+        let mut begin = self.begin.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = self.playing.report(0, afresh)?;
         let kernel_drops = self.kernel_drops()?;
-        let honesty = reports.judge(&tally, kernel_drops);
+        let honesty = begin.judge(&report.tally, kernel_drops);
         if afresh {
-            reports.begin = now();
-            reports.kernel_drops_before = kernel_drops;
+            *begin = Begin {
+                at: now(),
+                kernel_drops,
+            };
         }
         Ok(honesty)
     }
@@ -207,30 +173,15 @@ impl RealTimePath {
     fn kernel_drops(&self) -> Result<[u64; 2], LabError> {
         Ok([dropped_by_kernel(&self.hosts[0])?, dropped_by_kernel(&self.hosts[1])?])
     }
-
-    /// Stops the thread; `None` if it had died, or was stopped before.
-    fn end(&mut self) -> Option<RealPlayer> {
-        self.control.stop.store(true, Ordering::Release);
-        self.thread.take()?.join().ok()
-    }
-}
-
-impl Reports {
-    fn judge(&self, tally: &Tally, kernel_drops: [u64; 2]) -> Honesty {
-        let [sender, receiver] = self.kernel_drops_before;
-        let since = [kernel_drops[0] - sender, kernel_drops[1] - receiver];
-        tally.honesty(self.begin.elapsed(), since)
-    }
-}
-
-impl Drop for RealTimePath {
-    fn drop(&mut self) {
-        self.end();
-    }
 }
 
 /// The path behind its warm-up, ready to play, and when its clock began to run.
-fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: Option<u64>) -> (RealPlayer, Instant) {
+fn prepare(
+    scenario: &Scenario,
+    plan: AddressPlan,
+    devices: [Device; 2],
+    seed: Option<u64>,
+) -> (Player<Device, Routers, RealClock>, Instant) {
     let mut path = Path::new(scenario, seed.unwrap_or(scenario.seed));
     let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
@@ -245,60 +196,17 @@ fn prepare(scenario: &Scenario, plan: AddressPlan, devices: [Device; 2], seed: O
     });
     let hops = both.iter().flat_map(|&way| scenario.hops(way));
     let mtu = hops.map(|hop| hop.mtu).max().unwrap_or(1500);
+    // An ICMP answer may be up to 1280 octets long on a path whose hosts send smaller packets.
+    let buffer_octets = usize::from(mtu).max(1_500);
     let clock = RealClock::starting_at(path.now());
-    let started = clock.started;
-    (Player::new(path, plan, devices, mtu, limits, clock), started)
-}
-
-/// The real clock, beginning at some time of the path.
-struct RealClock {
-    started: Instant,
-    at_start: u64,
-}
-
-impl RealClock {
-    fn starting_at(at_start: u64) -> Self {
-        Self {
-            started: now(),
-            at_start,
-        }
-    }
-}
-
-impl Clock for RealClock {
-    fn now(&mut self) -> u64 {
-        // 584 years fit.
-        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.at_start.saturating_add(elapsed)
-    }
-}
-
-fn play(mut player: RealPlayer, control: &Control, reports: &SyncSender<Tally>, alone: bool) -> RealPlayer {
-    while !control.stop.load(Ordering::Acquire) {
-        let busy = player.turn();
-        if !busy && !alone {
-            // Hosts and path share one processor: let the hosts run.
-            let _ = sched_yield();
-        }
-        if control.report.swap(false, Ordering::AcqRel) {
-            // Full or closed: nobody waits for this one.
-            let _ = reports.try_send(player.tally().clone());
-            if control.afresh.load(Ordering::Acquire) {
-                player.begin_tally();
-            }
-        }
-    }
-    player
+    let started = clock.started();
+    let track = Track::new(path, devices, Routers::new(plan, limits));
+    (Player::new(vec![track], Vec::new(), buffer_octets, clock), started)
 }
 
 /// A kernel that was started without IPv6 has no such file; namespaces of their own do not depend on anything else.
-fn kernel_has_ipv6() -> bool {
+pub(crate) fn kernel_has_ipv6() -> bool {
     std::path::Path::new("/proc/self/net/if_inet6").exists()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the lab is a world: it may read the clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

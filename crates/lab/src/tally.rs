@@ -12,14 +12,31 @@ use crate::honesty::{Dropped, Honesty};
 /// A release is counted as late, and a silence of the player as a stall, from here on.
 const MARKED_NS: u64 = 100_000;
 
+/// Times that the thread stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stalls {
+    times: u64,
+    nanos: u64,
+}
+
+impl Stalls {
+    /// So long passed between two readings of the clock.
+    #[inline]
+    pub(crate) fn note(&mut self, gap_ns: u64) {
+        if gap_ns > MARKED_NS {
+            self.times += 1;
+            self.nanos += gap_ns;
+        }
+    }
+}
+
 /// Running counts; its size is fixed but for one entry per kind of drop.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     late: Histogram,
     gaps: Histogram,
     late_marked: u64,
-    stalls: u64,
-    stalled_ns: u64,
+    stalls: Stalls,
     drops: BTreeMap<(Way, usize, DropCause), u64>,
     pub(crate) accepted: u64,
     pub(crate) refusals: u64,
@@ -33,8 +50,7 @@ impl Tally {
             late: Histogram::new(),
             gaps: Histogram::new(),
             late_marked: 0,
-            stalls: 0,
-            stalled_ns: 0,
+            stalls: Stalls::default(),
             drops: BTreeMap::new(),
             accepted: 0,
             refusals: 0,
@@ -54,12 +70,10 @@ impl Tally {
         self.gaps.add(gap_ns);
     }
 
-    /// So long passed between two readings of the clock.
-    pub(crate) fn read_clock(&mut self, gap_ns: u64) {
-        if gap_ns > MARKED_NS {
-            self.stalls += 1;
-            self.stalled_ns += gap_ns;
-        }
+    /// The thread stood still.
+    pub(crate) fn stalled(&mut self, stalls: Stalls) {
+        self.stalls.times += stalls.times;
+        self.stalls.nanos += stalls.nanos;
     }
 
     pub(crate) fn dropped(&mut self, way: Way, hop: usize, cause: DropCause) {
@@ -77,8 +91,8 @@ impl Tally {
             late_over_100us: self.late_marked,
             look_gap_p99_ns: self.gaps.quantile(990),
             look_gap_worst_ns: self.gaps.worst(),
-            stalls: self.stalls,
-            stalled_ns: self.stalled_ns,
+            stalls: self.stalls.times,
+            stalled_ns: self.stalls.nanos,
             kernel_drops,
             refusals: self.refusals,
             strays: self.strays,
@@ -107,8 +121,10 @@ mod tests {
         for late in [1, 2, 3, 100_000, 100_001] {
             tally.released(late);
         }
-        tally.read_clock(100_000);
-        tally.read_clock(250_000);
+        let mut stalls = Stalls::default();
+        stalls.note(100_000);
+        stalls.note(250_000);
+        tally.stalled(stalls);
         tally.looked(7);
         tally.dropped(Way::Forward, 1, DropCause::Queue);
         tally.dropped(Way::Forward, 1, DropCause::Queue);

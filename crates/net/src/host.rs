@@ -3,7 +3,9 @@
 mod environment;
 mod interface;
 mod measure;
+mod offload;
 
 pub use environment::{Environment, Steal};
 pub use interface::Interface;
 pub use measure::measure;
+pub use offload::turn_off_offloads;

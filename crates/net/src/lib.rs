@@ -9,6 +9,7 @@ pub mod host;
 pub mod load;
 pub mod pace;
 pub mod receive;
+pub mod ring;
 pub mod serve;
 pub mod socket;
 mod sys;

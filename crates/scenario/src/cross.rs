@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
+use crate::error::ScenarioError;
 use crate::model::Way;
 
 /// Traffic that shares some hops with the probes.
@@ -21,6 +22,17 @@ pub struct Cross {
     pub until: Option<Duration>,
     /// What it is made of.
     pub source: Source,
+    /// Who carries it where a path is played in real time; `None`: whoever plays the path chooses.
+    pub carried: Option<Carried>,
+}
+
+/// Who carries cross traffic over a path that is played in real time. The simulator treats both alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carried {
+    /// The link itself reckons with packets that exist nowhere else.
+    Virtual,
+    /// Real hosts send real packets.
+    Hosts,
 }
 
 /// What cross traffic is made of.
@@ -60,38 +72,85 @@ pub enum Arrivals {
 
 /// Packet sizes and their shares.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SizeMix(Vec<(u16, f64)>);
+pub struct SizeMix(Sizes);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Sizes {
+    Weighted(Vec<(u16, f64)>),
+    /// Both ends included.
+    Uniform(u16, u16),
+}
+
+/// An IP header alone: nothing shorter is a packet.
+const SHORTEST: u16 = 20;
 
 impl SizeMix {
     /// One size.
     pub fn constant(ip_octets: u16) -> Self {
-        Self(vec![(ip_octets, 1.0)])
+        Self(Sizes::Weighted(vec![(ip_octets, 1.0)]))
     }
 
     /// Simple IMIX: 40, 576 and 1500 octets in 7:4:1.
     pub fn imix() -> Self {
-        Self(vec![(40, 7.0), (576, 4.0), (1500, 1.0)])
+        Self(Sizes::Weighted(vec![(40, 7.0), (576, 4.0), (1500, 1.0)]))
     }
 
-    /// Sizes with weights; `None` if there is none, a weight is not positive and finite, or a size is below 20 octets.
+    /// Every size from `low` to `high`, both included, equally often; `None` if `low` is above `high` or below 20 octets.
+    pub fn uniform(low: u16, high: u16) -> Option<Self> {
+        (SHORTEST <= low && low <= high).then_some(Self(Sizes::Uniform(low, high)))
+    }
+
+    /// Sizes with weights; `None` if there is none, a weight is not positive and finite, their sum is not finite, or a size is
+    /// below 20 octets.
     pub fn weighted(mix: impl Into<Vec<(u16, f64)>>) -> Option<Self> {
         let mix = mix.into();
         let fine = !mix.is_empty()
             && mix
                 .iter()
-                .all(|&(size, weight)| size >= 20 && weight.is_finite() && weight > 0.0);
-        fine.then_some(Self(mix))
+                .all(|&(size, weight)| size >= SHORTEST && weight.is_finite() && weight > 0.0)
+            && mix.iter().map(|(_, weight)| weight).sum::<f64>().is_finite();
+        fine.then_some(Self(Sizes::Weighted(mix)))
     }
 
     /// Sizes in IP octets with their shares of packets, which sum to 1.
     pub fn shares(&self) -> impl Iterator<Item = (u16, f64)> + '_ {
-        let total: f64 = self.0.iter().map(|(_, weight)| weight).sum();
-        self.0.iter().map(move |&(size, weight)| (size, weight / total))
+        let (listed, range): (&[(u16, f64)], _) = match &self.0 {
+            Sizes::Weighted(mix) => (mix, None),
+            Sizes::Uniform(low, high) => (&[], Some((*low, *high))),
+        };
+        let total: f64 = listed.iter().map(|(_, weight)| weight).sum();
+        let listed = listed.iter().map(move |&(size, weight)| (size, weight / total));
+        let even = range.into_iter().flat_map(|(low, high)| {
+            let share = 1.0 / (f64::from(high) - f64::from(low) + 1.0);
+            (low..=high).map(move |size| (size, share))
+        });
+        listed.chain(even)
+    }
+
+    /// Smallest and largest size if the sizes between are equally frequent; `None` for a list with weights.
+    pub fn uniform_range(&self) -> Option<(u16, u16)> {
+        match self.0 {
+            Sizes::Weighted(_) => None,
+            Sizes::Uniform(low, high) => Some((low, high)),
+        }
+    }
+
+    /// Smallest and largest size in IP octets.
+    pub fn extremes(&self) -> (u16, u16) {
+        match &self.0 {
+            Sizes::Uniform(low, high) => (*low, *high),
+            Sizes::Weighted(mix) => mix
+                .iter()
+                .fold((u16::MAX, 0), |(low, high), &(size, _)| (low.min(size), high.max(size))),
+        }
     }
 
     /// Mean size in IP octets.
     pub fn mean_ip_octets(&self) -> f64 {
-        self.shares().map(|(size, share)| f64::from(size) * share).sum()
+        match self.0 {
+            Sizes::Uniform(low, high) => f64::midpoint(f64::from(low), f64::from(high)),
+            Sizes::Weighted(_) => self.shares().map(|(size, share)| f64::from(size) * share).sum(),
+        }
     }
 }
 
@@ -127,6 +186,7 @@ impl Cross {
             from: Duration::ZERO,
             until: None,
             source: Source::Open { arrivals, rate, sizes },
+            carried: None,
         }
     }
 
@@ -152,8 +212,75 @@ impl Cross {
         self
     }
 
+    /// Refuses what no traffic can be.
+    pub(crate) fn check(&self, place: &str) -> Result<(), ScenarioError> {
+        match &self.source {
+            Source::Elastic(elastic) if elastic.flows == 0 => {
+                Err(ScenarioError::invalid(place, "needs at least one flow"))
+            }
+            Source::Open { rate, .. } if rate.bps() == 0 => Err(ScenarioError::invalid(
+                place,
+                "a rate of zero is no traffic; leave it out",
+            )),
+            Source::Open {
+                rate,
+                arrivals: Arrivals::ParetoOnOff { shape, peak, mean_on },
+                ..
+            } => {
+                let fine = shape.is_finite() && *shape > 1.0 && peak > rate && !mean_on.is_zero();
+                let why = "needs shape above 1, a peak above the rate, and a mean on-time";
+                fine.then_some(()).ok_or_else(|| ScenarioError::invalid(place, why))
+            }
+            Source::Open { .. } | Source::Elastic(_) => Ok(()),
+        }
+    }
+
     /// Whether it crosses this hop of this way.
     pub fn crosses(&self, way: Way, hop: usize) -> bool {
         self.way == way && (self.first_hop..=self.last_hop).contains(&hop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_sum_to_one_and_the_mean_is_theirs() {
+        let mixes = [
+            (SizeMix::constant(900), 900.0, (900, 900)),
+            (SizeMix::imix(), (7.0 * 40.0 + 4.0 * 576.0 + 1500.0) / 12.0, (40, 1500)),
+            (SizeMix::uniform(64, 1500).unwrap(), 782.0, (64, 1500)),
+            (SizeMix::uniform(20, 20).unwrap(), 20.0, (20, 20)),
+            (SizeMix::uniform(20, u16::MAX).unwrap(), 32_777.5, (20, u16::MAX)),
+            (SizeMix::weighted([(100, 1.0), (400, 2.0)]).unwrap(), 300.0, (100, 400)),
+        ];
+        for (mix, mean, extremes) in mixes {
+            let (mut total, mut sum) = (0.0, 0.0);
+            for (size, share) in mix.shares() {
+                total += share;
+                sum += f64::from(size) * share;
+            }
+            assert!((total - 1.0).abs() < 1e-9, "{mix:?} {total}");
+            assert!(
+                (sum - mean).abs() < 1e-6 && (mix.mean_ip_octets() - mean).abs() < 1e-6,
+                "{mix:?} {sum}"
+            );
+            assert_eq!(mix.extremes(), extremes);
+        }
+    }
+
+    #[test]
+    fn mixes_that_are_none_are_refused() {
+        assert_eq!(SizeMix::uniform(1500, 64), None);
+        assert_eq!(SizeMix::uniform(19, 64), None);
+        for mix in [
+            vec![],
+            vec![(19, 1.0)],
+            vec![(100, 0.0)],
+            vec![(100, f64::MAX), (200, f64::MAX)],
+        ] {
+            assert_eq!(SizeMix::weighted(mix.clone()), None, "{mix:?}");
+        }
     }
 }

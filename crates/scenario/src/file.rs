@@ -22,6 +22,22 @@
 //! method = "pathload"
 //! ratio = [0.9, 1.1]
 //! ```
+//!
+//! A hop may say what a lab plays it with. The simulator treats all kinds alike, so the same file can be asked what a kernel's shaper
+//! does to a method.
+//!
+//! ```toml
+//! [[hop]]
+//! rate = "100 Mbit/s"
+//! link = "tbf"                    # "real_time" (default), "tbf", "htb", "veth"
+//! queue = "128 kB"                # the qdisc's limit
+//! burst = "3 kB"                  # of tbf and htb; with framing; one packet of the MTU by default
+//!
+//! [[hop]]
+//! rate = "1 Gbit/s"               # tbf: the peak rate, if there is a shaper; htb has none, and goes as fast as the machine
+//! link = "tbf"
+//! shaper = { rate = "200 Mbit/s", burst = "64 kB", queue = "256 kB" }
+//! ```
 
 mod ends;
 mod links;
@@ -108,7 +124,7 @@ impl Scenario {
             }
         }
         for (index, cross) in file.cross.into_iter().enumerate() {
-            scenario.cross.push(cross.read(&format!("cross {index}"))?);
+            scenario.cross.extend(cross.read(&format!("cross {index}"))?);
         }
         scenario.sender = file.sender.read("sender")?;
         scenario.receiver = file.receiver.read("receiver")?;

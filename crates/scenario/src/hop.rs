@@ -34,6 +34,8 @@ pub struct Hop {
     pub schedule: Vec<RateChange>,
     /// The router at the far end (ignored on the last hop, which ends at a host).
     pub router: Router,
+    /// What a lab plays it with; the simulator treats all kinds alike.
+    pub link: Link,
 }
 
 impl Hop {
@@ -53,6 +55,7 @@ impl Hop {
             reorder: None,
             schedule: Vec::new(),
             router: Router::default(),
+            link: Link::RealTime,
         }
     }
 
@@ -138,6 +141,50 @@ impl Hop {
     pub fn router(mut self, router: Router) -> Self {
         self.router = router;
         self
+    }
+
+    /// Played in a lab by another kind of link.
+    #[must_use]
+    pub fn link(mut self, link: Link) -> Self {
+        self.link = link;
+        self
+    }
+}
+
+/// What a lab plays a hop with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Link {
+    /// The hop's own model against the real clock, packet by packet: what this crate says is what happens.
+    #[default]
+    RealTime,
+    /// A virtual cable with Linux's token bucket filter at both ends, tc-tbf(8): the hop's rate, queue and framing, or its token
+    /// bucket with the link's rate as peak rate.
+    Tbf(Burst),
+    /// A virtual cable with one class of Linux's hierarchical token bucket at both ends, tc-htb(8).
+    Htb(Burst),
+    /// A virtual cable as it is, as fast as the machine. Of the hop only the MTU is played.
+    Veth,
+}
+
+/// How many octets a kernel's shaper lets through at once when it has rested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Burst {
+    /// One packet of the MTU: the nearest to a link that sends packets one by one.
+    #[default]
+    OnePacket,
+    /// So many, counted as the link counts, framing included.
+    Octets(Octets),
+}
+
+impl Link {
+    /// As scenario files write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RealTime => "real_time",
+            Self::Tbf(_) => "tbf",
+            Self::Htb(_) => "htb",
+            Self::Veth => "veth",
+        }
     }
 }
 

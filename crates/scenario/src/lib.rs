@@ -16,9 +16,9 @@ mod host;
 mod model;
 mod truth;
 
-pub use cross::{Arrivals, Cross, Elastic, ElasticControl, SizeMix, Source};
+pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, SizeMix, Source};
 pub use error::ScenarioError;
-pub use hop::{Hop, Jitter, Layer2, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
+pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
 pub use model::{Expectation, Expected, Scenario, Way};
 pub use truth::{BurstTruth, Truth};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use units::Metric;
 
-use crate::cross::{Arrivals, Cross, Source};
+use crate::cross::Cross;
 use crate::error::ScenarioError;
-use crate::hop::{Hop, Jitter, Loss, Queue};
+use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue};
 use crate::host::Host;
 
 /// Which way over the path.
@@ -188,32 +188,11 @@ impl Scenario {
             let why = format!("there is no hop {}; the way has hops 0 to {}", cross.last_hop, hops - 1);
             return Err(ScenarioError::invalid(place, why));
         }
-        match &cross.source {
-            Source::Elastic(elastic) if elastic.flows == 0 => {
-                Err(ScenarioError::invalid(place, "needs at least one flow"))
-            }
-            Source::Open { rate, arrivals, .. } => {
-                if rate.bps() == 0 {
-                    return Err(ScenarioError::invalid(
-                        place,
-                        "a rate of zero is no traffic; leave it out",
-                    ));
-                }
-                if let Arrivals::ParetoOnOff { shape, peak, mean_on } = arrivals {
-                    let fine = shape.is_finite() && *shape > 1.0 && peak > rate && !mean_on.is_zero();
-                    if !fine {
-                        let why = "needs shape above 1, a peak above the rate, and a mean on-time";
-                        return Err(ScenarioError::invalid(place, why));
-                    }
-                }
-                Ok(())
-            }
-            Source::Elastic(_) => Ok(()),
-        }
+        cross.check(place)
     }
 }
 
-/// The way back over the same links: same rates and delays in reverse order, default queues, no loss, no bucket, no schedule.
+/// The way back over the same links: same rates, delays and kinds of link in reverse order, default queues, no loss, no bucket, no schedule.
 fn mirrored(forward: &[Hop]) -> Vec<Hop> {
     let count = forward.len();
     (0..count)
@@ -224,7 +203,8 @@ fn mirrored(forward: &[Hop]) -> Vec<Hop> {
                 .named(hop.name.clone())
                 .framing(hop.framing)
                 .delay(hop.delay)
-                .mtu(hop.mtu);
+                .mtu(hop.mtu)
+                .link(hop.link);
             // The router at the end of the way back's hop is the one in front of the forward hop.
             if index > 0 {
                 back.router = forward[index - 1].router;
@@ -256,6 +236,18 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
             "bucket",
             "needs a rate above zero and a burst of at least one packet of the MTU",
         );
+    }
+    if let Link::Tbf(burst) | Link::Htb(burst) = hop.link {
+        let packet = hop.framing.wire_octets(u32::from(hop.mtu));
+        if matches!(burst, Burst::Octets(octets) if octets.count() < u64::from(packet)) {
+            return invalid("burst", "must hold at least one packet of the MTU with its framing");
+        }
+        if burst != Burst::OnePacket && hop.bucket.is_some() {
+            return invalid(
+                "burst",
+                "a hop with a shaper has the shaper's burst; write one of the two",
+            );
+        }
     }
     let unit = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);
     match hop.loss {

@@ -28,7 +28,7 @@ mod rng;
 mod tcp;
 mod world;
 
-pub use path::{DropCause, Output, Packet, Path};
+pub use path::{Arrival, ArrivalStream, DropCause, LinkPart, Output, Packet, Path, Segment};
 pub use world::SimWorld;
 
 /// Later than everything that happens: the departure of a packet from a link that never runs again.

@@ -22,6 +22,7 @@ mod bucket;
 mod fifo;
 mod hop;
 mod link;
+mod part;
 mod router;
 mod source;
 mod wire;
@@ -34,8 +35,10 @@ use crate::NEVER;
 use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
 pub(crate) use link::Link;
+pub use part::{LinkPart, Segment};
 use router::Pending;
 use source::Source;
+pub use source::{Arrival, ArrivalStream};
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,6 +176,8 @@ struct Lane {
     hops: Vec<HopState>,
     /// Arrived, or about to.
     sink: Fifo,
+    /// Cross traffic that goes on to another path behind the last hop; `None` if none does.
+    outlet: Option<Fifo>,
 }
 
 impl<T> Path<T> {
@@ -330,6 +335,7 @@ impl Lane {
                 .map(|index| HopState::new(hops, way, index, seed))
                 .collect(),
             sink: Fifo::new(),
+            outlet: None,
         }
     }
 
@@ -354,7 +360,10 @@ impl Lane {
         }
         for index in 0..self.hops.len() {
             let (head, tail) = self.hops.split_at_mut(index + 1);
-            let next = tail.first_mut().map(|hop| &mut hop.transit);
+            let next = match tail.first_mut() {
+                Some(hop) => Some(&mut hop.transit),
+                None => self.outlet.as_mut(),
+            };
             head[index].run(bench, next, &mut self.sink);
         }
     }

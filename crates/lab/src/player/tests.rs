@@ -1,14 +1,16 @@
 use std::collections::VecDeque;
+use std::io;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
 use scenario::{Hop, Queue, Scenario};
-use sim::DropCause;
+use sim::{DropCause, Path};
 use units::BitRate;
 
 use super::*;
 use crate::honesty::Honesty;
-use crate::packet::{fold, sum};
+use crate::packet::{Header, fold, sum};
+use crate::plan::AddressPlan;
 
 const MS: u64 = 1_000_000;
 
@@ -34,6 +36,8 @@ struct Script {
 }
 
 impl End for Script {
+    const CLOSE_NS: u64 = 2_000;
+
     fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         Ok(self.sends.pop_front().map(|packet| {
             // As a TUN device does: cut to the buffer.
@@ -52,7 +56,7 @@ impl End for Script {
     }
 }
 
-type Rig = Player<Script, StepClock>;
+type Rig = Player<Script, Routers, StepClock>;
 
 /// Three hops of 8 Mbit/s (1 octet per µs) without framing, 1 ms each; the last takes 1000 octets.
 fn rig() -> Rig {
@@ -69,25 +73,19 @@ fn rig() -> Rig {
         .unwrap();
     let plan = AddressPlan::of(&scenario).unwrap();
     let limits = [vec![576; 3], vec![576; 3]];
-    Player::new(
-        Path::new(&scenario, 1),
-        plan,
-        Default::default(),
-        1_500,
-        limits,
-        StepClock { now: 0, step: 50 },
-    )
+    let track = Track::new(Path::new(&scenario, 1), Default::default(), Routers::new(plan, limits));
+    Player::new(vec![track], Vec::new(), 1_500, StepClock { now: 0, step: 50 })
 }
 
 fn play_for(rig: &mut Rig, nanos: u64) {
-    let end = rig.clock.now + nanos;
-    while rig.clock.now < end {
+    let end = rig.watch.clock.now + nanos;
+    while rig.watch.clock.now < end {
         rig.turn();
     }
 }
 
 fn honesty(rig: &Rig) -> Honesty {
-    rig.tally().honesty(std::time::Duration::from_secs(1), [0, 0])
+    rig.tracks[0].tally.honesty(std::time::Duration::from_secs(1), [0, 0])
 }
 
 /// A packet of a protocol that nobody knows (or of ICMP, when `body` begins with an echo request).
@@ -114,11 +112,11 @@ fn source(packet: &[u8]) -> IpAddr {
 fn a_packet_crosses_in_its_time() {
     let mut rig = rig();
     let packet = v4(RECEIVER, 64, 200, &[9; 80]);
-    rig.ends[0].sends.push_back(packet.clone());
+    rig.tracks[0].ends[0].sends.push_back(packet.clone());
     play_for(&mut rig, 3_290_000);
-    assert!(rig.ends[1].got.is_empty());
+    assert!(rig.tracks[0].ends[1].got.is_empty());
     play_for(&mut rig, 20_000);
-    let got = &rig.ends[1].got[0];
+    let got = &rig.tracks[0].ends[1].got[0];
     assert_eq!(got[8], 62, "two routers took one each");
     assert_eq!(fold(sum(&got[..20])), 0xffff);
     assert_eq!(got[12..], packet[12..]);
@@ -131,10 +129,12 @@ fn a_packet_crosses_in_its_time() {
 fn a_hop_limit_ends_at_its_router() {
     for hop_limit in [1, 2] {
         let mut rig = rig();
-        rig.ends[0].sends.push_back(v4(RECEIVER, hop_limit, 200, &[9; 80]));
+        rig.tracks[0].ends[0]
+            .sends
+            .push_back(v4(RECEIVER, hop_limit, 200, &[9; 80]));
         play_for(&mut rig, 10 * MS);
-        assert!(rig.ends[1].got.is_empty());
-        let answer = &rig.ends[0].got[0];
+        assert!(rig.tracks[0].ends[1].got.is_empty());
+        let answer = &rig.tracks[0].ends[0].got[0];
         assert_eq!(source(answer), IpAddr::from([10, 77, 1, hop_limit]));
         assert_eq!(&answer[20..22], &[11, 0]);
         assert_eq!(answer[8], 65 - hop_limit, "the answer passes the routers before");
@@ -150,16 +150,16 @@ fn routers_answer_pings_by_all_their_names() {
     // Forward router 1 is reverse router 2.
     for name in [[10, 77, 1, 1], [10, 77, 2, 2]] {
         let mut rig = rig();
-        rig.ends[0].sends.push_back(v4(name, 64, 1, &echo));
+        rig.tracks[0].ends[0].sends.push_back(v4(name, 64, 1, &echo));
         play_for(&mut rig, 10 * MS);
-        let reply = &rig.ends[0].got[0];
+        let reply = &rig.tracks[0].ends[0].got[0];
         assert_eq!(source(reply), IpAddr::from(name));
         assert_eq!((reply[20], &reply[24..]), (0, &echo[4..]));
     }
     let mut rig = rig();
-    rig.ends[0].sends.push_back(v4([10, 77, 1, 2], 1, 1, &echo));
+    rig.tracks[0].ends[0].sends.push_back(v4([10, 77, 1, 2], 1, 1, &echo));
     play_for(&mut rig, 10 * MS);
-    let answer = &rig.ends[0].got[0];
+    let answer = &rig.tracks[0].ends[0].got[0];
     assert_eq!(
         (source(answer), answer[20]),
         (IpAddr::from([10, 77, 1, 1]), 11),
@@ -171,10 +171,12 @@ fn routers_answer_pings_by_all_their_names() {
 fn routers_listen_on_no_port() {
     for (protocol, answers) in [(17, 1), (6, 0)] {
         let mut rig = rig();
-        rig.ends[0].sends.push_back(v4([10, 77, 1, 2], 64, protocol, &[9; 80]));
+        rig.tracks[0].ends[0]
+            .sends
+            .push_back(v4([10, 77, 1, 2], 64, protocol, &[9; 80]));
         play_for(&mut rig, 10 * MS);
-        assert_eq!(rig.ends[0].got.len(), answers);
-        for answer in &rig.ends[0].got {
+        assert_eq!(rig.tracks[0].ends[0].got.len(), answers);
+        for answer in &rig.tracks[0].ends[0].got {
             assert_eq!(source(answer), IpAddr::from([10, 77, 1, 2]));
             assert_eq!(&answer[20..22], &[3, 3]);
         }
@@ -184,9 +186,11 @@ fn routers_listen_on_no_port() {
 #[test]
 fn a_packet_too_big_is_told_the_mtu() {
     let mut rig = rig();
-    rig.ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 1_400]));
+    rig.tracks[0].ends[0]
+        .sends
+        .push_back(v4(RECEIVER, 64, 200, &[9; 1_400]));
     play_for(&mut rig, 20 * MS);
-    let answer = &rig.ends[0].got[0];
+    let answer = &rig.tracks[0].ends[0].got[0];
     assert_eq!(source(answer), IpAddr::from([10, 77, 1, 2]));
     assert_eq!(&answer[20..22], &[3, 4]);
     assert_eq!(&answer[26..28], &1_000_u16.to_be_bytes());
@@ -196,7 +200,7 @@ fn a_packet_too_big_is_told_the_mtu() {
 #[test]
 fn what_nobody_on_the_path_is_meant_by_is_not_carried() {
     let mut rig = rig();
-    let sends = &mut rig.ends[0].sends;
+    let sends = &mut rig.tracks[0].ends[0].sends;
     sends.push_back(vec![1, 2, 3]);
     sends.push_back(Vec::new());
     sends.push_back(v4([224, 0, 0, 22], 1, 2, &[]));
@@ -218,10 +222,10 @@ fn drops_are_reported_by_hop() {
         .hop(hop(8).queue(Queue::Packets(2)))
         .validate()
         .unwrap();
-    rig.plan = AddressPlan::of(&scenario).unwrap();
-    rig.path = Path::new(&scenario, 1);
+    rig.tracks[0].rules.plan = AddressPlan::of(&scenario).unwrap();
+    rig.tracks[0].path = Path::new(&scenario, 1);
     for _ in 0..5 {
-        rig.ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 980]));
+        rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 980]));
     }
     play_for(&mut rig, 10 * MS);
     let honesty = honesty(&rig);
@@ -236,9 +240,9 @@ fn drops_are_reported_by_hop() {
 #[test]
 fn a_stall_is_seen() {
     let mut rig = rig();
-    rig.ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 80]));
+    rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 80]));
     play_for(&mut rig, 3 * MS);
-    rig.clock.now += 5 * MS;
+    rig.watch.clock.now += 5 * MS;
     play_for(&mut rig, MS);
     let honesty = honesty(&rig);
     assert_eq!((honesty.stalls, honesty.late_over_100us), (1, 1));
@@ -251,8 +255,8 @@ fn a_stall_is_seen() {
 #[test]
 fn a_host_that_refuses_is_counted() {
     let mut rig = rig();
-    rig.ends[1].broken = true;
-    rig.ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[]));
+    rig.tracks[0].ends[1].broken = true;
+    rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[]));
     play_for(&mut rig, 5 * MS);
     let honesty = honesty(&rig);
     assert_eq!((honesty.refusals, honesty.releases), (1, 0));
@@ -270,16 +274,16 @@ proptest! {
         )
     ) {
         let mut rig = rig();
-        rig.clock.step = 5_000;
-        let buffers = rig.free.len();
+        rig.watch.clock.step = 5_000;
+        let buffers = rig.pool.count();
         let targets = [RECEIVER, [10, 77, 0, 1], [10, 77, 1, 1], [10, 77, 1, 2], [10, 77, 2, 1], [10, 77, 9, 9]];
         for (first, target, hop_limit, protocol, body) in packets {
             let packet = v4(targets[target], hop_limit, protocol, &body);
-            rig.ends[usize::from(!first)].sends.push_back(packet);
+            rig.tracks[0].ends[usize::from(!first)].sends.push_back(packet);
         }
         play_for(&mut rig, 60 * MS);
-        prop_assert_eq!(rig.path.inside(), 0);
-        prop_assert_eq!(rig.free.len(), buffers);
+        prop_assert_eq!(rig.tracks[0].path.inside(), 0);
+        prop_assert_eq!(rig.pool.count(), buffers);
         let honesty = honesty(&rig);
         // What was neither released nor dropped ended at a router; each of those gave at most one answer.
         let into = honesty.accepted + honesty.router_answers;

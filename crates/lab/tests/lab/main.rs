@@ -17,3 +17,4 @@ mod life;
 mod routers;
 mod stock;
 mod timing;
+mod topology;

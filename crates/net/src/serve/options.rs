@@ -123,7 +123,7 @@ impl ServeOptions {
 }
 
 /// Loopback, private (RFC 1918), link-local, and unique local (RFC 4193) addresses.
-fn is_private(address: IpAddr) -> bool {
+pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),

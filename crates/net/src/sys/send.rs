@@ -99,7 +99,29 @@ pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> 
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
+/// Sends up to [`BATCH`] plain messages back to back; how many the kernel took. An error means that it took none.
+pub(crate) fn send_many<'a>(fd: BorrowedFd<'_>, payloads: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+    let mut vectors = [libc::iovec {
+        iov_base: ptr::null_mut(),
+        iov_len: 0,
+    }; BATCH];
+    let mut headers = [EMPTY_HEADER; BATCH];
+    let mut vlen = 0;
+    for ((payload, vector), header) in payloads.zip(&mut vectors).zip(&mut headers) {
+        vector.iov_base = payload.as_ptr().cast_mut().cast();
+        vector.iov_len = payload.len();
+        header.msg_hdr.msg_iov = vector;
+        header.msg_hdr.msg_iovlen = 1;
+        vlen += 1;
+    }
+    // SAFETY: each of the first `vlen` headers points to one vector and through it to one payload with its true length, all of which
+    // outlive the call ('a does, and the arrays are ours); the kernel only reads the payloads.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, libc::MSG_DONTWAIT as _) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends one message, without blocking.
+pub(crate) fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
     // SAFETY: `payload` is valid for reads of its length for the whole call, and the kernel only reads it.
     let sent = unsafe {
         libc::send(

@@ -7,7 +7,7 @@ use super::traffic::CrossFile;
 use super::{duration, octets, optional, rate};
 use crate::cross::Cross;
 use crate::error::ScenarioError;
-use crate::hop::{Hop, Jitter, Layer2, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
+use crate::hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 use crate::model::Way;
 
 #[derive(Deserialize)]
@@ -32,7 +32,21 @@ pub(super) struct HopFile {
     #[serde(default)]
     router: RouterFile,
     #[serde(default)]
+    link: LinkName,
+    burst: Option<String>,
+    #[serde(default)]
     cross: Vec<CrossFile>,
+}
+
+/// What a lab plays the hop with.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+enum LinkName {
+    #[default]
+    RealTime,
+    Tbf,
+    Htb,
+    Veth,
 }
 
 /// `"ethernet"`, `"bare"`, `{ vlan_tags = 1 }`, `{ overhead_octets = 24 }`.
@@ -162,9 +176,25 @@ impl HopFile {
             });
         }
         hop.router = self.router.read(&at("router"))?;
+        hop.link = link(&at("burst"), &self.link, self.burst.as_ref())?;
         let cross = self.cross.into_iter().enumerate();
         let cross = cross.map(|(k, cross)| cross.read(&at(&format!("cross {k}")), way, index, index));
-        Ok((hop, cross.collect::<Result<_, _>>()?))
+        Ok((hop, cross.filter_map(Result::transpose).collect::<Result<_, _>>()?))
+    }
+}
+
+fn link(place: &str, name: &LinkName, burst: Option<&String>) -> Result<Link, ScenarioError> {
+    let octets = optional(place, burst, octets)?;
+    let of = |octets: Option<_>| octets.map_or(Burst::OnePacket, Burst::Octets);
+    match (name, octets) {
+        (LinkName::Tbf, octets) => Ok(Link::Tbf(of(octets))),
+        (LinkName::Htb, octets) => Ok(Link::Htb(of(octets))),
+        (LinkName::RealTime | LinkName::Veth, Some(_)) => Err(ScenarioError::invalid(
+            place,
+            "belongs to links of the kinds tbf and htb; a token bucket on others is written as shaper",
+        )),
+        (LinkName::RealTime, None) => Ok(Link::RealTime),
+        (LinkName::Veth, None) => Ok(Link::Veth),
     }
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use units::{BitRate, Octets};
 
 use super::*;
-use crate::{Arrivals, Loss, Queue, Source};
+use crate::{Arrivals, Cross, Loss, Queue, Source};
 
 const WHOLE: &str = r#"
 name = "whole"
@@ -104,6 +104,60 @@ fn every_field_is_read() {
     assert_eq!(scenario.reverse[0].rate, BitRate::from_mbps(100));
 }
 
+#[test]
+fn a_rate_of_zero_is_no_traffic_and_sizes_may_be_uniform() {
+    let text = r#"
+name = "x"
+[[hop]]
+rate = "5 Mbit/s"
+cross = [
+  { arrivals = "poisson", rate = "0 Mbit/s" },
+  { arrivals = "pareto", rate = "0", mean_on = "1 ms", peak = "1 Mbit/s" },
+  { arrivals = "cbr", rate = "1 Mbit/s", ip_octets = { uniform = [64, 1500] }, carried = "hosts" },
+]
+[[cross]]
+first_hop = 0
+last_hop = 0
+arrivals = "cbr"
+rate = "0 bit/s"
+"#;
+    let scenario = Scenario::from_toml(text).unwrap();
+    let [cross] = &scenario.cross[..] else {
+        panic!("{:?}", scenario.cross)
+    };
+    let Source::Open { sizes, .. } = &cross.source else {
+        panic!("{cross:?}")
+    };
+    assert_eq!(sizes.uniform_range(), Some((64, 1500)));
+    assert_eq!(cross.carried, Some(crate::Carried::Hosts));
+    let load = scenario.truth(Way::Forward).utilisation(0).unwrap();
+    // 38 octets of framing beside each packet of 782 on average.
+    assert!((load - 0.2 * (782.0 + 38.0) / 782.0).abs() < 1e-9, "{load}");
+    let odd = text.replace("[64, 1500]", "[1500, 64]");
+    assert!(Scenario::from_toml(&odd).unwrap_err().to_string().contains("uniform"));
+}
+
+#[test]
+fn flows_are_written_as_cross_traffic_is() {
+    let flows = Cross::list_from_toml(
+        "[[cross]]\narrivals = 'cbr'\nrate = '1 Mbit/s'\n[[cross]]\nelastic = 'cubic'\nflows = 2\n[[cross]]\narrivals = 'cbr'\nrate = '0'",
+    )
+    .unwrap();
+    assert_eq!(flows.len(), 2);
+    for (text, word) in [
+        ("[[cross]]\narrivals = 'cbr'\nrate = '1 M'\nfirst_hop = 1", "first_hop"),
+        ("[[cross]]\nelastic = 'cubic'\nflows = 0", "at least one flow"),
+        (
+            "[[cross]]\narrivals = 'pareto'\nrate = '2 M'\npeak = '1 M'\nmean_on = '1 ms'",
+            "peak above",
+        ),
+        ("name = 'x'", "name"),
+    ] {
+        let error = Cross::list_from_toml(text).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
 /// What is wrong, and a word of the message that tells where.
 #[test]
 fn nonsense_is_refused_with_its_place() {
@@ -162,5 +216,66 @@ proptest! {
             let truth = scenario.truth(Way::Forward);
             let _ = (truth.capacity(1500), truth.available(1500), truth.base_rtt(100, 100));
         }
+    }
+}
+
+fn with_hop(fields: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml(&format!("name = \"links\"\n[[hop]]\nrate = \"100 Mbit/s\"\n{fields}"))
+}
+
+#[test]
+fn links_have_four_kinds() {
+    use crate::{Burst, Link};
+    let kind = |fields: &str| with_hop(fields).unwrap().forward[0].link;
+    assert_eq!(kind(""), Link::RealTime);
+    assert_eq!(kind("link = \"real_time\""), Link::RealTime);
+    assert_eq!(kind("link = \"veth\""), Link::Veth);
+    assert_eq!(kind("link = \"htb\""), Link::Htb(Burst::OnePacket));
+    let burst = Burst::Octets(Octets::new(3_000));
+    assert_eq!(kind("link = \"tbf\"\nburst = \"3 kB\""), Link::Tbf(burst));
+    // The way back is the same cable.
+    let scenario = with_hop("link = \"tbf\"\nburst = \"3 kB\"").unwrap();
+    assert_eq!(scenario.reverse[0].link, Link::Tbf(burst));
+    for link in [
+        Link::RealTime,
+        Link::Tbf(burst),
+        Link::Htb(Burst::OnePacket),
+        Link::Veth,
+    ] {
+        let text = format!("link = {:?}", link.name());
+        assert_eq!(
+            std::mem::discriminant(&kind(&text)),
+            std::mem::discriminant(&link),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn bursts_are_checked() {
+    // 1500 octets on Ethernet are 1538.
+    assert!(with_hop("link = \"htb\"\nburst = \"1538 B\"").is_ok());
+    let refused = [
+        (
+            "link = \"htb\"\nburst = \"1537 B\"",
+            "hop 0: burst: must hold at least one packet",
+        ),
+        (
+            "burst = \"3 kB\"",
+            "hop 0: burst: belongs to links of the kinds tbf and htb",
+        ),
+        (
+            "link = \"veth\"\nburst = \"3 kB\"",
+            "hop 0: burst: belongs to links of the kinds",
+        ),
+        (
+            "link = \"tbf\"\nburst = \"3 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"5 kB\" }",
+            "hop 0: burst: a hop with a shaper has the shaper's burst",
+        ),
+        ("link = \"netem\"", "unknown variant `netem`"),
+    ];
+    for (fields, why) in refused {
+        let error = with_hop(fields).unwrap_err().to_string();
+        assert!(error.contains(why), "{fields}: {error}");
     }
 }

@@ -1,9 +1,10 @@
 //! Cross traffic in a file.
 
 use serde::Deserialize;
+use units::BitRate;
 
 use super::{duration, octets, optional, rate};
-use crate::cross::{Arrivals, Cross, Elastic, ElasticControl, SizeMix, Source};
+use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, SizeMix, Source};
 use crate::error::ScenarioError;
 use crate::model::Way;
 
@@ -23,6 +24,7 @@ pub(super) struct CrossFile {
     window: Option<String>,
     from: Option<String>,
     until: Option<String>,
+    carried: Option<CarriedName>,
 }
 
 /// Traffic over several hops.
@@ -54,22 +56,37 @@ enum ArrivalsName {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
+enum CarriedName {
+    Virtual,
+    Hosts,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum ControlName {
     Reno,
     Cubic,
 }
 
-/// `1500`, `"imix"`, or `[[40, 0.5], [1500, 0.5]]`.
+/// `1500`, `"imix"`, `[[40, 0.5], [1500, 0.5]]`, or `{ uniform = [64, 1500] }`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SizesFile {
     One(u16),
     Name(String),
     Mix(Vec<(u16, f64)>),
+    Uniform(UniformFile),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UniformFile {
+    uniform: [u16; 2],
 }
 
 impl PathCrossFile {
-    pub(super) fn read(self, place: &str) -> Result<Cross, ScenarioError> {
+    /// `None`: open-loop traffic of rate zero, which is none.
+    pub(super) fn read(self, place: &str) -> Result<Option<Cross>, ScenarioError> {
         let way = match self.way {
             WayName::Forward => Way::Forward,
             WayName::Reverse => Way::Reverse,
@@ -79,7 +96,14 @@ impl PathCrossFile {
 }
 
 impl CrossFile {
-    pub(super) fn read(self, place: &str, way: Way, first_hop: usize, last_hop: usize) -> Result<Cross, ScenarioError> {
+    /// `None`: open-loop traffic of rate zero, which is none. So a load of a row of loads can be nothing.
+    pub(super) fn read(
+        self,
+        place: &str,
+        way: Way,
+        first_hop: usize,
+        last_hop: usize,
+    ) -> Result<Option<Cross>, ScenarioError> {
         let from = optional(place, self.from.as_ref(), duration)?.unwrap_or_default();
         let until = optional(place, self.until.as_ref(), duration)?;
         let source = match (&self.arrivals, &self.elastic) {
@@ -87,14 +111,21 @@ impl CrossFile {
             (None, Some(control)) => Source::Elastic(self.elastic(place, control)?),
             _ => return Err(ScenarioError::invalid(place, "needs either arrivals or elastic")),
         };
-        Ok(Cross {
+        if matches!(&source, Source::Open { rate, .. } if *rate == BitRate::ZERO) {
+            return Ok(None);
+        }
+        Ok(Some(Cross {
             way,
             first_hop,
             last_hop,
             from,
             until,
             source,
-        })
+            carried: self.carried.map(|carried| match carried {
+                CarriedName::Virtual => Carried::Virtual,
+                CarriedName::Hosts => Carried::Hosts,
+            }),
+        }))
     }
 
     fn open(&self, place: &str) -> Result<Source, ScenarioError> {
@@ -118,8 +149,10 @@ impl CrossFile {
             Some(SizesFile::Name(name)) if name == "imix" => Some(SizeMix::imix()),
             Some(SizesFile::Name(_)) => None,
             Some(SizesFile::Mix(mix)) => SizeMix::weighted(mix.clone()),
+            Some(SizesFile::Uniform(UniformFile { uniform: [low, high] })) => SizeMix::uniform(*low, *high),
         };
-        let why = "ip_octets must be a size of at least 20, \"imix\", or [[size, weight], ...]";
+        let why =
+            "ip_octets must be a size of at least 20, \"imix\", [[size, weight], ...], or { uniform = [low, high] }";
         Ok(Source::Open {
             arrivals,
             rate: rate(place, self.rate.as_ref().ok_or_else(|| missing("rate"))?)?,
@@ -143,5 +176,29 @@ impl CrossFile {
             extra_rtt: optional(place, self.extra_rtt.as_ref(), duration)?.unwrap_or_default(),
             window_octets: window_octets.map_err(|_| ScenarioError::invalid(place, "window must be below 4 GB"))?,
         })
+    }
+}
+
+/// Flows between two hosts, written as a scenario's `[[cross]]` tables are, without hops and ways.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowsFile {
+    cross: Vec<CrossFile>,
+}
+
+impl Cross {
+    /// Reads a list of flows: a file of `[[cross]]` tables (or `cross = [...]`) without hops and ways, so that what a scenario
+    /// says of its traffic can be sent between any two hosts. Traffic of rate zero is left out. The hops are 0.
+    pub fn list_from_toml(text: &str) -> Result<Vec<Self>, ScenarioError> {
+        let file: FlowsFile = toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
+        let mut flows = Vec::new();
+        for (index, cross) in file.cross.into_iter().enumerate() {
+            let place = format!("cross {index}");
+            if let Some(cross) = cross.read(&place, Way::Forward, 0, 0)? {
+                cross.check(&place)?;
+                flows.push(cross);
+            }
+        }
+        Ok(flows)
     }
 }

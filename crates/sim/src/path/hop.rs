@@ -7,6 +7,7 @@ use scenario::{Hop, Layer2, Way};
 use super::bucket::Bucket;
 use super::fifo::{Fifo, Guests, Transit};
 use super::link::Link;
+use super::part::Segment;
 use super::router::{Answers, Pending};
 use super::source::Source;
 use super::wire::Wire;
@@ -62,6 +63,19 @@ impl HopState {
             transit: Fifo::new(),
             injected: Fifo::new(),
             router,
+        }
+    }
+
+    /// A hop that is all of its path and plays one link of a longer one.
+    pub(super) fn segment(hop: &Hop, way: Way, segment: Segment, seed: u64) -> Self {
+        Self {
+            index: 0,
+            mtu: hop.mtu,
+            chain: Chain::segment(hop, way, segment, seed),
+            sources: Vec::new(),
+            transit: Fifo::new(),
+            injected: Fifo::new(),
+            router: None,
         }
     }
 
@@ -230,6 +244,8 @@ fn earliest(sources: &mut [Source]) -> Option<&mut Source> {
 #[derive(Debug)]
 struct Chain {
     link: Link,
+    /// Why a packet is gone that found the link's queue full.
+    full: DropCause,
     /// Neither bucket nor devices nor anything random.
     plain: bool,
     bucket: Option<Bucket>,
@@ -251,6 +267,16 @@ struct Hold {
     rng: Stream,
 }
 
+impl Hold {
+    fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Option<Self> {
+        hop.reorder.map(|reorder| Self {
+            ratio: reorder.ratio,
+            by: nanos(reorder.by),
+            rng: Stream::new(seed, Purpose::Hold(way, index)),
+        })
+    }
+}
+
 impl Chain {
     fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Self {
         let wire = Wire::new(hop, way, index, seed);
@@ -260,16 +286,35 @@ impl Chain {
         };
         Self {
             link: Link::new(hop.rate, hop.framing, hop.queue, &hop.schedule),
+            full: DropCause::Queue,
             plain: hop.bucket.is_none() && wire.is_plain() && hop.layer2.is_empty() && hop.reorder.is_none(),
             bucket: hop.bucket.as_ref().map(Bucket::new),
             wire,
             devices: hop.layer2.iter().map(device).collect(),
-            hold: hop.reorder.map(|reorder| Hold {
-                ratio: reorder.ratio,
-                by: nanos(reorder.by),
-                rng: Stream::new(seed, Purpose::Hold(way, index)),
-            }),
+            hold: Hold::new(hop, way, index, seed),
         }
+    }
+
+    /// One link of the hop alone; overtaking happens on the last.
+    fn segment(hop: &Hop, way: Way, segment: Segment, seed: u64) -> Self {
+        let (index, devices) = (segment.hop, hop.layer2.len());
+        let own = Hop {
+            layer2: Vec::new(),
+            reorder: None,
+            ..hop.clone()
+        };
+        let mut chain = Self::new(&own, way, index, seed);
+        if let Some((place, device)) = segment.device.and_then(|place| Some((place, hop.layer2.get(place)?))) {
+            chain.link = Link::new(device.rate, device.framing, device.queue, &[]);
+            chain.full = DropCause::Device(place);
+            chain.bucket = None;
+            chain.wire = Wire::plain(nanos(device.delay));
+        }
+        if segment.device.map_or(0, |place| place + 1) >= devices {
+            chain.hold = Hold::new(hop, way, index, seed);
+        }
+        chain.plain = chain.bucket.is_none() && chain.wire.is_plain() && chain.hold.is_none();
+        chain
     }
 
     /// Takes a packet that enters at `at` (no earlier than the one before) to the next node. Says when it arrives there, or when
@@ -277,7 +322,7 @@ impl Chain {
     #[inline]
     fn carry(&mut self, at: u64, ip_octets: u16) -> Result<u64, (u64, DropCause)> {
         if self.plain {
-            let departure = self.link.serve(at, ip_octets).ok_or((at, DropCause::Queue))?;
+            let departure = self.link.serve(at, ip_octets).ok_or((at, self.full))?;
             return Ok(departure.saturating_add(self.wire.delay()));
         }
         self.carry_through_all(at, ip_octets)
@@ -287,7 +332,7 @@ impl Chain {
         if let Some(bucket) = &mut self.bucket {
             at = bucket.pass(at, ip_octets).map_err(|cause| (at, cause))?;
         }
-        at = self.link.serve(at, ip_octets).ok_or((at, DropCause::Queue))?;
+        at = self.link.serve(at, ip_octets).ok_or((at, self.full))?;
         if at == NEVER {
             return Ok(NEVER);
         }

@@ -1,10 +1,61 @@
 //! Open-loop cross traffic.
 
-use scenario::{Arrivals, Cross, SizeMix};
+use scenario::{Arrivals, Cross, SizeMix, Source as Traffic};
 use units::BitRate;
 
 use crate::rng::{Purpose, Stream, round_ns};
 use crate::{NEVER, nanos};
+
+/// One packet of open-loop traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it comes, in nanoseconds since the traffic's time zero.
+    pub at_ns: u64,
+    /// Its size.
+    pub ip_octets: u16,
+}
+
+/// The packets of open-loop cross traffic, in order of time, as every world has them: the simulator's path takes them from here,
+/// and so does who sends real packets. The same traffic, seed and index give the same packets. Endless unless the traffic ends.
+///
+/// ```
+/// use scenario::{Arrivals, Cross, SizeMix};
+/// use units::BitRate;
+///
+/// let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(12), SizeMix::constant(1500));
+/// let mut stream = sim::ArrivalStream::new(&cross, 1, 0).expect("it is open-loop traffic");
+/// let (first, second) = (stream.next(), stream.next());
+/// assert_eq!(second.map(|arrival| arrival.at_ns), first.map(|arrival| arrival.at_ns + 1_000_000));
+/// ```
+#[derive(Debug)]
+pub struct ArrivalStream(Source);
+
+impl ArrivalStream {
+    /// Of this traffic; `index` is its position in the scenario. `None` for elastic traffic, which comes as its peer allows, and
+    /// for a rate of zero.
+    pub fn new(cross: &Cross, seed: u64, index: usize) -> Option<Self> {
+        let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
+            return None;
+        };
+        (rate.bps() > 0).then(|| Self(Source::new(cross, *arrivals, *rate, sizes, seed, index)))
+    }
+
+    /// When the next packet comes, without taking it.
+    pub fn peek_ns(&self) -> Option<u64> {
+        (self.0.next < NEVER).then_some(self.0.next)
+    }
+}
+
+impl Iterator for ArrivalStream {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let at_ns = self.peek_ns()?;
+        let ip_octets = self.0.ip_octets;
+        self.0.step();
+        Some(Arrival { at_ns, ip_octets })
+    }
+}
 
 /// A source of packets: the next one, and how the one after it comes.
 #[derive(Debug)]
@@ -161,17 +212,34 @@ impl OnOff {
     }
 }
 
-/// Sizes by their cumulative shares of 2^64.
+/// How sizes are drawn.
 #[derive(Debug)]
 struct Sizes {
     mean: f64,
-    /// Upper bounds of all sizes but the last.
-    bounds: Vec<u64>,
-    octets: Vec<u16>,
+    draw: Draw,
 }
+
+#[derive(Debug)]
+enum Draw {
+    /// By their cumulative shares of 2^64: upper bounds of all sizes but the last, and the sizes.
+    Weighted { bounds: Vec<u64>, octets: Vec<u16> },
+    /// The smallest, and how many there are.
+    Uniform { low: u16, count: u64 },
+}
+
+/// From so many bounds on, searching is quicker than counting.
+const MANY_BOUNDS: usize = 32;
 
 impl Sizes {
     fn new(mix: &SizeMix) -> Self {
+        let mean = mix.mean_ip_octets();
+        if let Some((low, high)) = mix.uniform_range() {
+            let count = u64::from(high.saturating_sub(low)) + 1;
+            return Self {
+                mean,
+                draw: Draw::Uniform { low, count },
+            };
+        }
         let shares: Vec<(u16, f64)> = mix.shares().collect();
         let mut sum = 0.0;
         let bounds = shares.iter().take(shares.len().saturating_sub(1)).map(|&(_, share)| {
@@ -179,20 +247,32 @@ impl Sizes {
             round_ns(sum * 2f64.powi(64))
         });
         Self {
-            mean: mix.mean_ip_octets(),
-            bounds: bounds.collect(),
-            octets: shares.iter().map(|&(octets, _)| octets).collect(),
+            mean,
+            draw: Draw::Weighted {
+                bounds: bounds.collect(),
+                octets: shares.iter().map(|&(octets, _)| octets).collect(),
+            },
         }
     }
 
     #[inline]
     fn draw(&self, rng: &mut Stream) -> u16 {
-        if self.bounds.is_empty() {
-            return self.octets.first().copied().unwrap_or(0);
+        match &self.draw {
+            Draw::Weighted { bounds, octets } if bounds.is_empty() => octets.first().copied().unwrap_or(0),
+            Draw::Weighted { bounds, octets } => {
+                let bits = rng.bits();
+                // Counting, unlike searching, needs no branch that the processor would guess wrong every other time.
+                let below = if bounds.len() < MANY_BOUNDS {
+                    bounds.iter().filter(|bound| bits >= **bound).count()
+                } else {
+                    bounds.partition_point(|bound| bits >= *bound)
+                };
+                octets[below]
+            }
+            Draw::Uniform { low, count } => low.saturating_add(u16::try_from(rng.below(*count)).unwrap_or(u16::MAX)),
         }
-        // Counting, unlike searching, needs no branch that the processor would guess wrong every other time.
-        let bits = rng.bits();
-        let below = self.bounds.iter().filter(|bound| bits >= **bound).count();
-        self.octets[below]
     }
 }
+
+#[cfg(test)]
+mod tests;

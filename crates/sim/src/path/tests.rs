@@ -1,6 +1,6 @@
 mod against_naive;
 mod naive;
-mod strategy;
+pub(super) mod strategy;
 
 use std::time::Duration;
 

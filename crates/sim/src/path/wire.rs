@@ -34,6 +34,18 @@ impl Wire {
         }
     }
 
+    /// Propagation alone.
+    pub(super) fn plain(delay: u64) -> Self {
+        Self {
+            delay,
+            loss: LossState::None,
+            jitter: Jitter::None,
+            last: 0,
+            // Never drawn from.
+            rng: Stream::new(0, Purpose::Wire(Way::Forward, 0)),
+        }
+    }
+
     /// Nothing random happens here.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.loss, LossState::None) && self.jitter == Jitter::None

@@ -129,7 +129,7 @@ fn cross() -> impl Strategy<Value = Cross> {
 }
 
 /// A scenario of one to four hops with up to four sources.
-pub(super) fn scenario(overtaking: bool) -> impl Strategy<Value = Scenario> {
+pub(in crate::path) fn scenario(overtaking: bool) -> impl Strategy<Value = Scenario> {
     let hops = proptest::collection::vec(hop(overtaking), 1..4);
     (hops, proptest::collection::vec(cross(), 0..4)).prop_map(|(hops, crosses)| {
         let last = hops.len() - 1;
@@ -147,10 +147,10 @@ pub(super) fn scenario(overtaking: bool) -> impl Strategy<Value = Scenario> {
 }
 
 /// A packet to send: microseconds (so that some coincide), way, first hop, hops further, IP octets, hop limit.
-pub(super) type Plan = (u64, Way, usize, usize, u16, u8);
+pub(in crate::path) type Plan = (u64, Way, usize, usize, u16, u8);
 
 /// Up to eighty packets within 80 ms, mostly from the hosts, in order of time.
-pub(super) fn plans() -> impl Strategy<Value = Vec<Plan>> {
+pub(in crate::path) fn plans() -> impl Strategy<Value = Vec<Plan>> {
     let first = prop_oneof![4 => Just(0usize), 1 => 0usize..3];
     let exit = prop_oneof![4 => Just(9usize), 1 => 0usize..3];
     let hop_limit = prop_oneof![3 => Just(64u8), 1 => 1u8..5];

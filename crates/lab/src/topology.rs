@@ -1,0 +1,413 @@
+//! A scenario as real namespaces: one per host, router and layer-2 device, each with a kernel that forwards, answers and bridges.
+//!
+//! ```text
+//!  sender ── path0 ▐link▌ to-sender ── router1 ── to-receiver ▐link▌ ▐switch1: bridge0▌ ▐link▌ … path0 ── receiver
+//!                             │
+//!                    source1 ▐cable▌ path0 ── cross-1-source
+//! ```
+//!
+//! Each hop is played by a link of the kind that the scenario names: the real-time engine ([`crate::LinkEngine`]) between Ethernet
+//! devices, the kernel's own shaper on a virtual cable, or a bare cable. Addresses are those of [`crate::AddressPlan`]; each device
+//! has its own of them, with routes to every other and permanent neighbours, so that nothing is asked or announced on the path.
+//! [`LabDescription`] says which hops are exact, how the others depart, and what of the scenario is left out.
+
+mod calibrate;
+mod describe;
+mod enter;
+mod flows;
+mod layout;
+mod shaper;
+mod state;
+mod sysctl;
+mod wiring;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scenario::{Arrivals, Cross, Scenario, SizeMix, Source, Way};
+use units::BitRate;
+
+pub use describe::{
+    DeviceDescription, FlowDescription, HopDescription, LabDescription, NodeDescription, TruthDescription, WayTruth,
+};
+pub use enter::enter_node;
+pub use flows::RealFlow;
+pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file};
+
+use crate::error::LabError;
+use crate::honesty::Honesty;
+use crate::link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
+use crate::namespace::Namespace;
+use crate::node::Node;
+use crate::placement::Placement;
+use layout::{Cable, CableKind, Layout, NodeKind};
+use shaper::Shaper;
+use state::Claim;
+
+/// How a lab is built.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabOptions {
+    /// Its name; `None`: the first free number.
+    pub id: Option<LabId>,
+    /// Seed of everything random; `None`: the scenario's own.
+    pub seed: Option<u64>,
+    /// Processor that real-time links are played on, and that programs started through [`Node`] keep off; `None`, or one that this
+    /// process may not use: the last one it may.
+    pub cpu: Option<usize>,
+    /// What the ports of real-time links are made of.
+    pub ports: PortKind,
+    /// Whether the process that holds it does nothing else, and so may be ended by whoever ends the lab.
+    pub held: bool,
+    /// Whether hops that the kernel plays keep the rates that the scenario has for them. Otherwise each is calibrated: a second per
+    /// hop and way.
+    pub uncalibrated: bool,
+}
+
+/// A scenario, built. Dropping it ends the path and removes everything.
+#[derive(Debug)]
+pub struct Lab {
+    // In the order in which they must go: the links, the namespaces, and last the file by which others know of them.
+    engine: Option<LinkEngine>,
+    nodes: Vec<Node>,
+    layout: Layout,
+    scenario: Scenario,
+    description: LabDescription,
+    began: Instant,
+    claim: Claim,
+}
+
+impl Lab {
+    /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the kernel plays.
+    pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
+        let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
+        crate::privilege::available()?;
+        let shapers = shapers(scenario, &layout);
+        if !shapers.is_empty() {
+            shaper::have_tc()?;
+        }
+        for id in clean_dead_labs() {
+            tracing::info!(id, "removed what a dead lab left");
+        }
+        let seed = options.seed.unwrap_or(scenario.seed);
+        let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
+        let placement = real_time.then(|| Placement::choose(options.cpu)).flatten();
+        let claim = claim(&layout, &options, placement.as_ref())?;
+        let nodes = make_nodes(&layout, &claim, placement)?;
+        settle(scenario, &layout, &nodes)?;
+        let mut engine = join(scenario, seed, &layout, &nodes, &options)?;
+        for (index, node) in nodes.iter().enumerate() {
+            wiring::set_up(&layout, index, node)?;
+        }
+        for (node, device, shaper) in &shapers {
+            shaper::apply(&nodes[*node], device, shaper)?;
+        }
+        if let Some(engine) = &mut engine {
+            engine.start()?;
+        }
+        let description = describe(scenario, seed, &layout, &nodes, &claim);
+        let mut lab = Self {
+            engine,
+            nodes,
+            layout,
+            scenario: scenario.clone(),
+            description,
+            began: now(),
+            claim,
+        };
+        if !options.uncalibrated {
+            lab.calibrate()?;
+        }
+        lab.claim.state.description = Some(lab.description.clone());
+        lab.claim.save()?;
+        Ok(lab)
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &LabId {
+        &self.claim.state.id
+    }
+
+    /// The node of this name: `sender`, `receiver`, `router1`, …, `switch1`, …, `cross-1-source`, `cross-1-sink`, …
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.layout.find(name).and_then(|index| self.nodes.get(index))
+    }
+
+    /// All nodes: sender, routers and receiver in the order of the forward way, then switches, then cross-traffic hosts.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The host at the beginning of the forward way.
+    pub fn sender(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// The host at its end.
+    pub fn receiver(&self) -> &Node {
+        &self.nodes[self.scenario.forward.len()]
+    }
+
+    /// What was built.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// What it says about itself.
+    pub fn description(&self) -> LabDescription {
+        self.description.clone()
+    }
+
+    /// Saturates every hop that the kernel plays, each way and alone, and takes what got through for its capacity.
+    pub fn calibrate(&mut self) -> Result<(), LabError> {
+        let hops = self.scenario.forward.len();
+        for index in 0..self.description.hops.len() {
+            let hop = &self.description.hops[index];
+            if hop.exact {
+                continue;
+            }
+            let forward = hop.way == describe::way_name(Way::Forward);
+            let (from, to) = if forward {
+                (hop.index, hop.index + 1)
+            } else {
+                (hops - hop.index, hops - hop.index - 1)
+            };
+            let Some(target) = self.facing(to, from) else { continue };
+            let expected = BitRate::from_bps(hop.derived_capacity_bps);
+            let found = calibrate::saturate(&self.nodes[from], &self.nodes[to], target, hop.ip_octets, expected)?;
+            self.description.hops[index].calibrated_capacity_bps = found.map(BitRate::bps);
+        }
+        self.description.truth = describe::truth(&self.scenario, &self.description.hops);
+        Ok(())
+    }
+
+    /// Cross traffic that only real hosts can carry: elastic, over several hops or through switches, over links that the kernel plays,
+    /// or because the scenario says so. The nodes are there; nothing is sent yet.
+    pub fn real_flows(&self) -> Vec<RealFlow> {
+        let flows = self.description.real_flows.iter().filter_map(|flow| {
+            Some(RealFlow {
+                index: flow.cross,
+                source: self.node(&flow.source)?.clone(),
+                sink: self.node(&flow.sink)?.clone(),
+                cross: self.scenario.cross.get(flow.cross)?.clone(),
+            })
+        });
+        flows.collect()
+    }
+
+    /// How all real-time links did since this was asked before: the worst of each number, the sum of each count. Kept time only if
+    /// each link did.
+    pub fn take_honesty(&self) -> Result<Honesty, LabError> {
+        let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
+        let reports: Result<Vec<Honesty>, LabError> = (0..links).map(|link| self.link_honesty(link)).collect();
+        Ok(Honesty::joined(reports?, self.began.elapsed()))
+    }
+
+    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`.
+    pub fn publish_status(&mut self) -> Result<(), LabError> {
+        let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
+        let mut statuses = Vec::with_capacity(links);
+        for link in 0..links {
+            let honesty = self.link_honesty(link)?;
+            let name = self.engine.as_ref().map(|engine| engine.links()[link].name.clone());
+            let before = self.claim.state.links.get(link).map_or(0, |status| status.lapses);
+            statuses.push(LinkStatus {
+                name: name.unwrap_or_default(),
+                watched_ns: u64::try_from(honesty.ran.as_nanos()).unwrap_or(u64::MAX),
+                releases: honesty.releases,
+                late_ns_p50: honesty.late_p50_ns,
+                late_ns_p99: honesty.late_p99_ns,
+                kept_time: honesty.kept_time(),
+                lapses: before + u64::from(!honesty.kept_time()),
+            });
+        }
+        self.claim.state.links = statuses;
+        self.claim.save()
+    }
+
+    /// Ends it, removes everything, and says how the links did since they were asked last.
+    pub fn down(mut self) -> Result<Honesty, LabError> {
+        let reports = match self.engine.take() {
+            Some(engine) => engine.stop()?,
+            None => Vec::new(),
+        };
+        Ok(Honesty::joined(reports, self.began.elapsed()))
+    }
+
+    fn link_honesty(&self, link: usize) -> Result<Honesty, LabError> {
+        match &self.engine {
+            Some(engine) => engine.take_honesty(link),
+            None => Ok(Honesty::joined(Vec::new(), Duration::ZERO)),
+        }
+    }
+
+    /// The IPv4 address of a node's device towards its neighbour.
+    fn facing(&self, node: usize, neighbour: usize) -> Option<std::net::Ipv4Addr> {
+        self.layout
+            .facing(neighbour, node)?
+            .addresses
+            .map(|addresses| addresses.ipv4)
+    }
+}
+
+/// The shapers of all cables: node, device and what it does.
+fn shapers(scenario: &Scenario, layout: &Layout) -> Vec<(usize, String, Shaper)> {
+    let mut found = Vec::new();
+    for cable in &layout.cables {
+        let CableKind::Hop { part, .. } = cable.kind else {
+            continue;
+        };
+        for (way, end) in [(Way::Forward, &cable.ends[0]), (Way::Reverse, &cable.ends[1])] {
+            let shaper = part.segment(way).and_then(|segment| Shaper::of(scenario, way, segment));
+            found.extend(shaper.map(|shaper| (end.node, end.device.clone(), shaper)));
+        }
+    }
+    found
+}
+
+/// Takes the lab's name and writes down what it is going to make.
+fn claim(layout: &Layout, options: &LabOptions, placement: Option<&Placement>) -> Result<Claim, LabError> {
+    let mut claim = Claim::take(options.id.as_ref(), options.held)?;
+    if state::is_root_of_the_machine() {
+        let id = claim.state.id.clone();
+        claim.state.namespaces = layout.nodes.iter().map(|node| id.namespace(&node.name)).collect();
+    }
+    claim.state.path_cpu = placement.and_then(Placement::path_cpu);
+    claim.save()?;
+    Ok(claim)
+}
+
+fn make_nodes(layout: &Layout, claim: &Claim, placement: Option<Placement>) -> Result<Vec<Node>, LabError> {
+    let mut nodes = Vec::with_capacity(layout.nodes.len());
+    for (index, plan) in layout.nodes.iter().enumerate() {
+        let name = claim.state.namespaces.get(index).cloned();
+        let namespace = Arc::new(Namespace::create(&plan.name, name)?);
+        nodes.push(Node::new(plan.name.clone(), plan.addresses, namespace, placement));
+    }
+    Ok(nodes)
+}
+
+/// Makes the settings of all kernels.
+fn settle(scenario: &Scenario, layout: &Layout, nodes: &[Node]) -> Result<(), LabError> {
+    let ipv6 = crate::realtime::kernel_has_ipv6();
+    for (plan, node) in layout.nodes.iter().zip(nodes) {
+        let router = (plan.kind == NodeKind::Router).then(|| &scenario.forward[plan.position - 1].router);
+        sysctl::apply(node, &sysctl::settings(plan.kind, router, ipv6))?;
+    }
+    Ok(())
+}
+
+/// Lays all cables; the engine plays those that are real-time.
+fn join(
+    scenario: &Scenario,
+    seed: u64,
+    layout: &Layout,
+    nodes: &[Node],
+    options: &LabOptions,
+) -> Result<Option<LinkEngine>, LabError> {
+    let played = Arc::new(without_real_flows(scenario));
+    let mut links = Vec::new();
+    for cable in &layout.cables {
+        match cable.kind {
+            CableKind::Hop { part, .. } if cable.kind.is_real_time() => links.push(LinkSpec {
+                name: link_name(layout, cable),
+                scenario: Arc::clone(&played),
+                seed,
+                part,
+                ends: cable.ends.each_ref().map(|port| PortSpec {
+                    namespace: Arc::clone(nodes[port.node].namespace()),
+                    device: port.device.clone(),
+                    mtu: port.mtu,
+                    mac: port.mac,
+                }),
+            }),
+            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable)?,
+        }
+    }
+    if links.is_empty() {
+        return Ok(None);
+    }
+    let options = EngineOptions {
+        cpu: options.cpu,
+        ports: options.ports,
+    };
+    LinkEngine::create(links, options).map(Some)
+}
+
+fn link_name(layout: &Layout, cable: &Cable) -> String {
+    let [near, far] = cable.ends.each_ref().map(|port| layout.nodes[port.node].name.as_str());
+    format!("{near}-{far}")
+}
+
+/// The scenario without the cross traffic that real hosts carry. It keeps its place, since places decide seeds, but never begins.
+fn without_real_flows(scenario: &Scenario) -> Scenario {
+    let mut played = scenario.clone();
+    for (cross, original) in played.cross.iter_mut().zip(&scenario.cross) {
+        if flows::carried_by_hosts(scenario, original) {
+            let nothing = Cross::on_hop(
+                original.first_hop,
+                Arrivals::Cbr,
+                BitRate::from_mbps(1),
+                SizeMix::constant(1_500),
+            );
+            *cross = Cross {
+                until: Some(Duration::ZERO),
+                ..nothing.way(original.way)
+            };
+            debug_assert!(
+                matches!(cross.source, Source::Open { .. }),
+                "virtual traffic is open-loop"
+            );
+        }
+    }
+    played
+}
+
+fn describe(scenario: &Scenario, seed: u64, layout: &Layout, nodes: &[Node], claim: &Claim) -> LabDescription {
+    let devices = |index: usize| {
+        let ports = layout.ports(index).map(|port| DeviceDescription {
+            name: port.device.clone(),
+            mtu: port.mtu,
+            addresses: port
+                .addresses
+                .into_iter()
+                .flat_map(crate::plan::Addresses::all)
+                .collect(),
+        });
+        ports.collect()
+    };
+    let described = layout
+        .nodes
+        .iter()
+        .zip(nodes)
+        .enumerate()
+        .map(|(index, (plan, node))| NodeDescription {
+            name: plan.name.clone(),
+            kind: plan.kind.name().to_owned(),
+            namespace: node.namespace_name().map(ToOwned::to_owned),
+            path: node.namespace_path().display().to_string(),
+            ipv4: plan.addresses.map(|addresses| addresses.ipv4),
+            ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
+            devices: devices(index),
+        });
+    let hops = describe::hops(scenario);
+    LabDescription {
+        schema: describe::SCHEMA,
+        id: claim.state.id.to_string(),
+        scenario: scenario.name.clone(),
+        seed,
+        process: claim.state.process,
+        nodes: described.collect(),
+        truth: describe::truth(scenario, &hops),
+        hops,
+        not_played: describe::not_played(scenario),
+        real_flows: layout.flows(scenario),
+    }
+}
+
+fn now() -> Instant {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a lab has lived is a matter of the real clock"
+    )]
+    Instant::now()
+}

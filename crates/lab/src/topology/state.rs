@@ -1,0 +1,413 @@
+//! What a lab leaves on the machine while it lives, so that other processes find it, and what finds it once its process is dead.
+//!
+//! One file per lab, `<id>.json`, under `/run/narrows` for root of the machine; for others under `$XDG_RUNTIME_DIR/narrows`, or, without
+//! one, under `narrows-<user>` in the directory for temporary files. It is made before the first namespace and removed after the last,
+//! and names the process with its time of birth, so that another process of the same number is not taken for it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::describe::LabDescription;
+use crate::error::LabError;
+use crate::namespace::{NAMED, remove};
+
+/// How the names of our namespaces begin: `narrows-lab-<id>-<node>`. Ids have no `-`, so the parts can be told apart.
+const PREFIX: &str = "narrows-lab-";
+/// Labs of one user that can live at once without names of their own.
+const MOST_NUMBERED: u32 = 1_000;
+
+/// A lab's name: 1 to 24 letters, digits and `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LabId(String);
+
+/// A lab as its file says it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabState {
+    /// Its name.
+    pub id: LabId,
+    /// The process that holds it.
+    pub process: u32,
+    /// When that process began, in the kernel's ticks since it booted.
+    pub process_began: u64,
+    /// Whether that process does nothing else (it was started by `narrows lab up`), and so may be asked to end.
+    pub held: bool,
+    /// Seconds that the machine had been up when the lab began.
+    pub began_uptime_s: f64,
+    /// Names of its namespaces under `/run/netns`; none if they are anonymous.
+    pub namespaces: Vec<String>,
+    /// Processor that the links are played on.
+    pub path_cpu: Option<usize>,
+    /// What it is; `None` until it is ready.
+    pub description: Option<LabDescription>,
+    /// How its real-time links did lately; empty without any.
+    pub links: Vec<LinkStatus>,
+}
+
+/// How a real-time link did since it was looked at before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Which link.
+    pub name: String,
+    /// For how long it was watched.
+    pub watched_ns: u64,
+    /// Packets handed on in that time.
+    pub releases: u64,
+    /// Half of them were later than this.
+    pub late_ns_p50: u64,
+    /// One in a hundred was later than this.
+    pub late_ns_p99: u64,
+    /// Whether what the nodes saw was the link rather than this machine.
+    pub kept_time: bool,
+    /// How many times it was found, since the lab began, not to have kept time.
+    pub lapses: u64,
+}
+
+/// The file of a lab of this process; removed with this value.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    file: PathBuf,
+    pub(crate) state: LabState,
+}
+
+impl LabId {
+    /// As it stands in names of files and namespaces.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a node's namespace.
+    pub(crate) fn namespace(&self, node: &str) -> String {
+        format!("{PREFIX}{}-{node}", self.0)
+    }
+}
+
+impl FromStr for LabId {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let fine = (1..=24).contains(&text.len())
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        if fine {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(LabError::BadId { name: text.to_owned() })
+        }
+    }
+}
+
+impl TryFrom<String> for LabId {
+    type Error = LabError;
+
+    fn try_from(text: String) -> Result<Self, LabError> {
+        text.parse()
+    }
+}
+
+impl From<LabId> for String {
+    fn from(id: LabId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for LabId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl LabState {
+    /// Whether the process that holds it lives.
+    pub fn is_alive(&self) -> bool {
+        process_began(self.process) == Some(self.process_began)
+    }
+
+    /// Seconds since it began; `None` if the machine does not say how long it is up.
+    pub fn uptime_s(&self) -> Option<f64> {
+        Some((machine_uptime_s()? - self.began_uptime_s).max(0.0))
+    }
+}
+
+impl Claim {
+    /// Takes a name, or the first free number, for a lab of this process.
+    pub(crate) fn take(id: Option<&LabId>, held: bool) -> Result<Self, LabError> {
+        let process = std::process::id();
+        let state = |id| LabState {
+            id,
+            process,
+            process_began: process_began(process).unwrap_or(0),
+            held,
+            began_uptime_s: machine_uptime_s().unwrap_or(0.0),
+            namespaces: Vec::new(),
+            path_cpu: None,
+            description: None,
+            links: Vec::new(),
+        };
+        if let Some(id) = id {
+            let taken = LabError::IdTaken { id: id.to_string() };
+            return Self::make(state(id.clone()))?.ok_or(taken);
+        }
+        for number in 1..=MOST_NUMBERED {
+            if let Some(claim) = Self::make(state(LabId(number.to_string())))? {
+                return Ok(claim);
+            }
+        }
+        let most = MOST_NUMBERED.to_string();
+        Err(LabError::IdTaken { id: most })
+    }
+
+    /// `None` if the name is taken.
+    fn make(state: LabState) -> Result<Option<Self>, LabError> {
+        let directory = directory();
+        let doing = || format!("making {} for the lab's state", directory.display());
+        let wrong = |source| LabError::kernel(doing(), source);
+        fs::create_dir_all(&directory).map_err(wrong)?;
+        fs::set_permissions(&directory, Permissions::from_mode(0o755)).map_err(wrong)?;
+        let file = directory.join(format!("{}.json", state.id));
+        let draft = draft(&file);
+        write(&draft, &state).map_err(wrong)?;
+        // A link is made whole or not at all, and never over another file.
+        let linked = fs::hard_link(&draft, &file);
+        let removed = fs::remove_file(&draft);
+        match linked {
+            Ok(()) => {
+                let claim = Self { file, state };
+                removed.map_err(wrong)?;
+                Ok(Some(claim))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(wrong(error)),
+        }
+    }
+
+    /// Writes the state anew, so that a reader sees the old one or the new one.
+    pub(crate) fn save(&self) -> Result<(), LabError> {
+        let draft = draft(&self.file);
+        write(&draft, &self.state)
+            .and_then(|()| fs::rename(&draft, &self.file))
+            .map_err(|source| LabError::kernel(format!("writing {}", self.file.display()), source))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // What cannot be removed now is found once this process is dead.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// Every lab of this user that lives, in order of their names.
+pub fn labs() -> Vec<LabState> {
+    files()
+        .into_iter()
+        .map(|(_, state)| state)
+        .filter(LabState::is_alive)
+        .collect()
+}
+
+/// The lab of this name, if it lives.
+pub fn find(id: &LabId) -> Result<LabState, LabError> {
+    labs()
+        .into_iter()
+        .find(|state| state.id == *id)
+        .ok_or_else(|| LabError::NoSuchLab { id: id.to_string() })
+}
+
+/// Removes what labs left behind whose processes live no more (killed, or crashed): files of state and named namespaces. Everything
+/// else went with the process. Returns the labs' names.
+pub fn clean_dead_labs() -> Vec<String> {
+    let mut cleaned = BTreeSet::new();
+    let mut owned = BTreeSet::new();
+    for (file, state) in files() {
+        if state.is_alive() {
+            owned.insert(state.id.to_string());
+            continue;
+        }
+        for name in &state.namespaces {
+            // Only names of ours, whatever the file says.
+            if owner(name).is_some() {
+                remove(&Path::new(NAMED).join(name));
+            }
+        }
+        if fs::remove_file(&file).is_ok() {
+            let _ = fs::remove_file(log_file(&state.id));
+            cleaned.insert(state.id.to_string());
+        }
+    }
+    let entries = fs::read_dir(NAMED).into_iter().flatten().filter_map(Result::ok);
+    for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+        // A lab's file is made before its namespaces: looked at afresh, since one may have begun meanwhile.
+        let Some(id) = owner(&name).filter(|id| !owned.contains(*id)) else {
+            continue;
+        };
+        let lives = files()
+            .iter()
+            .any(|(_, state)| state.id.as_str() == id && state.is_alive());
+        if !lives && remove(&Path::new(NAMED).join(&name)) {
+            cleaned.insert(id.to_owned());
+        }
+    }
+    cleaned.into_iter().collect()
+}
+
+/// Where the process that holds a lab writes what goes wrong.
+pub fn log_file(id: &LabId) -> PathBuf {
+    directory().join(format!("{id}.log"))
+}
+
+/// The lab's name in the name of a namespace.
+fn owner(namespace: &str) -> Option<&str> {
+    let (id, node) = namespace.strip_prefix(PREFIX)?.split_once('-')?;
+    (!id.is_empty() && !node.is_empty()).then_some(id)
+}
+
+/// All files of state that can be read, in order of their names.
+fn files() -> Vec<(PathBuf, LabState)> {
+    let entries = fs::read_dir(directory()).into_iter().flatten().filter_map(Result::ok);
+    let paths = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let mut found: Vec<(PathBuf, LabState)> = paths
+        .filter_map(|path| {
+            let state = serde_json::from_str(&fs::read_to_string(&path).ok()?).ok()?;
+            Some((path, state))
+        })
+        .collect();
+    found.sort_by(|(first, _), (second, _)| first.cmp(second));
+    found
+}
+
+/// Where this user's labs have their files.
+fn directory() -> PathBuf {
+    match outer_user() {
+        None | Some(0) => PathBuf::from("/run/narrows"),
+        Some(user) => match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
+            Some(path) => PathBuf::from(path).join("narrows"),
+            None => std::env::temp_dir().join(format!("narrows-{user}")),
+        },
+    }
+}
+
+/// Whether this process is root of the machine, rather than of a user namespace of ours.
+pub(crate) fn is_root_of_the_machine() -> bool {
+    outer_user() == Some(0)
+}
+
+/// Who this process is outside its user namespace.
+fn outer_user() -> Option<u32> {
+    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
+    outside(&map, nix::unistd::Uid::effective().as_raw())
+}
+
+/// The user outside a user namespace (`user_namespaces(7)`: first inside, first outside, count).
+fn outside(map: &str, inside: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().ok());
+        let (first, outer, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let offset = inside.checked_sub(first).filter(|&offset| offset < count)?;
+        outer.checked_add(offset)
+    })
+}
+
+/// When a process began, in ticks since the kernel booted; `None` if there is none.
+fn process_began(process: u32) -> Option<u64> {
+    began(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// Field 22 of `/proc/<pid>/stat`, `proc_pid_stat(5)`; the second one, in parentheses, may hold anything. A zombie is dead.
+fn began(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn machine_uptime_s() -> Option<f64> {
+    let text = fs::read_to_string("/proc/uptime").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn draft(file: &Path) -> PathBuf {
+    file.with_extension(format!("{}.draft", std::process::id()))
+}
+
+fn write(file: &Path, state: &LabState) -> io::Result<()> {
+    fs::write(file, serde_json::to_vec_pretty(state)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_name_files_and_namespaces() {
+        let id: LabId = "lab_7".parse().unwrap();
+        assert_eq!(id.namespace("cross-1-source"), "narrows-lab-lab_7-cross-1-source");
+        assert_eq!(owner("narrows-lab-lab_7-cross-1-source"), Some("lab_7"));
+        for other in [
+            "narrows-17-0-sender",
+            "narrows-lab-",
+            "narrows-lab-x",
+            "narrows-lab--sender",
+            "blue",
+        ] {
+            assert_eq!(owner(other), None, "{other}");
+        }
+        for bad in ["", "a-b", "a/b", "..", "é", "a123456789012345678901234"] {
+            assert!(matches!(bad.parse::<LabId>(), Err(LabError::BadId { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn users_outside() {
+        assert_eq!(outside("         0          0 4294967295\n", 0), Some(0));
+        assert_eq!(outside("0 1000 1\n", 0), Some(1000));
+        assert_eq!(outside("0 1000 1\n1 100000 65536\n", 3), Some(100_002));
+        assert_eq!(outside("0 1000 1\n", 1), None);
+        assert_eq!(outside("", 0), None);
+    }
+
+    #[test]
+    fn births_of_processes() {
+        let stat = "17 (a) b) S 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 12345 67";
+        assert_eq!(began(stat), Some(4_711));
+        assert_eq!(began(&stat.replace(" S ", " Z ")), None);
+        assert_eq!(began("17 (a"), None);
+        assert!(process_began(std::process::id()).is_some());
+        // Above the largest possible process number (2^22).
+        assert_eq!(process_began(u32::MAX), None);
+    }
+
+    #[test]
+    fn states_survive_their_file() {
+        let state = LabState {
+            id: "x".parse().unwrap(),
+            process: 7,
+            process_began: 8,
+            held: true,
+            began_uptime_s: 1.5,
+            namespaces: vec!["narrows-lab-x-sender".to_owned()],
+            path_cpu: Some(1),
+            description: None,
+            links: Vec::new(),
+        };
+        let text = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);
+        assert!(serde_json::from_str::<LabState>(&text.replace("\"x\"", "\"../x\"")).is_err());
+        assert!(
+            !state.is_alive(),
+            "another process of this number, if any, began at another time"
+        );
+    }
+}
