@@ -38,7 +38,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub use convert::host_facts;
-pub use options::{Limits, PskFileError, ServeError, ServeOptions, read_psk_file};
+pub use options::{Limits, PskFileError, ServeError, ServeOptions, is_private, read_psk_file};
 
 use session::Server;
 

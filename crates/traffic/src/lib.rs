@@ -1,1 +1,58 @@
 //! Traffic over real sockets with the models and names of the simulator's cross traffic: generator, sink, statistics per flow.
+//!
+//! Shapes: a [`Flow`] is what is to be sent (a model, a capture's timing, TCP connections); a [`Sink`] waits at the far end; a
+//! [`Sender`] announces flows to it, sends them, and ends with a [`Report`] of what both sides saw. Both run in threads of their
+//! own and may be started in any network namespace.
+//!
+//! ```
+//! use scenario::{Arrivals, Cross, SizeMix};
+//! use traffic::{Flow, Sender, SenderOptions, Sink, SinkOptions};
+//! use units::BitRate;
+//!
+//! let sink = Sink::start(SinkOptions::private([127, 0, 0, 1].into()))?;
+//! let cross = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(1), SizeMix::imix());
+//! let sender = Sender::start(sink.addresses()[0], vec![Flow::from_cross(&cross, 7, 0)], SenderOptions::default())?;
+//! // … whatever is to be measured beside it …
+//! let report = sender.stop();
+//! assert_eq!(report.flows.len(), 1);
+//! # Ok::<(), traffic::TrafficError>(())
+//! ```
+//!
+//! # Model
+//! Packets come from [`sim::ArrivalStream`], the very source that the simulator's paths have, so that the same scenario, seed and
+//! index give the same packets in every world; a test compares their moments in windows of 1, 10 and 100 ms.
+//!
+//! # Layers
+//! Rates and sizes are those of IP packets, as everywhere (ADR 4): a packet of 1500 octets has 1472 octets of UDP payload over
+//! IPv4 and 1452 over IPv6. TCP flows are told in payload octets, and say so.
+//!
+//! # Sources
+//! One-way delay RFC 7679, loss RFC 7680, delay variation RFC 5481 §4.2 (PDV), interarrival jitter RFC 3550 §6.4.1, reordering
+//! RFC 4737 §3. Index of dispersion: variance over mean of counts in a window, 1 for a Poisson process. Which models a generator
+//! of the field has: `[DITG12]`.
+
+mod account;
+mod control;
+mod document;
+mod error;
+mod flow;
+mod histogram;
+mod packet;
+mod received;
+mod replay;
+mod schedule;
+mod sender;
+mod series;
+mod sink;
+mod windows;
+
+pub use control::Transport;
+pub use document::{FlowReport, Report, SCHEMA_NAME, Sent, SentInterval, SizeCount, TcpSent, Total};
+pub use error::{CallerError, CaptureError, TrafficError};
+pub use flow::{ElasticFlow, Flow, FlowKind};
+pub use histogram::{Distribution, Histogram};
+pub use received::{Jitter, Received, ReceivedInterval, Reordering};
+pub use replay::{Contents, Filter, Replay, ReplayStream};
+pub use sender::{MOST_FLOWS, Pacing, Progress, Sender, SenderOptions};
+pub use sink::{DEFAULT_PORT, Ended, Limits, SessionReport, Sink, SinkOptions};
+pub use windows::{WIDTHS_NS, WindowMoments, Windows};
