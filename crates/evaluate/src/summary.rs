@@ -97,7 +97,7 @@ fn kind(subject: Option<&Subject>) -> RowKind {
 fn params(subject: &Subject) -> BTreeMap<String, String> {
     match subject {
         Subject::Method(method) => method.params.iter().cloned().collect(),
-        Subject::Rival(_) => BTreeMap::new(),
+        Subject::Rival(rival) => rival.params.clone(),
     }
 }
 

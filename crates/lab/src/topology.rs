@@ -152,6 +152,12 @@ impl Lab {
         &self.scenario
     }
 
+    /// When the path's clock stood at the scenario's `warm_up`.
+    pub fn started(&self) -> Instant {
+        let by_links = self.engine.as_ref().and_then(LinkEngine::started);
+        by_links.unwrap_or(self.began)
+    }
+
     /// What it says about itself.
     pub fn description(&self) -> LabDescription {
         self.description.clone()

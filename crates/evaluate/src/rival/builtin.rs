@@ -22,6 +22,11 @@ pub fn builtin(name: &str) -> Option<Result<Adapter, AdapterError>> {
     Some(Adapter::from_toml(text))
 }
 
+/// Their names, in a sentence.
+pub(super) fn names() -> String {
+    BUILT_IN.map(|(name, _)| name).join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

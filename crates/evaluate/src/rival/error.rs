@@ -9,6 +9,9 @@ pub enum AdapterError {
     /// Not TOML, or not of this shape.
     #[error("{0}")]
     Toml(String),
+    /// There is no such adapter.
+    #[error("there is no adapter {0:?}; there are: {list}", list = super::builtin::names())]
+    Unknown(String),
     /// The name is not one that rows and files can carry.
     #[error("name: {0:?} is no name: letters, digits, '.', '_' and '-', at most 64")]
     Name(String),

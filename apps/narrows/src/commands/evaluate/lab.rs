@@ -4,11 +4,13 @@
 //! from the same moment on, and none meets what another left behind: queues that drain, a kernel's memory of round trips and windows
 //! (`tcp_metrics`), connections in TIME-WAIT. Bringing a path up takes milliseconds to tenths of a second, a run takes seconds.
 //!
-//! A run counts only if the machine kept time in it: the path says so of its releases, and of our own methods' trains their sender
-//! does. What does not count is measured afresh, five times at most whatever came out, and the last one is kept as not judged.
+//! A run counts only if the machine kept time in it: the path says so of its releases, the generator of cross traffic of its rate, and
+//! of our own methods' trains their sender does. What does not count is measured afresh, five times at most whatever came out, and the
+//! last one is kept as not judged.
 
 mod bed;
 mod counters;
+mod cross;
 mod ours;
 mod rivals;
 mod watch;
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evaluate::rival::{self, Adapter, RivalError};
+use evaluate::rival::{self, Adapter, AdapterError, RivalError};
 use evaluate::{Bench, Cell, Order, Run, RunFault, Subject};
 use report::World;
 use scenario::Scenario;
@@ -32,6 +34,8 @@ pub(crate) struct LabBench {
     stop: Arc<AtomicBool>,
     /// By name, or by the text of the file.
     adapters: BTreeMap<String, Arc<Adapter>>,
+    /// By the text of the scenario.
+    built: BTreeMap<String, Arc<Scenario>>,
 }
 
 impl LabBench {
@@ -40,6 +44,7 @@ impl LabBench {
         Self {
             stop,
             adapters: BTreeMap::new(),
+            built: BTreeMap::new(),
         }
     }
 
@@ -50,9 +55,7 @@ impl LabBench {
         }
         let adapter = match &planned.adapter {
             Some(text) => Adapter::from_toml(text),
-            None => rival::builtin(&planned.name).ok_or_else(|| RunFault::NotOffered {
-                why: format!("there is no adapter {}; there are: {}", planned.name, names()),
-            })?,
+            None => rival::builtin(&planned.name).unwrap_or_else(|| Err(AdapterError::Unknown(planned.name.clone()))),
         };
         let adapter = adapter.map_err(|error| RunFault::NotOffered {
             why: format!("{}: {error}", planned.name),
@@ -62,25 +65,54 @@ impl LabBench {
         Ok(adapter)
     }
 
+    /// The scenario as this machine plays it, which is what is true here. Calibrated once: a machine does not change its rates
+    /// between runs, and a run's path should have no past.
+    fn as_built(&mut self, cell: &Cell) -> Result<Arc<Scenario>, RunFault> {
+        let key = &cell.scenario.text;
+        if let Some(known) = self.built.get(key) {
+            return Ok(Arc::clone(known));
+        }
+        let built = Arc::new(bed::as_built(&cell.scenario.scenario)?);
+        self.built.insert(key.clone(), Arc::clone(&built));
+        Ok(built)
+    }
+
     fn once(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
-        let scenario = &cell.scenario.scenario;
-        let bed = bed::make(scenario, order.seed)?;
-        let run = match &cell.subject {
-            Subject::Method(planned) => ours::run(bed.as_ref(), cell, planned, order, &self.stop),
-            Subject::Rival(planned) => {
-                let adapter = self.adapter(planned)?;
-                let trial = rivals::Trial {
-                    bed: bed.as_ref(),
-                    scenario,
-                    adapter: &adapter,
-                    metric: planned.metric.unwrap_or(adapter.metric()),
-                    params: BTreeMap::new(),
-                };
-                trial.run(&self.stop).map_err(|trouble| trouble.fault(&adapter))
-            }
+        let built = self.as_built(cell)?;
+        let adapter = match &cell.subject {
+            Subject::Method(_) => None,
+            Subject::Rival(planned) => Some(self.adapter(planned)?),
         };
-        bed.stop()?;
-        run
+        let bed = Bed::make(&cell.scenario.scenario, order.seed)?;
+        let run = match (&cell.subject, &adapter) {
+            (Subject::Method(planned), _) => {
+                let trial = ours::Trial {
+                    bed: &bed,
+                    cell,
+                    scenario: &built,
+                    planned,
+                    order,
+                    stop: &self.stop,
+                };
+                trial.run()
+            }
+            (Subject::Rival(planned), Some(adapter)) => {
+                let trial = rivals::Trial {
+                    bed: &bed,
+                    scenario: &built,
+                    adapter,
+                    metric: planned.metric.unwrap_or(adapter.metric()),
+                    params: &planned.params,
+                };
+                trial.run(&self.stop)
+            }
+            (Subject::Rival(_), None) => Err(broke("an adapter is gone")),
+        };
+        let not_judged = bed.end()?;
+        run.map(|mut run| {
+            run.not_judged = not_judged.or(run.not_judged);
+            run
+        })
     }
 }
 
@@ -111,11 +143,6 @@ impl Bench for LabBench {
             attempt += 1;
         }
     }
-}
-
-/// Names of the built-in adapters.
-fn names() -> String {
-    rival::BUILT_IN.map(|(name, _)| name).join(", ")
 }
 
 /// What another program's failure means to the row.

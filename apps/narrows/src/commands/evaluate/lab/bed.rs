@@ -1,37 +1,28 @@
-//! The path that a run takes place on.
+//! The path that a run takes place on: the scenario as a lab, with the cross traffic that real hosts must carry.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use evaluate::RunFault;
-use evaluate::rival::Host;
-use lab::{Honesty, LabError, LabHost, RealTimePath, Side, StartOptions};
-use scenario::Scenario;
+use evaluate::rival::{Host, Hosts};
+use lab::{Honesty, HopDescription, Lab, LabError, LabOptions, Node};
+use scenario::{Link, Scenario, Way};
+use units::{BitRate, Framing, Layer};
 
 use super::broke;
+use super::cross::CrossTraffic;
 
-/// A path with two hosts, and what it says of itself.
-pub(super) trait Bed {
-    /// The host at one end.
-    fn host(&self, end: Host) -> &LabHost;
-
-    /// The time on the path's own clock: what its schedules and cross traffic go by.
-    fn path_time(&self) -> PathClock;
-
-    /// How well it kept to its plan since it was last asked.
-    fn take_honesty(&self) -> Result<Honesty, RunFault>;
-
-    /// Octets of each packet in the hosts' interface counters that are not IP.
-    fn link_header_octets(&self) -> u64;
-
-    /// Ends it, and removes everything.
-    fn stop(self: Box<Self>) -> Result<(), RunFault>;
+/// A path between two hosts, in use.
+pub(super) struct Bed {
+    lab: Lab,
+    cross: CrossTraffic,
+    clock: PathClock,
 }
 
-/// Reads the path's own time. Clones read the same clock.
+/// Reads the path's own time, by which its schedules and its cross traffic go. Copies read the same clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathClock {
-    started: std::time::Instant,
+    started: Instant,
     at_start: Duration,
 }
 
@@ -42,85 +33,112 @@ impl PathClock {
     }
 }
 
-/// Brings up the scenario's path with this seed.
-pub(super) fn make(scenario: &Scenario, seed: u64) -> Result<Box<dyn Bed>, RunFault> {
-    let options = StartOptions {
-        seed: Some(seed),
-        ..StartOptions::default()
-    };
-    let path = RealTimePath::start(scenario, options).map_err(|error| fault(&error))?;
-    Ok(Box::new(Virtual {
-        path,
-        warm_up: scenario.warm_up,
-    }))
-}
-
-/// Two hosts whose devices the scenario's whole path joins; its routers are virtual.
-struct Virtual {
-    path: RealTimePath,
-    warm_up: Duration,
-}
-
-impl Bed for Virtual {
-    fn host(&self, end: Host) -> &LabHost {
-        self.path.host(match end {
-            Host::Sender => Side::Sender,
-            Host::Receiver => Side::Receiver,
-        })
+impl Bed {
+    /// Brings up the scenario's path with this seed, and the cross traffic that real hosts carry; returns when that is warm.
+    pub(super) fn make(scenario: &Scenario, seed: u64) -> Result<Self, RunFault> {
+        let options = LabOptions {
+            seed: Some(seed),
+            // The truth is known from `as_built`.
+            uncalibrated: true,
+            ..LabOptions::default()
+        };
+        let lab = Lab::up(scenario, options).map_err(|error| fault(&error))?;
+        let clock = PathClock {
+            started: lab.started(),
+            at_start: scenario.warm_up,
+        };
+        let cross = CrossTraffic::start(&lab, seed, clock)?;
+        Ok(Self { lab, cross, clock })
     }
 
-    fn path_time(&self) -> PathClock {
-        PathClock {
-            started: self.path.started(),
-            at_start: self.warm_up,
+    /// The host at one end.
+    pub(super) fn node(&self, end: Host) -> &Node {
+        match end {
+            Host::Sender => self.lab.sender(),
+            Host::Receiver => self.lab.receiver(),
         }
     }
 
-    fn take_honesty(&self) -> Result<Honesty, RunFault> {
-        self.path.take_honesty().map_err(|error| fault(&error))
+    /// Its address.
+    pub(super) fn address(&self, end: Host) -> Result<std::net::IpAddr, RunFault> {
+        let addresses = self.node(end).addresses();
+        addresses
+            .map(|addresses| addresses.ipv4.into())
+            .ok_or_else(|| broke("a host has no address"))
     }
 
-    fn link_header_octets(&self) -> u64 {
-        // TUN devices carry IP packets.
-        0
+    /// The path's clock.
+    pub(super) fn clock(&self) -> PathClock {
+        self.clock
     }
 
-    fn stop(self: Box<Self>) -> Result<(), RunFault> {
-        self.path.stop().map(|_| ()).map_err(|error| fault(&error))
+    /// Begins a new account of how the path keeps time: what came before is not the run's.
+    pub(super) fn begin(&self) -> Result<(), RunFault> {
+        self.lab.take_honesty().map(|_| ()).map_err(|error| fault(&error))
     }
+
+    /// Ends cross traffic and path, and says why what was measured since [`Bed::begin`] does not count, if so.
+    pub(super) fn end(self) -> Result<Option<String>, RunFault> {
+        let honesty = self.lab.take_honesty().map_err(|error| fault(&error))?;
+        let complaint = self.cross.stop();
+        self.lab.down().map_err(|error| fault(&error))?;
+        Ok((!honesty.kept_time()).then(|| told(&honesty)).or(complaint))
+    }
+}
+
+/// The scenario as this machine plays it: hops that the kernel plays have the rate that a saturating run finds, not the one that was
+/// asked of them.
+pub(super) fn as_built(scenario: &Scenario) -> Result<Scenario, RunFault> {
+    let exact = |way| scenario.hops(way).iter().all(|hop| hop.link == Link::RealTime);
+    if exact(Way::Forward) && exact(Way::Reverse) {
+        return Ok(scenario.clone());
+    }
+    let lab = Lab::up(scenario, LabOptions::default()).map_err(|error| fault(&error))?;
+    let hops = lab.description().hops;
+    lab.down().map_err(|error| fault(&error))?;
+    Ok(with_calibrated(scenario, &hops))
+}
+
+fn with_calibrated(scenario: &Scenario, described: &[HopDescription]) -> Scenario {
+    let mut built = scenario.clone();
+    for found in described {
+        let hops = if found.way == "forward" {
+            &mut built.forward
+        } else {
+            &mut built.reverse
+        };
+        let (Some(hop), Some(bps)) = (hops.get_mut(found.index), found.calibrated_capacity_bps) else {
+            continue;
+        };
+        let nominal = wire_rate(hop.framing, BitRate::from_bps(bps), found.ip_octets);
+        hop.rate = nominal.unwrap_or(hop.rate);
+    }
+    built
+}
+
+/// The nominal rate of a link that carries this much at the IP layer.
+fn wire_rate(framing: Framing, rate: BitRate, ip_octets: u16) -> Option<BitRate> {
+    framing.convert(rate, Layer::Ip, Layer::Wire, u32::from(ip_octets), false)
 }
 
 /// What a lab's error means to the row: whether it is of use to try again.
 pub(super) fn fault(error: &LabError) -> RunFault {
     match error {
-        LabError::Unavailable(_) | LabError::TooManyHops { .. } | LabError::Elastic => {
-            RunFault::NotOffered { why: error.to_string() }
-        }
-        error => broke(error),
+        LabError::Kernel { .. } | LabError::PlayerDied => broke(error),
+        error => RunFault::NotOffered { why: error.to_string() },
     }
+}
+
+/// A path's report of a run in which it kept no time, on one line.
+fn told(honesty: &Honesty) -> String {
+    honesty.to_string().replace('\n', "; ")
 }
 
 /// The hosts for programs that are not ours.
-pub(super) struct Ends {
-    pub(super) sender: LabHost,
-    pub(super) receiver: LabHost,
-}
+pub(super) struct Ends<'a>(pub(super) &'a Bed);
 
-impl evaluate::rival::Hosts for Ends {
-    fn spawn_thread(&self, host: Host, work: Box<dyn FnOnce() + Send>) -> Result<std::thread::JoinHandle<()>, String> {
-        let host = match host {
-            Host::Sender => &self.sender,
-            Host::Receiver => &self.receiver,
-        };
-        host.spawn_thread(work).map_err(|error| error.to_string())
-    }
-}
-
-impl Ends {
-    pub(super) fn of(bed: &dyn Bed) -> Arc<Self> {
-        Arc::new(Self {
-            sender: bed.host(Host::Sender).clone(),
-            receiver: bed.host(Host::Receiver).clone(),
-        })
+impl Hosts for Ends<'_> {
+    fn spawn_thread(&self, host: Host, work: Box<dyn FnOnce() + Send>) -> Result<JoinHandle<()>, String> {
+        self.0.node(host).spawn_thread(work).map_err(|error| error.to_string())
     }
 }

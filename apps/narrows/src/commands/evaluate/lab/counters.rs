@@ -3,10 +3,12 @@
 use std::ops::Sub;
 
 use evaluate::RunFault;
-use lab::LabHost;
+use lab::Node;
 
-use super::bed;
-use super::broke;
+use super::{bed, broke};
+
+/// Octets of each packet in an Ethernet interface's counters that are not IP.
+const LINK_HEADER: u64 = 14;
 
 /// Octets and packets that a host sent over all interfaces but the loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,9 +19,9 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// IP octets, where each packet was counted with this many more.
-    pub(super) fn ip_octets(self, header: u64) -> u64 {
-        self.octets.saturating_sub(self.packets * header)
+    /// Without the Ethernet header that is counted with each packet.
+    pub(super) fn ip_octets(self) -> u64 {
+        self.octets.saturating_sub(self.packets * LINK_HEADER)
     }
 }
 
@@ -35,7 +37,7 @@ impl Sub for Sent {
 }
 
 /// What `host` has sent so far.
-pub(super) fn sent_by(host: &LabHost) -> Result<Sent, RunFault> {
+pub(super) fn sent_by(host: &Node) -> Result<Sent, RunFault> {
     let table = host
         .run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))
         .map_err(|error| bed::fault(&error))?;
@@ -76,7 +78,7 @@ broken: 1 2
     fn the_loopback_does_not_count() {
         let sent = total(TABLE);
         assert_eq!((sent.octets, sent.packets), (4600, 4));
-        assert_eq!(sent.ip_octets(14), 4600 - 4 * 14);
+        assert_eq!(sent.ip_octets(), 4600 - 4 * 14);
         let since = sent
             - Sent {
                 octets: 600,

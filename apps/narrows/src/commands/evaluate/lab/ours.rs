@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::{Beginning, Estimator, Measured, RawParams, World as _, run as drive};
+use estimate::{Beginning, Estimator, Measured, RawParams, run as drive};
 use evaluate::plan::PlannedMethod;
 use evaluate::rival::Host;
 use evaluate::simulated::Simulation;
 use evaluate::{Cell, Order, Run, RunFault};
-use scenario::Way;
+use scenario::{Scenario, Way};
 use trace::{Played, Recorder, Setting, WorldKind, Writer};
 use units::Direction;
 
@@ -27,69 +27,72 @@ struct Attempt {
     recording: Option<Vec<u8>>,
 }
 
-pub(super) fn run(
-    bed: &dyn Bed,
-    cell: &Cell,
-    planned: &PlannedMethod,
-    order: Order<'_>,
-    stop: &Arc<AtomicBool>,
-) -> Result<Run, RunFault> {
-    let method = planned.method().ok_or_else(|| RunFault::NotOffered {
-        why: format!("there is no method {} yet", planned.name),
-    })?;
-    let simulation = Simulation {
-        scenario: &cell.scenario.scenario,
-        way: Way::Forward,
-        method,
-        metric: planned.metric,
-        params: &planned.params,
-    };
-    let far = bed.host(Host::Receiver).addresses().ipv4;
-    let server = bed
-        .host(Host::Receiver)
-        .run(|| crate::commands::serve::start_private(far.into()))
-        .map_err(|error| bed::fault(&error))?
-        .map_err(|failure| broke(failure.text))?;
-    let port = server
-        .addresses()
-        .first()
-        .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
-    let client = Client {
-        simulation,
-        planned,
-        peer: Peer::plain(far.to_string(), port),
-        clock: bed.path_time(),
-        setting: order.record.map(|_| setting(cell, order.seed)),
-        stop,
-    };
-    // What came before is not the run's: bringing up the server took the processor too.
-    bed.take_honesty()?;
-    let attempt = bed
-        .host(Host::Sender)
-        .run(|| client.measure())
-        .map_err(|error| bed::fault(&error))??;
-    let honesty = bed.take_honesty()?;
-    drop(server);
-    let simulated = simulation.judged(attempt.measured, attempt.span, order.seed);
-    let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
-    run.not_judged = (!honesty.kept_time()).then(|| told(&honesty)).or(attempt.complaint);
-    if let (Some(path), Some(octets)) = (order.record, attempt.recording) {
-        std::fs::write(path, octets).map_err(|error| broke(format!("{}: {error}", path.display())))?;
+/// One method over one path.
+pub(super) struct Trial<'a> {
+    pub(super) bed: &'a Bed,
+    pub(super) cell: &'a Cell,
+    /// As this machine plays it.
+    pub(super) scenario: &'a Scenario,
+    pub(super) planned: &'a PlannedMethod,
+    pub(super) order: Order<'a>,
+    pub(super) stop: &'a Arc<AtomicBool>,
+}
+
+impl Trial<'_> {
+    pub(super) fn run(&self) -> Result<Run, RunFault> {
+        let method = self.planned.method().ok_or_else(|| RunFault::NotOffered {
+            why: format!("there is no method {} yet", self.planned.name),
+        })?;
+        let simulation = Simulation {
+            scenario: self.scenario,
+            way: Way::Forward,
+            method,
+            metric: self.planned.metric,
+            params: &self.planned.params,
+        };
+        let far = self.bed.address(Host::Receiver)?;
+        let server = self
+            .bed
+            .node(Host::Receiver)
+            .run(|| crate::commands::serve::start_private(far))
+            .map_err(|error| bed::fault(&error))?
+            .map_err(|failure| broke(failure.text))?;
+        let port = server
+            .addresses()
+            .first()
+            .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+        let client = Client {
+            simulation,
+            planned: self.planned,
+            peer: Peer::plain(far.to_string(), port),
+            clock: self.bed.clock(),
+            setting: self.order.record.map(|_| self.setting()),
+            stop: self.stop,
+        };
+        // Bringing up the server took the processor too.
+        self.bed.begin()?;
+        let attempt = self
+            .bed
+            .node(Host::Sender)
+            .run(|| client.measure())
+            .map_err(|error| bed::fault(&error))??;
+        drop(server);
+        let simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
+        let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
+        run.not_judged = attempt.complaint;
+        if let (Some(path), Some(octets)) = (self.order.record, attempt.recording) {
+            std::fs::write(path, octets).map_err(|error| broke(format!("{}: {error}", path.display())))?;
+        }
+        Ok(run)
     }
-    Ok(run)
-}
 
-/// A path's report of a run in which it kept no time, on one line.
-pub(super) fn told(honesty: &lab::Honesty) -> String {
-    honesty.to_string().replace('\n', "; ")
-}
-
-fn setting(cell: &Cell, seed: u64) -> Setting {
-    Setting::new(WorldKind::Lab).playing(Played {
-        scenario: cell.scenario.name.clone(),
-        text: cell.scenario.text.clone(),
-        seed,
-    })
+    fn setting(&self) -> Setting {
+        Setting::new(WorldKind::Lab).playing(Played {
+            scenario: self.cell.scenario.name.clone(),
+            text: self.cell.scenario.text.clone(),
+            seed: self.order.seed,
+        })
+    }
 }
 
 /// The client's part, inside the sending host.

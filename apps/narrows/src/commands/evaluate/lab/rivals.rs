@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use estimate::{Estimate, Verdict};
-use evaluate::rival::{self, Adapter, Found, Host, Number, RivalError, RivalRun, Setting};
+use evaluate::rival::{self, Adapter, Found, Host, Number, RivalRun, Setting};
 use evaluate::{Judged, Run, RunFault, truth};
 use scenario::{Scenario, Way};
 use units::{BitRate, Direction, Framing, Layer, Metric};
@@ -15,48 +15,31 @@ use super::counters::{Sent, sent_by};
 
 /// One program over one path.
 pub(super) struct Trial<'a> {
-    pub(super) bed: &'a dyn Bed,
+    pub(super) bed: &'a Bed,
+    /// As this machine plays it.
     pub(super) scenario: &'a Scenario,
     pub(super) adapter: &'a Adapter,
     /// What its number is held to; the adapter's own metric, unless the plan says otherwise.
     pub(super) metric: Metric,
-    pub(super) params: BTreeMap<String, String>,
-}
-
-/// Why a trial gave nothing.
-pub(super) enum Trouble {
-    Lab(RunFault),
-    Rival(RivalError),
-}
-
-impl Trouble {
-    /// What it means to the row.
-    pub(super) fn fault(self, adapter: &Adapter) -> RunFault {
-        match self {
-            Self::Lab(fault) => fault,
-            Self::Rival(error) => super::fault(adapter, &error),
-        }
-    }
+    pub(super) params: &'a BTreeMap<String, String>,
 }
 
 impl Trial<'_> {
-    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Run, Trouble> {
+    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Run, RunFault> {
         let mtu = truth::path_mtu(self.scenario);
         let setting = Setting {
-            sender: self.bed.host(Host::Sender).addresses().ipv4.into(),
-            receiver: self.bed.host(Host::Receiver).addresses().ipv4.into(),
+            sender: self.bed.address(Host::Sender)?,
+            receiver: self.bed.address(Host::Receiver)?,
             mtu,
             line_rate: super::line_rate(self.scenario, self.way(), mtu),
         };
-        let ends = Ends::of(self.bed);
-        self.bed.take_honesty().map_err(Trouble::Lab)?;
-        let (before, began) = (self.sent()?, self.bed.path_time().now());
-        let run = rival::run(self.adapter, &setting, &self.params, ends.as_ref(), stop).map_err(Trouble::Rival)?;
-        let (after, ended) = (self.sent()?, self.bed.path_time().now());
-        let honesty = self.bed.take_honesty().map_err(Trouble::Lab)?;
-        let mut judged = self.judge(&run, after - before, (began, ended), mtu);
-        judged.not_judged = (!honesty.kept_time()).then(|| super::ours::told(&honesty));
-        Ok(judged)
+        let clock = self.bed.clock();
+        self.bed.begin()?;
+        let (before, began) = (self.sent()?, clock.now());
+        let run = rival::run(self.adapter, &setting, self.params, &Ends(self.bed), stop);
+        let run = run.map_err(|error| super::fault(self.adapter, &error))?;
+        let (after, ended) = (self.sent()?, clock.now());
+        Ok(self.judge(&run, after - before, (began, ended), mtu))
     }
 
     fn way(&self) -> Way {
@@ -67,12 +50,12 @@ impl Trial<'_> {
     }
 
     /// By the host that sends what is measured.
-    fn sent(&self) -> Result<Sent, Trouble> {
+    fn sent(&self) -> Result<Sent, RunFault> {
         let end = match self.way() {
             Way::Forward => Host::Sender,
             Way::Reverse => Host::Receiver,
         };
-        sent_by(self.bed.host(end)).map_err(Trouble::Lab)
+        sent_by(self.bed.node(end))
     }
 
     fn judge(&self, run: &RivalRun, sent: Sent, span: (Duration, Duration), mtu: u16) -> Run {
@@ -91,7 +74,7 @@ impl Trial<'_> {
         Run {
             path: whole,
             hops,
-            octets: sent.ip_octets(self.bed.link_header_octets()),
+            octets: sent.ip_octets(),
             packets: sent.packets,
             time_ns: u64::try_from(run.time.as_nanos()).unwrap_or(u64::MAX),
             // Nobody counts a stranger's octets within 10 ms.
