@@ -10,6 +10,7 @@ pub mod judge;
 mod key;
 mod output;
 mod parallel;
+pub mod pictures;
 pub mod plan;
 mod recorded;
 pub mod rival;

@@ -13,14 +13,8 @@ use crate::simulated::scale;
 use crate::store::Store;
 use crate::work::{Shortfalls, recording_key};
 
-/// Every row of `plan`, whose rows to run are `cells`, from what `store` holds. `rival_metric` says what a rival's adapter measures.
-pub fn document(
-    plan: &Plan,
-    cells: &[Cell],
-    store: &Store,
-    shortfalls: &Shortfalls,
-    rival_metric: &dyn Fn(&Subject) -> Option<Metric>,
-) -> EvaluationDocument {
+/// Every row of `plan`, whose rows to run are `cells`, from what `store` holds.
+pub fn document(plan: &Plan, cells: &[Cell], store: &Store, shortfalls: &Shortfalls) -> EvaluationDocument {
     let mut document = EvaluationDocument::new(
         plan.name.clone(),
         plan.about.clone(),
@@ -36,8 +30,8 @@ pub fn document(
             let published = of_cell(plan, cell);
             told.extend(published.iter().map(|(index, _)| *index));
             let published: Vec<&PlannedPublished> = published.into_iter().map(|(_, published)| published).collect();
-            let metric = cell.subject.metric().or_else(|| rival_metric(&cell.subject));
-            let metric = metric.unwrap_or(Metric::TcpAchievableSingle);
+            // A rival whose adapter is unknown is never run, and its row has no number.
+            let metric = cell.subject.metric().unwrap_or(Metric::TcpAchievableSingle);
             let runs = runs(cell, store);
             rows(&mut document, cell, metric, &runs, &published, shortfalls.of(index));
         }

@@ -2,14 +2,20 @@
 
 mod check;
 mod lab;
+mod progress;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use evaluate::Plan;
-use report::World;
+use evaluate::{Bench, Cell, Options, Plan, Store, carry_out, document, each_run, pictures};
+use report::page::{Figure, Pictures, Reproduction};
+use report::{EvaluationDocument, World};
 
+use self::progress::Bar;
+use crate::commands::simulate::processors;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{interrupt, output};
 
 /// Run a plan: methods over scenarios, in the simulator and in the lab, beside what was published.
 #[derive(Debug, clap::Args)]
@@ -28,16 +34,99 @@ pub(crate) struct EvaluateArgs {
     /// Only rows whose scenario or method contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Where finished runs and raw observations are kept; the plan's name and ".runs" by default. What is there is not run again
+    #[arg(long, value_name = "DIR")]
+    runs_dir: Option<PathBuf>,
+    /// Simulated runs at a time; as many as there are processors by default
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// What is made of the rows.
+#[derive(Debug, clap::Args)]
+struct PrintArgs {
+    /// Print one JSON object
+    #[arg(long, short = 'J')]
+    json: bool,
+    /// Write what is printed to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the rows as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the rows as Parquet
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Write one row per run as CSV
+    #[arg(long, value_name = "FILE")]
+    runs_csv: Option<PathBuf>,
+    /// Write one row per run as Parquet
+    #[arg(long, value_name = "FILE")]
+    runs_parquet: Option<PathBuf>,
+    /// Write one self-contained page with tables and pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl PrintArgs {
+    fn files(&self) -> [Option<&PathBuf>; 6] {
+        [
+            self.output.as_ref(),
+            self.csv.as_ref(),
+            self.parquet.as_ref(),
+            self.runs_csv.as_ref(),
+            self.runs_parquet.as_ref(),
+            self.html.as_ref(),
+        ]
+    }
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
     let mut plan = Plan::read(&args.plan).map_err(|error| Failure::usage(error.to_string()))?;
     narrow(args, &mut plan)?;
     if args.check {
-        output::write(&check::text(&plan), None)?;
+        output::write(&check::text(&plan), args.print.output.as_deref())?;
         return Ok(Exit::Valid);
     }
-    Err(Failure::usage("only --check for now"))
+    for file in args.print.files() {
+        output::check(file)?;
+    }
+    let stop = interrupt::flag()?;
+    let folder = args.runs_dir.clone();
+    let folder = folder.unwrap_or_else(|| PathBuf::from(format!("{}.runs", plan.name)));
+    let mut store = Store::open(&folder).map_err(host)?;
+    let cells = plan.cells();
+    let options = Options {
+        jobs: args.jobs.map_or_else(processors, usize::from),
+        stop,
+    };
+    let mut bar = Bar::new(args.print.quiet);
+    let mut benches = benches(stop);
+    let mut benches: Vec<&mut dyn Bench> = benches.iter_mut().map(|bench| &mut **bench as &mut dyn Bench).collect();
+    let shortfalls = carry_out(&cells, &mut store, &mut benches, options, &mut bar).map_err(host)?;
+    bar.finish();
+    let document = document(&plan, &cells, &store, &shortfalls);
+    write(args, &plan, &cells, &store, &document)?;
+    if stop.load(Ordering::Relaxed) {
+        output::complain("interrupted: the same command goes on from here");
+        return Ok(Exit::Failure);
+    }
+    let any = document.rows.iter().any(|row| row.summary.median_value_bps.is_some());
+    Ok(if any { Exit::Valid } else { Exit::Inconclusive })
+}
+
+/// The worlds that are not the simulator's.
+fn benches(stop: &Arc<AtomicBool>) -> Vec<Box<dyn Bench>> {
+    vec![Box::new(lab::LabBench::new(Arc::clone(stop)))]
+}
+
+fn host(error: impl std::fmt::Display) -> Failure {
+    Failure::host(error.to_string())
 }
 
 fn world(text: &str) -> Result<World, String> {
@@ -64,4 +153,71 @@ fn narrow(args: &EvaluateArgs, plan: &mut Plan) -> Result<(), Failure> {
         return Err(Failure::usage(why));
     }
     Ok(())
+}
+
+/// The files first, the table last: it says what there is.
+fn write(
+    args: &EvaluateArgs,
+    plan: &Plan,
+    cells: &[Cell],
+    store: &Store,
+    document: &EvaluationDocument,
+) -> Result<(), Failure> {
+    let print = &args.print;
+    if let Some(path) = &print.csv {
+        output::write(&document.csv(), Some(path))?;
+    }
+    if let Some(path) = &print.runs_csv {
+        output::write(&evaluate::runs_csv(each_run(cells, store)), Some(path))?;
+    }
+    if let Some(path) = &print.parquet {
+        evaluate::rows_parquet(document, path).map_err(host)?;
+    }
+    if let Some(path) = &print.runs_parquet {
+        evaluate::runs_parquet(each_run(cells, store), path).map_err(host)?;
+    }
+    if let Some(path) = &print.html {
+        let pictures = Pictures {
+            figures: figures(cells, store, document),
+            reproduction: reproduction(args, plan, cells),
+        };
+        output::write(&report::page::html(document, &pictures), Some(path))?;
+    }
+    let text = if print.json {
+        document.json() + "\n"
+    } else {
+        document.text()
+    };
+    output::write(&text, print.output.as_deref())
+}
+
+fn figures(cells: &[Cell], store: &Store, document: &EvaluationDocument) -> Vec<Figure> {
+    let mut figures = pictures::of_rows(cells, document);
+    figures.extend(pictures::of_runs(cells, store));
+    figures
+}
+
+/// How to get the same page again. Nothing in it depends on when, or in how many goes, the plan was run.
+fn reproduction(args: &EvaluateArgs, plan: &Plan, cells: &[Cell]) -> Reproduction {
+    let mut command = format!("narrows evaluate {}", args.plan.display());
+    let mut flag = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            command.push_str(&format!(" --{name} {value}"));
+        }
+    };
+    flag("world", args.world.map(|world| world.name().to_owned()));
+    flag("runs", args.runs.map(|runs| runs.to_string()));
+    flag("only", args.only.clone());
+    let in_lab = cells.iter().any(|cell| cell.world == World::Lab);
+    let kernel = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease"));
+    let machine = kernel
+        .ok()
+        .filter(|_| in_lab)
+        .map(|release| format!("Linux {}", release.trim()));
+    Reproduction {
+        command,
+        seed: plan.seed,
+        program: format!("narrows {}", env!("CARGO_PKG_VERSION")),
+        machine: machine.into_iter().collect(),
+    }
 }

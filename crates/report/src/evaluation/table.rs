@@ -43,7 +43,9 @@ impl EvaluationDocument {
         let heads: Vec<String> = HEADS.iter().map(|head| (*head).to_owned()).collect();
         let all = || std::iter::once(&heads).chain(&lines);
         // A column that no row fills is left out.
-        let used: Vec<usize> = (0..HEADS.len()).filter(|&at| lines.iter().any(|line| !line[at].is_empty())).collect();
+        let used: Vec<usize> = (0..HEADS.len())
+            .filter(|&at| lines.iter().any(|line| !line[at].is_empty()))
+            .collect();
         let width = |at: usize| all().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
         for line in all() {
@@ -161,7 +163,8 @@ fn cells(row: &EvaluationRow) -> Vec<String> {
     let unit = row.metric.unit();
     let value = |value: Option<f64>| value.map_or_else(String::new, |value| quantity(unit, value));
     let percent = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{:.2} %", ratio * 100.0));
-    let seconds = |seconds: Option<f64>| seconds.map_or_else(String::new, |seconds| quantity(Unit::Nanosecond, seconds * 1e9));
+    let seconds =
+        |seconds: Option<f64>| seconds.map_or_else(String::new, |seconds| quantity(Unit::Nanosecond, seconds * 1e9));
     let runs = match row.status {
         Status::Measured => summary.runs.to_string(),
         Status::Partial => format!("{} (partial)", summary.runs),
@@ -184,8 +187,12 @@ fn cells(row: &EvaluationRow) -> Vec<String> {
         percent(summary.wrong_confident_ratio),
         percent(summary.coverage_ratio),
         seconds(summary.median_seconds),
-        summary.median_octets.map_or_else(String::new, |octets| quantity(Unit::Octet, octets)),
-        summary.median_packets.map_or_else(String::new, |packets| format!("{packets:.0}")),
+        summary
+            .median_octets
+            .map_or_else(String::new, |octets| quantity(Unit::Octet, octets)),
+        summary
+            .median_packets
+            .map_or_else(String::new, |packets| format!("{packets:.0}")),
         summary
             .peak_rate_bps
             .map_or_else(String::new, |rate| BitRate::from_bps(rate).to_string()),
