@@ -3,9 +3,11 @@
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;
 pub(crate) mod methods;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod traffic;

@@ -12,6 +12,7 @@ mod exit;
 mod interrupt;
 mod key;
 mod output;
+mod program;
 mod progress;
 
 use std::process::ExitCode;
@@ -62,8 +63,10 @@ enum Command {
     /// Measure what one TCP connection gets through
     Tcp(measure::TcpArgs),
     Emulate(commands::emulate::EmulateArgs),
+    Lab(commands::lab::LabArgs),
     Simulate(commands::simulate::SimulateArgs),
     Evaluate(commands::evaluate::EvaluateArgs),
+    Traffic(commands::traffic::TrafficArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -105,9 +108,12 @@ fn log(verbose: u8) {
 
 fn run(command: &Command) -> Result<Exit, Failure> {
     // A user namespace can only be entered while this is the only thread.
-    if matches!(command, Command::Demo(_) | Command::Emulate(_))
-        && let Err(why) = lab::enter_user_namespace_if_needed()
-    {
+    let builds = match command {
+        Command::Demo(_) | Command::Emulate(_) | Command::Evaluate(_) => true,
+        Command::Lab(args) => args.builds(),
+        _ => false,
+    };
+    if builds && let Err(why) = lab::enter_user_namespace_if_needed() {
         // The command asks again, and falls back or refuses with the same reason.
         tracing::debug!(%why, "no user namespace");
     }
@@ -121,8 +127,10 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable, "udp"),
         Command::Tcp(args) => measure::tcp(args),
         Command::Emulate(args) => commands::emulate::run(args),
+        Command::Lab(args) => commands::lab::run(args),
         Command::Simulate(args) => commands::simulate::run(args),
         Command::Evaluate(args) => commands::evaluate::run(args),
+        Command::Traffic(args) => commands::traffic::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
         Command::Man => commands::manual::man(&Cli::command()),

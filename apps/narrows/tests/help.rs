@@ -15,6 +15,7 @@ const COMMANDS: &[&str] = &[
     "tcp",
     "emulate",
     "simulate",
+    "traffic",
     "methods",
     "completions",
     "man",

@@ -48,5 +48,5 @@ pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{
     DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
     NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
-    log_file,
+    log_file, programs_in,
 };

@@ -36,6 +36,12 @@ impl Node {
         }
     }
 
+    /// A node made by hand: a new namespace without addresses, links or routes.
+    pub fn alone(name: &str) -> Result<Self, LabError> {
+        let namespace = Namespace::create(name, None)?;
+        Ok(Self::new(name, None, Arc::new(namespace), Placement::choose(None)))
+    }
+
     /// `sender`, `receiver`, `router1`, `switch1`, `cross-1-source`, and so on.
     pub fn name(&self) -> &str {
         &self.name
@@ -57,7 +63,8 @@ impl Node {
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
     }
 
-    pub(crate) fn namespace(&self) -> &Arc<Namespace> {
+    /// Where it lives.
+    pub fn namespace(&self) -> &Arc<Namespace> {
         &self.namespace
     }
 

@@ -32,7 +32,7 @@ pub use describe::{
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
-pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file};
+pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file, programs_in};
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
@@ -94,15 +94,12 @@ impl Lab {
         let claim = claim(&layout, &options, placement.as_ref())?;
         let nodes = make_nodes(&layout, &claim, placement)?;
         settle(scenario, &layout, &nodes)?;
-        let mut engine = join(scenario, seed, &layout, &nodes, &options)?;
+        let engine = join(scenario, seed, &layout, &nodes, &options)?;
         for (index, node) in nodes.iter().enumerate() {
             wiring::set_up(&layout, index, node)?;
         }
         for (node, device, shaper) in &shapers {
             shaper::apply(&nodes[*node], device, shaper)?;
-        }
-        if let Some(engine) = &mut engine {
-            engine.start()?;
         }
         let description = describe(scenario, seed, &layout, &nodes, &claim);
         let mut lab = Self {
@@ -114,12 +111,29 @@ impl Lab {
             began: now(),
             claim,
         };
+        // Each hop alone, and so before the path's clock starts: schedules and traffic should not be over when the user comes.
         if !options.uncalibrated {
             lab.calibrate()?;
         }
-        lab.claim.state.description = Some(lab.description.clone());
-        lab.claim.save()?;
+        if let Some(engine) = &mut lab.engine {
+            engine.start()?;
+        }
+        lab.began = now();
+        if !options.held {
+            lab.publish_ready()?;
+        }
         Ok(lab)
+    }
+
+    /// Lets other processes know that the lab is ready. A lab that is `held` is ready when its holder says so.
+    pub fn publish_ready(&mut self) -> Result<(), LabError> {
+        self.claim.state.description = Some(self.description.clone());
+        self.claim.save()
+    }
+
+    /// What the path's clock shows: time since the scenario's begin. It started at the scenario's `warm_up`.
+    pub fn path_time(&self) -> Duration {
+        self.scenario.warm_up + self.began.elapsed()
     }
 
     /// Its name.
@@ -150,12 +164,6 @@ impl Lab {
     /// What was built.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
-    }
-
-    /// When the path's clock stood at the scenario's `warm_up`.
-    pub fn started(&self) -> Instant {
-        let by_links = self.engine.as_ref().and_then(LinkEngine::started);
-        by_links.unwrap_or(self.began)
     }
 
     /// What it says about itself.

@@ -17,3 +17,9 @@ pub const EVALUATION_NAME: &str = "narrows.evaluation/1";
 
 /// JSON schema (draft 2020-12) of [`EvaluationDocument`](crate::EvaluationDocument).
 pub const EVALUATION: &str = include_str!("../schema/evaluation-1.json");
+
+/// Name and version of [`TRAFFIC`].
+pub const TRAFFIC_NAME: &str = "narrows.traffic/1";
+
+/// JSON schema (draft 2020-12) of what `narrows traffic` prints.
+pub const TRAFFIC: &str = include_str!("../schema/traffic-1.json");

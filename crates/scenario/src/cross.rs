@@ -212,8 +212,8 @@ impl Cross {
         self
     }
 
-    /// Refuses what no traffic can be.
-    pub(crate) fn check(&self, place: &str) -> Result<(), ScenarioError> {
+    /// Refuses what no traffic can be; `place` names it in the complaint.
+    pub fn validate(&self, place: &str) -> Result<(), ScenarioError> {
         match &self.source {
             Source::Elastic(elastic) if elastic.flows == 0 => {
                 Err(ScenarioError::invalid(place, "needs at least one flow"))

@@ -188,7 +188,7 @@ impl Scenario {
             let why = format!("there is no hop {}; the way has hops 0 to {}", cross.last_hop, hops - 1);
             return Err(ScenarioError::invalid(place, why));
         }
-        cross.check(place)
+        cross.validate(place)
     }
 }
 

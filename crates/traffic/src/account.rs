@@ -101,7 +101,9 @@ impl UdpAccount {
 
     /// A packet arrived, `since_ns` after the session's first one. `kernel`: the kernel stamped it.
     pub(crate) fn packet(&mut self, header: Header, at_ns: i64, since_ns: u64, ip_octets: u16, kernel: bool) {
-        let number = header.number_near(self.expected);
+        let Some(number) = header.number_near(self.expected) else {
+            return;
+        };
         let place = self.place(number);
         let transit = header.transit_near(at_ns, self.transit_ns.unwrap_or(0));
         let bin = self.series.at(since_ns);

@@ -54,12 +54,10 @@ impl Header {
         })
     }
 
-    /// The whole number, nearest to the one that is expected next.
-    pub(crate) fn number_near(self, expected: u64) -> u64 {
+    /// The whole number, nearest to the one that is expected next; `None` if that is below zero, which no sender has.
+    pub(crate) fn number_near(self, expected: u64) -> Option<u64> {
         let ahead = self.number.wrapping_sub(low(expected)).cast_signed();
-        expected
-            .checked_add_signed(i64::from(ahead))
-            .unwrap_or(u64::from(self.number))
+        expected.checked_add_signed(i64::from(ahead))
     }
 
     /// Arrival minus departure: the one nearest to `expected_ns` that the stamp allows. Between two clocks it holds their unknown
@@ -102,7 +100,7 @@ mod tests {
             delay in -30_000_000_000i64..30_000_000_000, offset in -1i64 << 58..1 << 58) {
             let header = Header::new(0, number, sent);
             if let Some(expected) = number.checked_add_signed(jump) {
-                prop_assert_eq!(header.number_near(expected), number);
+                prop_assert_eq!(header.number_near(expected), Some(number));
             }
             let arrived = sent + offset + delay;
             // What is lost of the stamp is less than one unit.

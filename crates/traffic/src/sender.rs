@@ -226,6 +226,11 @@ impl Sender {
             && self.elastic.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// The sink has not closed the session.
+    pub fn alive(&self) -> bool {
+        self.link.alive()
+    }
+
     /// Ends the traffic now, asks the sink what arrived, and tells all. If the sink is gone, the report lacks its part.
     pub fn stop(mut self) -> Report {
         let interrupted = !self.finished();

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lab::{LabError, RealTimePath, Side, StartOptions};
+use lab::{LabError, RealTimePath, Side, StartOptions, WhyNot};
 
 use crate::exit::{Exit, Failure};
+use crate::program::Program;
 use crate::{interrupt, output};
 
 /// Play a scenario against the real clock between two private hosts, for ping, traceroute, iperf3 and other programs.
@@ -85,46 +85,6 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// A program in one of the hosts. It ends with this value at the latest, whatever else goes wrong.
-struct Program(Child);
-
-impl Program {
-    /// Waits for its end. An interrupt from the terminal reaches it too: it gets time to print what it knows, then is ended.
-    fn wait(mut self, stop: &AtomicBool) -> Result<Exit, Failure> {
-        const LOOK: Duration = Duration::from_millis(20);
-        const GRACE: Duration = Duration::from_secs(5);
-        let mut left = GRACE;
-        loop {
-            match self.0.try_wait() {
-                Ok(Some(status)) => return Ok(exit_of(status)),
-                Ok(None) if left.is_zero() => {
-                    // It may just have ended by itself.
-                    let _ = self.0.kill();
-                }
-                Ok(None) if stop.load(Ordering::Relaxed) => left = left.saturating_sub(LOOK),
-                Ok(None) => {}
-                Err(error) => return Err(Failure::host(format!("waiting for the program: {error}"))),
-            }
-            interrupt::nap(LOOK);
-        }
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // That it may have ended by itself is fine.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The program's own code; one that a signal ended gets 128 and the signal's number, as shells have it.
-fn exit_of(status: std::process::ExitStatus) -> Exit {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok())
-        .map_or(Exit::Failure, Exit::Program)
-}
-
 fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Failure> {
     let size = evaluate::truth::path_mtu(scenario);
     let way = scenario.truth(scenario::Way::Forward);
@@ -163,8 +123,18 @@ fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<Program, F
 /// The exit code and the party that go with a lab's error.
 pub(crate) fn failure(error: &LabError) -> Failure {
     let (exit, who) = match error {
+        LabError::Unavailable(WhyNot::NoTc(_)) => (Exit::Failure, "host"),
         LabError::Unavailable(_) => (Exit::Privilege, "host"),
-        LabError::TooManyHops { .. } | LabError::Elastic => (Exit::Usage, "caller"),
+        LabError::TooManyHops { .. }
+        | LabError::TooManyFlows { .. }
+        | LabError::UnequalWays { .. }
+        | LabError::MixedLink { .. }
+        | LabError::BadId { .. }
+        | LabError::IdTaken { .. }
+        | LabError::NoSuchLab { .. }
+        | LabError::NoSuchNode { .. }
+        | LabError::NotOurs { .. }
+        | LabError::Elastic => (Exit::Usage, "caller"),
         _ => (Exit::Failure, "host"),
     };
     Failure {

@@ -87,9 +87,14 @@ fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
 
 /// A server for one demonstration, in the calling thread's network namespace, at a port of the system's choice.
 pub(crate) fn start_private(address: IpAddr) -> Result<Running, Failure> {
+    start_at(address, 0)
+}
+
+/// A server in the calling thread's network namespace, at one address and this port.
+pub(crate) fn start_at(address: IpAddr, port: u16) -> Result<Running, Failure> {
     let mut options = ServeOptions::new(facts(Some(address))?);
     options.listen = vec![address];
-    options.port = 0;
+    options.port = port;
     Running::start(options).map_err(|error| failure(&error))
 }
 

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use scenario::{Cross, Jitter, Link, Loss, Router, Scenario, Way};
+use scenario::{Carried, Cross, Jitter, Link, Loss, Router, Scenario, Source, Way};
 use serde::{Deserialize, Serialize};
 use sim::Segment;
 use units::BitRate;
 
-use super::flows::{cannot_be_virtual, carried_by_hosts};
+use super::flows::cannot_be_virtual;
 use super::shaper::Shaper;
 use super::sysctl;
 use crate::realtime;
@@ -287,10 +287,15 @@ fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
     parts
 }
 
-fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Option<String> {
-    let asked = cross.carried == Some(scenario::Carried::Virtual);
-    (asked && carried_by_hosts(scenario, cross) && cannot_be_virtual(scenario, cross))
-        .then(|| format!("cross {index}: virtual packets; only real hosts can carry it here"))
+fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Vec<String> {
+    let mut parts = Vec::new();
+    if cross.carried == Some(Carried::Virtual) && cannot_be_virtual(scenario, cross) {
+        parts.push(format!("cross {index}: virtual packets; only real hosts can carry it here"));
+    }
+    if matches!(&cross.source, Source::Elastic(elastic) if !elastic.extra_rtt.is_zero()) {
+        parts.push(format!("cross {index}: round-trip time outside the path"));
+    }
+    parts
 }
 
 /// The truth, from the scenario and what calibration found.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -257,6 +257,23 @@ pub fn clean_dead_labs() -> Vec<String> {
         }
     }
     cleaned.into_iter().collect()
+}
+
+/// Processes that live in a living lab's namespaces, without the one that holds it.
+pub fn programs_in(state: &LabState) -> Vec<u32> {
+    let nodes = state.description.iter().flat_map(|description| &description.nodes);
+    let inside: BTreeSet<u64> = nodes
+        .filter_map(|node| Some(fs::metadata(&node.path).ok()?.ino()))
+        .collect();
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let lives_inside = |process: &u32| {
+        let namespace = fs::metadata(format!("/proc/{process}/ns/net"));
+        *process != state.process && namespace.is_ok_and(|namespace| inside.contains(&namespace.ino()))
+    };
+    // Once the holder is dead its descriptors may be another's, and so may the numbers of its namespaces.
+    let found: Vec<u32> = processes.filter(lives_inside).collect();
+    if state.is_alive() { found } else { Vec::new() }
 }
 
 /// Where the process that holds a lab writes what goes wrong.

@@ -195,7 +195,7 @@ impl Cross {
         for (index, cross) in file.cross.into_iter().enumerate() {
             let place = format!("cross {index}");
             if let Some(cross) = cross.read(&place, Way::Forward, 0, 0)? {
-                cross.check(&place)?;
+                cross.validate(&place)?;
                 flows.push(cross);
             }
         }

@@ -22,14 +22,23 @@ pub(super) struct Bed {
 /// Reads the path's own time, by which its schedules and its cross traffic go. Copies read the same clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathClock {
-    started: Instant,
-    at_start: Duration,
+    /// It showed `showed` at this time.
+    read: Instant,
+    showed: Duration,
 }
 
 impl PathClock {
     /// Since the scenario's begin.
     pub(super) fn now(self) -> Duration {
-        self.at_start + self.started.elapsed()
+        self.showed + self.read.elapsed()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the path's time goes by the real clock")]
+    fn of(lab: &Lab) -> Self {
+        Self {
+            read: Instant::now(),
+            showed: lab.path_time(),
+        }
     }
 }
 
@@ -43,10 +52,7 @@ impl Bed {
             ..LabOptions::default()
         };
         let lab = Lab::up(scenario, options).map_err(|error| fault(&error))?;
-        let clock = PathClock {
-            started: lab.started(),
-            at_start: scenario.warm_up,
-        };
+        let clock = PathClock::of(&lab);
         let cross = CrossTraffic::start(&lab, seed, clock)?;
         Ok(Self { lab, cross, clock })
     }

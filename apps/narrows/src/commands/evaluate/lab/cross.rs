@@ -1,12 +1,11 @@
 //! Cross traffic that real hosts carry, beside a run.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use evaluate::RunFault;
 use lab::{Lab, RealFlow};
 use scenario::Source;
-use traffic::{Flow, Sender, SenderOptions, Sink, SinkOptions};
+use traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 
 use super::bed::{self, PathClock};
 use super::broke;
@@ -34,7 +33,7 @@ impl CrossTraffic {
         let flows = lab.real_flows();
         let none = flows.is_empty();
         let running: Result<Vec<_>, _> = flows.iter().map(|flow| start(flow, seed, clock)).collect();
-        let running = Self(running?);
+        let running = Self(running?.into_iter().flatten().collect());
         if !none {
             interrupt::nap(lab.scenario().warm_up);
         }
@@ -68,39 +67,45 @@ impl CrossTraffic {
     }
 }
 
-fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Running, RunFault> {
-    let address = flow
-        .sink
-        .addresses()
-        .ok_or_else(|| broke("a cross-traffic host has no address"))?;
+/// `None` if its time is over.
+fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>, RunFault> {
+    let Some(traffic) = in_path_time(flow, seed, clock.now()) else {
+        return Ok(None);
+    };
+    let address = flow.sink.addresses();
+    let address = address.ok_or_else(|| broke("a cross-traffic host has no address"))?;
     let trouble = |error: traffic::TrafficError| broke(format!("cross traffic: {error}"));
     let sink = flow
         .sink
         .run(|| Sink::start(SinkOptions::private(address.ipv4.into())))
         .map_err(|error| bed::fault(&error))?
         .map_err(trouble)?;
-    let at = sink
-        .addresses()
-        .first()
-        .copied()
-        .ok_or_else(|| broke("a sink has no address"))?;
+    let at = sink.addresses().first().copied();
+    let at = at.ok_or_else(|| broke("a sink has no address"))?;
+    // The processor is the path's and the methods': what departs some 50 µs late is cross traffic still.
+    let options = SenderOptions {
+        pacing: Pacing::Sleep,
+        ..SenderOptions::default()
+    };
     let sender = flow
         .source
-        .run(|| begin(flow, at, seed, clock.now()))
+        .run(|| Sender::start(at, vec![traffic], options))
         .map_err(|error| bed::fault(&error))?
         .map_err(trouble)?;
     let open_loop = matches!(flow.cross.source, Source::Open { .. });
-    Ok(Running {
+    Ok(Some(Running {
         sender,
         sink,
         open_loop,
-    })
+    }))
 }
 
-fn begin(flow: &RealFlow, sink: SocketAddr, seed: u64, now: Duration) -> Result<Sender, traffic::TrafficError> {
+/// Its times are the path's; the generator counts from its own start.
+fn in_path_time(flow: &RealFlow, seed: u64, now: Duration) -> Option<Flow> {
     let mut traffic = Flow::from_cross(&flow.cross, seed, flow.index);
-    // Its times are the path's, the generator counts from its own start.
     traffic.from = traffic.from.saturating_sub(now);
-    traffic.until = traffic.until.map(|until| until.saturating_sub(now));
-    Sender::start(sink, vec![traffic], SenderOptions::default())
+    if let Some(until) = traffic.until {
+        traffic.until = Some(until.checked_sub(now).filter(|left| !left.is_zero())?);
+    }
+    Some(traffic)
 }

@@ -1,0 +1,107 @@
+//! `narrows lab down`: ends labs, whatever became of the processes that held them.
+
+use std::time::Duration;
+
+use lab::{LabError, LabState};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::failure;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DownArgs {
+    /// The lab; not needed if only one is up
+    #[arg(conflicts_with = "all")]
+    id: Option<String>,
+    /// All labs that `narrows lab up` made
+    #[arg(long)]
+    all: bool,
+}
+
+/// How long programs and holders get to end by themselves.
+const GRACE: Duration = Duration::from_secs(10);
+const PROGRAMS: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
+pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
+    let cleaned = super::clean();
+    let held: Vec<LabState> = lab::labs().into_iter().filter(|state| state.held).collect();
+    let ending = match &args.id {
+        Some(text) => {
+            let id = super::id(text)?;
+            if cleaned.contains(&id.to_string()) {
+                return Ok(Exit::Valid);
+            }
+            let state = lab::find_lab(&id).map_err(|error| failure(&error))?;
+            if !state.held {
+                return Err(failure(&LabError::NotOurs {
+                    id: id.to_string(),
+                    process: state.process,
+                }));
+            }
+            vec![state]
+        }
+        None if args.all => held,
+        None if held.is_empty() && !cleaned.is_empty() => return Ok(Exit::Valid),
+        None if held.len() == 1 => held,
+        None => {
+            let names: Vec<String> = held.iter().map(|state| state.id.to_string()).collect();
+            let there = if names.is_empty() {
+                "none is up".to_owned()
+            } else {
+                format!("up are {}", names.join(", "))
+            };
+            return Err(Failure::usage(format!("which lab? {there}; --all ends all")));
+        }
+    };
+    let mut text = String::new();
+    for state in &ending {
+        end(state)?;
+        text.push_str(&format!("lab {} is down\n", state.id));
+    }
+    output::write(&text, None)?;
+    Ok(Exit::Valid)
+}
+
+/// Programs first, so that none is left in namespaces without a path; then the holder.
+fn end(state: &LabState) -> Result<(), Failure> {
+    let mut left = PROGRAMS;
+    signal(&lab::programs_in(state), Signal::SIGTERM);
+    while !left.is_zero() && !lab::programs_in(state).is_empty() {
+        interrupt::nap(LOOK);
+        left = left.saturating_sub(LOOK);
+    }
+    signal(&lab::programs_in(state), Signal::SIGKILL);
+    signal(&[state.process], Signal::SIGTERM);
+    if !dies_within(state, GRACE) {
+        signal(&[state.process], Signal::SIGKILL);
+        if !dies_within(state, GRACE) {
+            let text = format!("process {} of lab {} does not end", state.process, state.id);
+            return Err(Failure::host(text));
+        }
+    }
+    lab::clean_dead_labs();
+    // The holder removed its lab's file; what it wrote there is of no more use.
+    let _ = std::fs::remove_file(lab::log_file(&state.id));
+    Ok(())
+}
+
+fn dies_within(state: &LabState, time: Duration) -> bool {
+    let mut left = time;
+    while state.is_alive() && !left.is_zero() {
+        interrupt::nap(LOOK);
+        left = left.saturating_sub(LOOK);
+    }
+    !state.is_alive()
+}
+
+/// What is gone already needs none.
+fn signal(processes: &[u32], signal: Signal) {
+    for &process in processes {
+        if let Ok(process) = i32::try_from(process) {
+            let _ = kill(Pid::from_raw(process), signal);
+        }
+    }
+}
