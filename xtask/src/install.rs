@@ -7,12 +7,15 @@ use anyhow::Result;
 use crate::shell::{quiet, say, shown};
 
 /// Program looked for, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("ip", "iproute2"),
     ("ethtool", "ethtool"),
     ("tcpdump", "tcpdump"),
     ("iperf3", "iperf3"),
+    ("iperf", "iperf"),
     ("nuttcp", "nuttcp"),
+    ("pchar", "pchar"),
+    ("bing", "bing"),
     ("ping", "iputils-ping"),
     ("traceroute", "traceroute"),
 ];

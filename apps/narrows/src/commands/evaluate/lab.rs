@@ -168,6 +168,7 @@ fn interrupted() -> RunFault {
     broke("interrupted")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors end here")]
 fn broke(why: impl ToString) -> RunFault {
     RunFault::Broke { why: why.to_string() }
 }
