@@ -72,6 +72,9 @@ pub struct Run {
     /// Why the run may not be judged: the machine kept no time in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<String>,
+    /// Measurements before this one that did not count, for the same reason.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub measured_before: u32,
     /// File of the raw observations, in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -108,6 +111,11 @@ pub trait Bench {
 
     /// One run. Runs of one cell follow each other, so a path that is expensive to build can be kept between calls.
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault>;
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Cell {

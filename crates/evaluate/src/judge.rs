@@ -101,6 +101,7 @@ impl Run {
             caveats: caveats.collect(),
             reason,
             not_judged: None,
+            measured_before: 0,
             recording: None,
         }
     }

@@ -101,6 +101,10 @@ fn add_subject(hash: &mut Sha256, subject: &Subject) {
             add(hash, &rival.name);
             add(hash, rival.adapter.as_deref().unwrap_or_default());
             add(hash, rival.metric.map_or("", units::Metric::name));
+            for (name, value) in &rival.params {
+                add(hash, name);
+                add(hash, value);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod parallel;
 pub mod pictures;
 pub mod plan;
 mod recorded;
+pub mod rival;
 pub mod simulated;
 mod store;
 mod summary;

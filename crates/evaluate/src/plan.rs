@@ -36,7 +36,7 @@ mod methods;
 mod published;
 mod scenarios;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -139,8 +139,10 @@ pub struct PlannedRival {
     pub name: String,
     /// The text of the adapter's file; `None`: the built-in adapter of that name.
     pub adapter: Option<String>,
-    /// What is judged, if not what the adapter says.
+    /// What is judged: what the adapter says, if the plan says nothing else.
     pub metric: Option<Metric>,
+    /// Parameters of the adapter other than its defaults.
+    pub params: BTreeMap<String, String>,
     /// Narrower than the plan's worlds.
     pub worlds: Option<Vec<World>>,
 }

@@ -91,7 +91,7 @@ fn kind(subject: Option<&Subject>) -> RowKind {
 fn params(subject: &Subject) -> BTreeMap<String, String> {
     match subject {
         Subject::Method(method) => method.params.iter().cloned().collect(),
-        Subject::Rival(_) => BTreeMap::new(),
+        Subject::Rival(rival) => rival.params.clone(),
     }
 }
 
@@ -121,6 +121,7 @@ fn rows(
         .map(|(_, why)| why.clone())
         .filter(|_| status != Status::Measured);
     let is_lab = cell.world == World::Lab;
+    let discarded: u32 = runs.iter().map(|(_, run)| run.measured_before).sum();
     for hop in std::iter::once(None).chain(hops.into_iter().map(Some)) {
         let table: Vec<RunRow> = judged.iter().map(|(seed, run)| row(*seed, run, hop)).collect();
         let scale = if hop.is_some() {
@@ -140,11 +141,20 @@ fn rows(
             status,
             why: why.clone(),
             published: number.map(|published| published.numbers.clone()),
-            summary: Summary::new(&table, scale),
+            summary: summary(cell, &table, scale),
             judged_runs: is_lab.then_some(judged.len()),
-            not_judged_runs: is_lab.then_some(runs.len() - judged.len()),
+            not_judged_runs: is_lab.then_some(runs.len() - judged.len() + discarded as usize),
         });
     }
+}
+
+/// Nobody counts another program's octets within 10 ms, so its peak is not known.
+fn summary(cell: &Cell, table: &[RunRow], scale: Option<f64>) -> Summary {
+    let mut summary = Summary::new(table, scale);
+    if matches!(cell.subject, Subject::Rival(_)) {
+        summary.peak_rate_bps = None;
+    }
+    summary
 }
 
 /// A run as `simulate` has it, of the path or of one hop.

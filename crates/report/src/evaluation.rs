@@ -60,7 +60,7 @@ pub struct EvaluationRow {
     /// Runs that are judged, where some may not be (the lab); those are the ones that the summary is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_runs: Option<usize>,
-    /// Runs that are not: the machine kept no time in them.
+    /// Measurements that are not, those included that were made afresh: the machine kept no time in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged_runs: Option<usize>,
 }

@@ -1,6 +1,7 @@
 //! `narrows evaluate PLAN.toml`: scenarios, methods, parameters, seeds and worlds crossed, with the published numbers beside ours.
 
 mod check;
+mod lab;
 mod progress;
 
 use std::path::{Path, PathBuf};
@@ -120,8 +121,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
 }
 
 /// The worlds that are not the simulator's.
-fn benches(_stop: &Arc<AtomicBool>) -> Vec<Box<dyn Bench>> {
-    Vec::new()
+fn benches(stop: &Arc<AtomicBool>) -> Vec<Box<dyn Bench>> {
+    vec![Box::new(lab::LabBench::new(Arc::clone(stop)))]
 }
 
 fn host(error: impl std::fmt::Display) -> Failure {

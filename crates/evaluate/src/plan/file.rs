@@ -111,6 +111,8 @@ pub(super) struct RivalFile {
     pub(super) name: Option<String>,
     pub(super) file: Option<PathBuf>,
     pub(super) metric: Option<Metric>,
+    #[serde(default)]
+    pub(super) params: BTreeMap<String, toml::Value>,
     pub(super) label: Option<String>,
     pub(super) worlds: Option<Vec<World>>,
 }

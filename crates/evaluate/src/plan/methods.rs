@@ -7,10 +7,11 @@ use estimate::methods::{self, DEFAULT};
 use estimate::{Method, RawParams};
 use units::Metric;
 
-use super::file::{MethodFile, RivalFile, combinations, texts};
+use super::file::{MethodFile, RivalFile, combinations, text, texts};
 use super::{PlannedMethod, PlannedRival, read, worlds};
 use crate::cell::Subject;
 use crate::error::PlanError;
+use crate::rival::{self, Adapter, AdapterError};
 
 pub(super) fn cross(files: &[MethodFile]) -> Result<Vec<Subject>, PlanError> {
     let mut all = Vec::new();
@@ -112,12 +113,22 @@ pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>,
                 return Err(PlanError::invalid(place, why));
             }
         };
+        let read = match &adapter {
+            Some(text) => Adapter::from_toml(text),
+            None => rival::builtin(&name).unwrap_or_else(|| Err(AdapterError::Unknown(name.clone()))),
+        };
+        let read = read.map_err(|error| PlanError::invalid(format!("{place} ({name})"), error.to_string()))?;
         let narrowed = file.worlds.clone();
+        let param = |(name, value): (&String, &toml::Value)| {
+            Ok((name.clone(), text(&format!("{place}: params: {name}"), value)?))
+        };
+        let params: Result<_, PlanError> = file.params.iter().map(param).collect();
         all.push(Subject::Rival(Arc::new(PlannedRival {
             label: file.label.clone().unwrap_or_else(|| name.clone()),
             name,
             adapter,
-            metric: file.metric,
+            metric: file.metric.or(Some(read.metric())),
+            params: params?,
             worlds: narrowed
                 .map(|given| worlds(&format!("{place}: worlds"), given))
                 .transpose()?,

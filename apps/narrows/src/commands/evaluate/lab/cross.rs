@@ -1,0 +1,111 @@
+//! Cross traffic that real hosts carry, beside a run.
+
+use std::time::Duration;
+
+use evaluate::RunFault;
+use lab::{Lab, RealFlow};
+use scenario::Source;
+use traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
+
+use super::bed::{self, PathClock};
+use super::broke;
+use crate::interrupt;
+
+/// Generators and sinks in the cross-traffic hosts. Dropping it ends them.
+pub(super) struct CrossTraffic(Vec<Running>);
+
+struct Running {
+    // In this order they end.
+    sender: Sender,
+    sink: Sink,
+    /// Whether it has a rate to keep.
+    open_loop: bool,
+}
+
+/// Departure from the planned rate, in thousandths, beyond which cross traffic was not what the scenario says: a tenth of what makes
+/// an estimate wrong (ours).
+const OFF_PER_MILLE: u64 = 10;
+
+impl CrossTraffic {
+    /// Starts what the scenario has at this time of the path, and lets it run for the scenario's warm-up, as it does in the
+    /// simulator: connections find their rate, queues their length.
+    pub(super) fn start(lab: &Lab, seed: u64, clock: PathClock) -> Result<Self, RunFault> {
+        let flows = lab.real_flows();
+        let none = flows.is_empty();
+        let running: Result<Vec<_>, _> = flows.iter().map(|flow| start(flow, seed, clock)).collect();
+        let running = Self(running?.into_iter().flatten().collect());
+        if !none {
+            interrupt::nap(lab.scenario().warm_up);
+        }
+        Ok(running)
+    }
+
+    /// Ends it; says if it was not what the scenario asks for.
+    pub(super) fn stop(self) -> Option<String> {
+        let mut complaint = None;
+        for Running {
+            sender,
+            sink,
+            open_loop,
+        } in self.0
+        {
+            let report = sender.stop();
+            sink.stop();
+            for flow in report.flows.iter().filter(|_| open_loop) {
+                let (Some(planned), Some(achieved)) = (flow.planned_bps, flow.achieved_bps) else {
+                    continue;
+                };
+                if planned.abs_diff(achieved) * 1000 > planned * OFF_PER_MILLE {
+                    complaint = Some(format!(
+                        "cross traffic {:?} was sent at {achieved} bit/s instead of {planned} bit/s",
+                        flow.name
+                    ));
+                }
+            }
+        }
+        complaint
+    }
+}
+
+/// `None` if its time is over.
+fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>, RunFault> {
+    let Some(traffic) = in_path_time(flow, seed, clock.now()) else {
+        return Ok(None);
+    };
+    let address = flow.sink.addresses();
+    let address = address.ok_or_else(|| broke("a cross-traffic host has no address"))?;
+    let trouble = |error: traffic::TrafficError| broke(format!("cross traffic: {error}"));
+    let sink = flow
+        .sink
+        .run(|| Sink::start(SinkOptions::private(address.ipv4.into())))
+        .map_err(|error| bed::fault(&error))?
+        .map_err(trouble)?;
+    let at = sink.addresses().first().copied();
+    let at = at.ok_or_else(|| broke("a sink has no address"))?;
+    // The processor is the path's and the methods': what departs some 50 µs late is cross traffic still.
+    let options = SenderOptions {
+        pacing: Pacing::Sleep,
+        ..SenderOptions::default()
+    };
+    let sender = flow
+        .source
+        .run(|| Sender::start(at, vec![traffic], options))
+        .map_err(|error| bed::fault(&error))?
+        .map_err(trouble)?;
+    let open_loop = matches!(flow.cross.source, Source::Open { .. });
+    Ok(Some(Running {
+        sender,
+        sink,
+        open_loop,
+    }))
+}
+
+/// Its times are the path's; the generator counts from its own start.
+fn in_path_time(flow: &RealFlow, seed: u64, now: Duration) -> Option<Flow> {
+    let mut traffic = Flow::from_cross(&flow.cross, seed, flow.index);
+    traffic.from = traffic.from.saturating_sub(now);
+    if let Some(until) = traffic.until {
+        traffic.until = Some(until.checked_sub(now).filter(|left| !left.is_zero())?);
+    }
+    Some(traffic)
+}

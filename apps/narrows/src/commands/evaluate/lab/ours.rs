@@ -1,0 +1,171 @@
+//! A run of one of our methods: the server in one host, the client in the other, over real sockets.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use estimate::{Beginning, Estimator, Measured, RawParams, run as drive};
+use evaluate::plan::PlannedMethod;
+use evaluate::rival::Host;
+use evaluate::simulated::Simulation;
+use evaluate::{Cell, Order, Run, RunFault};
+use scenario::{Scenario, Way};
+use trace::{Played, Recorder, Setting, WorldKind, Writer};
+use units::Direction;
+
+use super::bed::{self, Bed, PathClock};
+use super::broke;
+use super::watch::Watch;
+use crate::connect::Peer;
+use crate::progress::Progress;
+
+/// What one attempt gave.
+struct Attempt {
+    measured: Measured,
+    span: (Duration, Duration),
+    complaint: Option<String>,
+    recording: Option<Vec<u8>>,
+}
+
+/// One method over one path.
+pub(super) struct Trial<'a> {
+    pub(super) bed: &'a Bed,
+    pub(super) cell: &'a Cell,
+    /// As this machine plays it.
+    pub(super) scenario: &'a Scenario,
+    pub(super) planned: &'a PlannedMethod,
+    pub(super) order: Order<'a>,
+    pub(super) stop: &'a Arc<AtomicBool>,
+}
+
+impl Trial<'_> {
+    pub(super) fn run(&self) -> Result<Run, RunFault> {
+        let method = self.planned.method().ok_or_else(|| RunFault::NotOffered {
+            why: format!("there is no method {} yet", self.planned.name),
+        })?;
+        let simulation = Simulation {
+            scenario: self.scenario,
+            way: Way::Forward,
+            method,
+            metric: self.planned.metric,
+            params: &self.planned.params,
+        };
+        let far = self.bed.address(Host::Receiver)?;
+        let server = self
+            .bed
+            .node(Host::Receiver)
+            .run(|| crate::commands::serve::start_private(far))
+            .map_err(|error| bed::fault(&error))?
+            .map_err(|failure| broke(failure.text))?;
+        let port = server
+            .addresses()
+            .first()
+            .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+        let client = Client {
+            simulation,
+            planned: self.planned,
+            peer: Peer::plain(far.to_string(), port),
+            clock: self.bed.clock(),
+            setting: self.order.record.map(|_| self.setting()),
+            stop: self.stop,
+        };
+        // Bringing up the server took the processor too.
+        self.bed.begin()?;
+        let attempt = self
+            .bed
+            .node(Host::Sender)
+            .run(|| client.measure())
+            .map_err(|error| bed::fault(&error))??;
+        drop(server);
+        let simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
+        let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
+        run.not_judged = attempt.complaint;
+        if let (Some(path), Some(octets)) = (self.order.record, attempt.recording) {
+            std::fs::write(path, octets).map_err(|error| broke(format!("{}: {error}", path.display())))?;
+        }
+        Ok(run)
+    }
+
+    fn setting(&self) -> Setting {
+        Setting::new(WorldKind::Lab).playing(Played {
+            scenario: self.cell.scenario.name.clone(),
+            text: self.cell.scenario.text.clone(),
+            seed: self.order.seed,
+        })
+    }
+}
+
+/// The client's part, inside the sending host.
+struct Client<'a> {
+    simulation: Simulation<'a>,
+    planned: &'a PlannedMethod,
+    peer: Peer,
+    clock: PathClock,
+    /// Of the recording, if there is to be one.
+    setting: Option<Setting>,
+    stop: &'a Arc<AtomicBool>,
+}
+
+impl Client<'_> {
+    fn measure(&self) -> Result<Attempt, RunFault> {
+        let mut estimator = self
+            .simulation
+            .begin()
+            .map_err(|error| RunFault::NotOffered { why: error.to_string() })?;
+        let world = self
+            .peer
+            .connect(Direction::Forward, self.stop, &Progress::new(true))
+            .map_err(|failure| broke(failure.text))?;
+        let world = Watch::new(world, self.clock);
+        // To memory: a disk that is written to between probes is heard in them.
+        let mut world = match &self.setting {
+            Some(setting) => {
+                let writer = Writer::new(Vec::new()).map_err(broke)?;
+                Recorder::new(world, writer, setting.clone())
+            }
+            None => Recorder::silent(world, Setting::new(WorldKind::Lab)),
+        }
+        .with_true_time(|watch: &Watch<_>| u64::try_from(watch.path_time().as_nanos()).ok());
+        let (measured, span) = self.drive(&mut world, estimator.as_mut())?;
+        if let Some(fault) = world.fault() {
+            return Err(broke(format!("recording: {fault}")));
+        }
+        let (watch, writer, _) = world.into_parts();
+        let recording = writer.map(Writer::finish).transpose().map_err(broke)?;
+        Ok(Attempt {
+            measured,
+            span,
+            complaint: watch.complaint(),
+            recording,
+        })
+    }
+
+    fn drive<W>(
+        &self,
+        world: &mut W,
+        estimator: &mut dyn Estimator,
+    ) -> Result<(Measured, (Duration, Duration)), RunFault>
+    where
+        W: estimate::World,
+        W::Fault: std::fmt::Display,
+    {
+        let mut params = RawParams::new();
+        for (name, value) in &self.planned.params {
+            params.set(name, value);
+        }
+        let info = self.simulation.method.info();
+        let budget = info.default_budget();
+        let began = self.clock.now();
+        world.begins(&Beginning {
+            metric: self.planned.metric,
+            method: info.name,
+            params: &params,
+            budget: &budget,
+        });
+        let measured = drive(world, estimator, budget).map_err(|broken| broke(broken.fault))?;
+        if world.stop_requested() {
+            return Err(super::interrupted());
+        }
+        Ok((measured, (began, self.clock.now())))
+    }
+}

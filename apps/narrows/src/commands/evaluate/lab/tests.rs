@@ -1,0 +1,225 @@
+//! Needs namespaces, and programs that measure; nothing here runs by itself but the sums.
+
+#![expect(clippy::disallowed_methods, reason = "what hangs is ended within some real time")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use evaluate::Plan;
+use scenario::Way;
+use units::{BitRate, Metric};
+
+use super::*;
+
+const ONE_HOP: &str = "name = \"one\"\n[[hop]]\nrate = \"50 Mbit/s\"\ndelay = \"2 ms\"\nqueue = \"100 packets\"\n";
+const THREE_HOPS: &str = "\
+name = \"three\"
+[[hop]]
+rate = \"100 Mbit/s\"
+delay = \"1 ms\"
+[[hop]]
+rate = \"10 Mbit/s\"
+delay = \"1 ms\"
+[[hop]]
+rate = \"100 Mbit/s\"
+delay = \"1 ms\"
+";
+
+/// What 10 Mbit/s of Ethernet carry of IP packets of 1500 octets, cut off.
+const TEN: u64 = 9_752_925;
+
+/// Each lab spins on a processor of its own: one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The cells of a plan over one scenario, with these methods or rivals.
+fn cells(scenario: &str, subjects: &str) -> Vec<Cell> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.toml"), scenario).unwrap();
+    let text = format!(
+        "name = 'test'\nabout = ''\nworlds = ['lab']\nkeep = 'none'\nruns = {{ lab = 1 }}\n\
+         [[scenario]]\nfile = 's.toml'\n{subjects}"
+    );
+    let path = folder.path().join("plan.toml");
+    Plan::from_toml(&text, &path, folder.path()).unwrap().cells()
+}
+
+fn bench() -> LabBench {
+    LabBench::new(Arc::new(AtomicBool::new(false)))
+}
+
+fn go(bench: &mut LabBench, cell: &Cell) -> Result<Run, RunFault> {
+    bench.offers(cell)?;
+    bench.run(cell, Order { seed: 1, record: None })
+}
+
+/// The run, if it may be judged. What is missing or not judged says so: it did not pass.
+fn judged(bench: &mut LabBench, cell: &Cell) -> Option<Run> {
+    let label = cell.subject.label();
+    match go(bench, cell) {
+        Err(RunFault::NotInstalled { program }) => {
+            println!("\nNOT JUDGED: {label}: {program} is not installed");
+            None
+        }
+        Err(fault) => panic!("{label}: {fault}"),
+        Ok(run) => match &run.not_judged {
+            None => Some(run),
+            Some(why) => {
+                println!("\nNOT JUDGED: {label} ({:?}; hops {:?}): {why}", run.path, run.hops);
+                None
+            }
+        },
+    }
+}
+
+fn ratio(run: &Run) -> f64 {
+    let (value, truth) = (run.path.value.unwrap(), run.path.truth.unwrap());
+    value as f64 / truth as f64
+}
+
+#[test]
+#[ignore = "lab: namespaces, and the programs"]
+fn programs_that_fill_an_idle_path_get_what_it_carries() {
+    let _alone = alone();
+    let names = [
+        "iperf3-tcp",
+        "iperf3-udp",
+        "iperf2-tcp",
+        "iperf2-udp",
+        "nuttcp-tcp",
+        "nuttcp-udp",
+        "d-itg-udp",
+    ];
+    let subjects: String = names
+        .iter()
+        .map(|name| format!("[[rival]]\nname = '{name}'\nparams = {{ seconds = 3 }}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let mut bench = bench();
+    for cell in cells(ONE_HOP, &subjects) {
+        let Some(run) = judged(&mut bench, &cell) else { continue };
+        let label = cell.subject.label();
+        let ratio = ratio(&run);
+        // A connection of 3 s spends some of them in slow start and, by the sender's count, waits for the last octet.
+        let least = if label.ends_with("tcp") { 0.9 } else { 0.97 };
+        assert!((least..=1.02).contains(&ratio), "{label}: {ratio:.3} of {:?}", run.path);
+        // 3 s at 50 Mbit/s and no more than its own link lets through.
+        let expected = 3.0 * 48.76e6 / 8.0;
+        let octets = run.octets as f64 / expected;
+        assert!((0.85..=1.15).contains(&octets), "{label}: {} octets", run.octets);
+        let size = run.octets as f64 / run.packets as f64;
+        assert!(
+            (1_300.0..=1_500.0).contains(&size),
+            "{label}: {size:.0} octets per packet"
+        );
+        assert!(
+            (2.9..=8.0).contains(&run.time().as_secs_f64()),
+            "{label}: {:?}",
+            run.time()
+        );
+        assert_eq!(run.peak_rate_bps, 0, "{label}");
+    }
+}
+
+#[test]
+#[ignore = "lab: namespaces, and the programs"]
+fn programs_that_rate_hops_find_the_slow_one() {
+    let _alone = alone();
+    let subjects = "[[rival]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
+                    [[rival]]\nname = 'bing'\nparams = { seconds = 15 }\n";
+    let mut bench = bench();
+    for cell in cells(THREE_HOPS, subjects) {
+        let Some(run) = judged(&mut bench, &cell) else { continue };
+        let label = cell.subject.label();
+        let slow = run.hops.iter().find(|hop| hop.hop == Some(2)).unwrap();
+        assert_eq!(slow.truth, Some(TEN), "{label}");
+        let ratio = slow.value.unwrap() as f64 / slow.truth.unwrap() as f64;
+        assert!((0.9..=1.1).contains(&ratio), "{label}: {:?}", run.hops);
+        assert_eq!(run.path.truth, Some(TEN), "{label}");
+    }
+}
+
+#[test]
+#[ignore = "lab: namespaces"]
+fn a_method_of_ours_is_judged_and_recorded() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.narrows");
+    let mut bench = bench();
+    let cell = &cells(ONE_HOP, "[[method]]\nname = 'pathrate'\n")[0];
+    bench.offers(cell).unwrap();
+    let order = Order {
+        seed: 3,
+        record: Some(&path),
+    };
+    let run = bench.run(cell, order).unwrap();
+    let recording = trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(recording.runs.len(), 1);
+    assert_eq!(run.path.truth, Some(48_764_629));
+    assert!(run.octets > 100_000 && run.packets > 100, "{run:?}");
+    if let Some(why) = &run.not_judged {
+        println!("\nNOT JUDGED: a_method_of_ours_is_judged_and_recorded: {why}");
+        return;
+    }
+    assert!((0.95..=1.05).contains(&ratio(&run)), "{run:?}");
+}
+
+#[test]
+#[ignore = "lab: namespaces"]
+fn a_program_that_hangs_is_ended_and_named() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let adapter = folder.path().join("hangs.toml");
+    let text = "name = 'hangs'\nabout = ''\nmetric = 'ip_capacity'\nlayer = 'ip'\nprogram.needs = ['sleep']\n\
+                client = { command = ['sleep', '600'], timeout = '1 s' }\nread = { pattern = '(?P<value>.)' }\n";
+    std::fs::write(&adapter, text).unwrap();
+    let cell = &cells(ONE_HOP, &format!("[[rival]]\nfile = '{}'\n", adapter.display()))[0];
+    let began = Instant::now();
+    let fault = go(&mut bench(), cell).unwrap_err().to_string();
+    assert!(
+        fault.starts_with("hangs: timeout: sleep had not ended after 1."),
+        "{fault}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_not_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let adapter = folder.path().join("absent.toml");
+    let text = "name = 'absent'\nabout = ''\nmetric = 'ip_capacity'\nlayer = 'ip'\n\
+                program = { needs = ['no-such-program'], package = 'none-such' }\n\
+                client = { command = ['no-such-program'], timeout = '1 s' }\nread = { pattern = '(?P<value>.)' }\n";
+    std::fs::write(&adapter, text).unwrap();
+    let cell = &cells(ONE_HOP, &format!("[[rival]]\nfile = '{}'\n", adapter.display()))[0];
+    assert_eq!(
+        bench().offers(cell),
+        Err(RunFault::NotInstalled {
+            program: "no-such-program (Debian package none-such)".to_owned()
+        })
+    );
+}
+
+#[test]
+fn the_line_rate_is_the_slower_of_interface_and_first_hop() {
+    let mut scenario = Scenario::from_toml(ONE_HOP).unwrap();
+    let rate = |scenario: &Scenario| line_rate(scenario, Way::Forward, 1500).bps();
+    assert_eq!(rate(&scenario), 48_764_629);
+    scenario.sender.interface_rate = Some(BitRate::from_mbps(10));
+    assert_eq!(rate(&scenario), 9_752_926);
+}
+
+#[test]
+fn a_plan_names_its_rivals_metric() {
+    let subjects = "[[rival]]\nname = 'iperf3-tcp'\n[[rival]]\nname = 'pchar'\nmetric = 'available_ip_capacity'\n";
+    let metrics: Vec<_> = cells(ONE_HOP, subjects)
+        .iter()
+        .map(|cell| cell.subject.metric())
+        .collect();
+    assert_eq!(
+        metrics,
+        [Some(Metric::TcpAchievableSingle), Some(Metric::AvailableIpCapacity)]
+    );
+}
