@@ -198,7 +198,7 @@ impl Lab {
             };
             let Some(target) = self.facing(to, from) else { continue };
             let expected = BitRate::from_bps(hop.derived_capacity_bps);
-            let found = calibrate::saturate(&self.nodes[from], &self.nodes[to], target, hop.ip_octets, expected)?;
+            let found = calibrate::capacity(&self.nodes[from], &self.nodes[to], target, hop.ip_octets, expected)?;
             self.description.hops[index].calibrated_capacity_bps = found.map(BitRate::bps);
         }
         self.description.truth = describe::truth(&self.scenario, &self.description.hops);

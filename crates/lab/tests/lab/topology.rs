@@ -321,6 +321,25 @@ fn no_topology_is_left_behind() {
     assert_eq!(traces("test_gone"), Vec::<String>::new());
 }
 
+/// How long this machine kept a thread waiting beyond the millisecond that it asked for, while `work` ran, as a share of that time.
+fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let (begin, mut late) = (Instant::now(), Duration::ZERO);
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let slept = Instant::now();
+                thread::sleep(MS);
+                late += slept.elapsed().saturating_sub(2 * MS);
+            }
+            late.as_secs_f64() / begin.elapsed().as_secs_f64()
+        });
+        let result = work();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        (result, watch.join().unwrap())
+    })
+}
+
 /// A saturating run gets the rate of the scenario through a shaper that has some packets of burst to make up for late timers.
 #[test]
 #[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
@@ -332,45 +351,48 @@ fn shapers_are_calibrated() {
         burst: Octets::new(30_000),
         queue: Some(Queue::Packets(100)),
     };
+    let tbf = hop(20).link(Link::Tbf(burst)).queue(Queue::Packets(100));
+    let htb = hop(50)
+        .link(Link::Htb(burst))
+        .queue(Queue::Octets(Octets::new(150_000)));
+    let shaped = hop(100).link(Link::Tbf(Burst::OnePacket)).bucket(bucket);
     let scenario = valid(
         Scenario::new("shaped")
-            .hop(hop(20).link(Link::Tbf(burst)).queue(Queue::Packets(100)))
-            .hop(
-                hop(50)
-                    .link(Link::Htb(burst))
-                    .queue(Queue::Octets(Octets::new(150_000))),
-            )
-            .hop(hop(100).link(Link::Tbf(Burst::OnePacket)).bucket(bucket))
-            .hop(hop(1_000).link(Link::Veth)),
+            .hop(tbf.clone())
+            .hop(htb.clone())
+            .hop(shaped.clone())
+            .reverse_hop(shaped)
+            .reverse_hop(htb)
+            .reverse_hop(tbf),
     );
-    let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
-    let description = lab.description();
-    for hop in &description.hops {
-        let found = hop.calibrated_capacity_bps.unwrap() as f64;
-        let ratio = found / hop.derived_capacity_bps as f64;
+    for attempt in 1..=5 {
+        let (lab, waited) = waited(|| Lab::up(&scenario, LabOptions::default()).unwrap());
+        let description = lab.description();
+        for hop in &description.hops {
+            assert!(!hop.exact && !hop.why.is_empty());
+        }
+        let ratios = description.hops.iter().map(|hop| {
+            let found = hop.calibrated_capacity_bps.unwrap();
+            (hop.kind.as_str(), found as f64 / hop.derived_capacity_bps as f64)
+        });
+        let ratios: Vec<(&str, f64)> = ratios.collect();
         eprintln!(
-            "{} hop {}, {}: {ratio:.4} of the scenario's rate",
-            hop.way, hop.index, hop.kind
+            "shapers, measurement {attempt}: {ratios:.4?} of the scenario's rates; waited {waited:.4} of the time"
         );
-        assert!(!hop.exact && !hop.why.is_empty());
-        // The way back of the third hop has no bucket of its own, and goes at the link's rate through a burst of one packet.
-        let bounds = match (hop.kind.as_str(), hop.derived_capacity_bps > 90_000_000) {
-            ("veth", _) => continue,
-            (_, true) => 0.5..1.01,
-            (_, false) => 0.95..1.01,
-        };
-        assert!(bounds.contains(&ratio), "{hop:?}");
+        if waited > 0.3 {
+            continue;
+        }
+        assert!(
+            ratios.iter().all(|(_, ratio)| (0.97..1.005).contains(ratio)),
+            "{ratios:?}"
+        );
+        let truth = &description.truth.forward;
+        assert!(truth.calibrated);
+        let ratio = truth.capacity_bps as f64 / truth.derived_capacity_bps as f64;
+        assert!((0.97..1.005).contains(&ratio), "{truth:?}");
+        return;
     }
-    let truth = &description.truth.forward;
-    assert!(truth.calibrated);
-    let ratio = truth.capacity_bps as f64 / truth.derived_capacity_bps as f64;
-    assert!((0.95..1.01).contains(&ratio), "{truth:?}");
-    // The queue of 100 full-size packets in front of 20 Mbit/s is some 60 ms, so a filled path is that much longer.
-    let idle = round_trips(lab.sender(), lab.receiver(), false, 100, 5)
-        .into_iter()
-        .min()
-        .unwrap();
-    assert!(idle < 10 * MS, "{idle:?}");
+    println!("\nNOT JUDGED: calibrated shapers: the machine kept threads waiting, so nothing can be said");
 }
 
 /// Time from the first to the last of 40 full-size packets, sent at once.
