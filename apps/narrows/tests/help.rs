@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "udp",
     "tcp",
     "emulate",
+    "lab",
     "simulate",
     "replay",
     "traffic",
