@@ -250,7 +250,12 @@ fn send_evenly(
             let due = (1..=batch.len()).take_while(|more| (*sent as f64 + *more as f64) * gap_ns <= elapsed as f64);
             let due = due.count();
             if due > 0 {
-                *sent += u64::try_from(socket.send_batch(&batch[..due])?)?;
+                *sent += match socket.send_batch(&batch[..due]) {
+                    Ok(count) => u64::try_from(count)?,
+                    // The shaper's queue is full (ENOBUFS): the first was dropped there.
+                    Err(error) if error.raw_os_error() == Some(105) => 1,
+                    Err(error) => return Err(error.into()),
+                };
             }
         }
         meanwhile();
