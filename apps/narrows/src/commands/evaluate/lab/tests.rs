@@ -25,8 +25,8 @@ rate = \"100 Mbit/s\"
 delay = \"1 ms\"
 ";
 
-/// What 10 Mbit/s of Ethernet carry of IP packets of 1500 octets, cut off.
-const TEN: u64 = 9_752_925;
+/// What 10 Mbit/s of Ethernet carry of IP packets of 1500 octets, rounded.
+const TEN: u64 = 9_752_926;
 
 /// Each lab spins on a processor of its own: one after the other.
 fn alone() -> MutexGuard<'static, ()> {
