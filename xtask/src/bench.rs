@@ -99,7 +99,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
-            _ => bail!("cargo xtask bench [pacing|udp|tcp|traffic|sim|links] [--rounds N] [--seconds N] [--write FILE]"),
+            _ => {
+                bail!("cargo xtask bench [pacing|udp|tcp|traffic|sim|links] [--rounds N] [--seconds N] [--write FILE]")
+            }
         }
     }
     if options.rounds < 3 || options.seconds == 0 {

@@ -77,6 +77,7 @@ impl Bench for Fake {
             peak_rate_bps: 51_200,
             caveats: Vec::new(),
             reason: None,
+            measured_before: 0,
             not_judged: (order.seed == 2).then(|| "late".to_owned()),
             recording: None,
         })

@@ -118,14 +118,10 @@ impl Client<'_> {
             .map_err(|failure| broke(failure.text))?;
         let world = Watch::new(world, self.clock);
         // To memory: a disk that is written to between probes is heard in them.
-        let mut world = match &self.setting {
-            Some(setting) => {
-                let writer = Writer::new(Vec::new()).map_err(broke)?;
-                Recorder::new(world, writer, setting.clone())
-            }
-            None => Recorder::silent(world, Setting::new(WorldKind::Lab)),
-        }
-        .with_true_time(|watch: &Watch<_>| u64::try_from(watch.path_time().as_nanos()).ok());
+        let writer = self.setting.as_ref().map(|_| Writer::new(Vec::new())).transpose();
+        let setting = self.setting.clone().unwrap_or_else(|| Setting::new(WorldKind::Lab));
+        let mut world = Recorder::maybe(world, writer.map_err(broke)?, setting)
+            .with_true_time(|watch: &Watch<_>| u64::try_from(watch.path_time().as_nanos()).ok());
         let (measured, span) = self.drive(&mut world, estimator.as_mut())?;
         if let Some(fault) = world.fault() {
             return Err(broke(format!("recording: {fault}")));
