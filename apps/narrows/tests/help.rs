@@ -16,6 +16,7 @@ const COMMANDS: &[&str] = &[
     "emulate",
     "lab",
     "simulate",
+    "evaluate",
     "replay",
     "traffic",
     "methods",
@@ -24,7 +25,15 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Commands of commands.
-const PARTS: &[[&str; 2]] = &[["traffic", "send"], ["traffic", "sink"]];
+const PARTS: &[[&str; 2]] = &[
+    ["lab", "up"],
+    ["lab", "down"],
+    ["lab", "run"],
+    ["lab", "exec"],
+    ["lab", "status"],
+    ["traffic", "send"],
+    ["traffic", "sink"],
+];
 
 fn said(arguments: &[&str]) -> String {
     let ended = run(arguments);
@@ -77,7 +86,8 @@ fn every_flag_says_what_it_does() {
         let lines: Vec<&str> = help.lines().collect();
         for (index, line) in lines.iter().enumerate() {
             let flag = line.trim_start();
-            if !flag.starts_with('-') || !line.starts_with("  ") {
+            let is_value = flag.starts_with("- ");
+            if !flag.starts_with('-') || is_value || !line.starts_with("  ") {
                 continue;
             }
             // Either after two blanks, or on the next line, further in.
