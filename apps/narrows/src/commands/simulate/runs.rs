@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use estimate::{Beginning, RawParams, World};
 use evaluate::parallel;
 use evaluate::simulated::Simulation;
 use report::{RunRow, SimulationDocument};
@@ -74,17 +73,6 @@ pub(super) fn recorded(
     let world = SimWorld::new(simulation.scenario, simulation.way, batch.seed);
     let mut world = Recorder::maybe(world, writer, setting).with_true_time(|world: &SimWorld| Some(world.true_time()));
     simulation.begin().map_err(wrong)?;
-    let mut params = RawParams::new();
-    for (name, value) in simulation.params {
-        params.set(name, value);
-    }
-    let info = simulation.method.info();
-    world.begins(&Beginning {
-        metric: info.metric,
-        method: info.name,
-        params: &params,
-        budget: &info.default_budget(),
-    });
     let run = simulation
         .run_in(&mut world, |world| world.world().true_time(), batch.seed)
         .map_err(wrong)?;
