@@ -133,8 +133,13 @@ fn lab(tally: &mut Tally, missing: &[&str]) -> Result<()> {
         tally.skip(NAME, why);
         return Ok(());
     }
-    if !missing.is_empty() {
-        tally.skip(NAME, &format!("it needs {}", missing.join(", ")));
+    let needed: Vec<&str> = missing
+        .iter()
+        .copied()
+        .filter(|name| !install::is_rival(name))
+        .collect();
+    if !needed.is_empty() {
+        tally.skip(NAME, &format!("it needs {}", needed.join(", ")));
         return Ok(());
     }
     let args = [

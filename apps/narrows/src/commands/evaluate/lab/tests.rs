@@ -55,23 +55,25 @@ fn go(bench: &mut LabBench, cell: &Cell) -> Result<Run, RunFault> {
     bench.run(cell, Order { seed: 1, record: None })
 }
 
-/// The run, if it may be judged. What is missing or not judged says so: it did not pass.
-fn judged(bench: &mut LabBench, cell: &Cell) -> Option<Run> {
-    let label = cell.subject.label();
-    match go(bench, cell) {
-        Err(RunFault::NotInstalled { program }) => {
-            println!("\nNOT JUDGED: {label}: {program} is not installed");
-            None
+/// The runs that may be judged. What is missing or not judged is said in one line for the whole test: it did not pass.
+fn judged(test: &str, cells: &[Cell]) -> Vec<(String, Run)> {
+    let mut bench = bench();
+    let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+    for cell in cells {
+        let label = cell.subject.label();
+        match go(&mut bench, cell) {
+            Err(RunFault::NotInstalled { program }) => left_out.push(format!("{label}: {program} is not installed")),
+            Err(fault) => panic!("{label}: {fault}"),
+            Ok(run) => match &run.not_judged {
+                None => runs.push((label.to_owned(), run)),
+                Some(why) => left_out.push(format!("{label} ({:?}; hops {:?}): {why}", run.path, run.hops)),
+            },
         }
-        Err(fault) => panic!("{label}: {fault}"),
-        Ok(run) => match &run.not_judged {
-            None => Some(run),
-            Some(why) => {
-                println!("\nNOT JUDGED: {label} ({:?}; hops {:?}): {why}", run.path, run.hops);
-                None
-            }
-        },
     }
+    if !left_out.is_empty() {
+        println!("\nNOT JUDGED: {test}: {}", left_out.join("; "));
+    }
+    runs
 }
 
 fn ratio(run: &Run) -> f64 {
@@ -97,10 +99,8 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
         .map(|name| format!("[[rival]]\nname = '{name}'\nparams = {{ seconds = 3 }}\n"))
         .collect::<Vec<_>>()
         .concat();
-    let mut bench = bench();
-    for cell in cells(ONE_HOP, &subjects) {
-        let Some(run) = judged(&mut bench, &cell) else { continue };
-        let label = cell.subject.label();
+    let cells = cells(ONE_HOP, &subjects);
+    for (label, run) in judged("programs_that_fill_an_idle_path_get_what_it_carries", &cells) {
         let ratio = ratio(&run);
         // A connection of 3 s spends some of them in slow start and, by the sender's count, waits for the last octet.
         let least = if label.ends_with("tcp") { 0.9 } else { 0.97 };
@@ -129,10 +129,8 @@ fn programs_that_rate_hops_find_the_slow_one() {
     let _alone = alone();
     let subjects = "[[rival]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
                     [[rival]]\nname = 'bing'\nparams = { seconds = 15 }\n";
-    let mut bench = bench();
-    for cell in cells(THREE_HOPS, subjects) {
-        let Some(run) = judged(&mut bench, &cell) else { continue };
-        let label = cell.subject.label();
+    let cells = cells(THREE_HOPS, subjects);
+    for (label, run) in judged("programs_that_rate_hops_find_the_slow_one", &cells) {
         let slow = run.hops.iter().find(|hop| hop.hop == Some(2)).unwrap();
         assert_eq!(slow.truth, Some(TEN), "{label}");
         let ratio = slow.value.unwrap() as f64 / slow.truth.unwrap() as f64;
