@@ -91,7 +91,11 @@ impl Lab {
             ..EngineOptions::default()
         };
         let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
-        crate::privilege::available()?;
+        if ports == PortKind::Tap {
+            crate::privilege::available()?;
+        } else {
+            crate::privilege::namespaces_available()?;
+        }
         let shapers = build::shapers(scenario, &layout);
         if !shapers.is_empty() {
             shaper::have_tc()?;
