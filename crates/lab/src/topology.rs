@@ -32,7 +32,7 @@ pub use describe::{
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
-pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file, programs_in};
+pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, dead_labs, find, labs, log_file, programs_in};
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
@@ -106,8 +106,8 @@ impl Lab {
         let seed = seed.unwrap_or(scenario.seed);
         let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
         let placement = real_time.then(|| Placement::choose(cpu)).flatten();
-        let claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
-        let nodes = build::make_nodes(&layout, &claim, placement.as_ref())?;
+        let mut claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
+        let nodes = build::make_nodes(&layout, &mut claim, placement.as_ref())?;
         build::settle(scenario, &layout, &nodes)?;
         let engine = build::join(scenario, seed, &layout, &nodes, engine_options)?;
         for (index, node) in nodes.iter().enumerate() {
