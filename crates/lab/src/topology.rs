@@ -148,7 +148,9 @@ impl Lab {
 
     /// What the path's clock shows: time since the scenario's begin. It started at the scenario's `warm_up`.
     pub fn path_time(&self) -> Duration {
-        self.scenario.warm_up + self.began.elapsed()
+        // The links' own clock, where there is one: it runs a little before the lab is ready.
+        let began = self.engine.as_ref().and_then(LinkEngine::started);
+        self.scenario.warm_up + began.unwrap_or(self.began).elapsed()
     }
 
     /// Its name.

@@ -105,7 +105,7 @@ pub(super) fn join(
                     mac: port.mac,
                 }),
             }),
-            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable)?,
+            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable, scenario.offloads)?,
         }
     }
     if links.is_empty() {
@@ -150,6 +150,7 @@ pub(super) fn describe(
         let ports = layout.ports(index).map(|port| DeviceDescription {
             name: port.device.clone(),
             mtu: port.mtu,
+            offloads: scenario.offloads && !layout.is_played_by_engine(port),
             addresses: port
                 .addresses
                 .into_iter()
