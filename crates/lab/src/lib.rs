@@ -47,7 +47,7 @@ pub use privilege::{available, enter_user_namespace_if_needed, namespaces_availa
 pub use realtime::{RealTimePath, StartOptions, not_played};
 pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{
-    DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
-    NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, dead_labs, enter_node, find as find_lab,
-    labs, log_file, programs_in,
+    DeviceDescription, FlowDescription, FlowStatus, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState,
+    LinkStatus, NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, dead_labs, enter_node,
+    find as find_lab, labs, log_file, programs_in,
 };

@@ -32,7 +32,9 @@ pub use describe::{
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
-pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, dead_labs, find, labs, log_file, programs_in};
+pub use state::{
+    FlowStatus, LabId, LabState, LinkStatus, clean_dead_labs, dead_labs, find, labs, log_file, programs_in,
+};
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
@@ -233,8 +235,9 @@ impl Lab {
         Ok(Honesty::joined(reports?, self.began.elapsed()))
     }
 
-    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`.
-    pub fn publish_status(&mut self) -> Result<(), LabError> {
+    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`; also
+    /// what the caller says of the real flows, which are its own.
+    pub fn publish_status(&mut self, flows: Vec<FlowStatus>) -> Result<(), LabError> {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
         let mut statuses = Vec::with_capacity(links);
         for link in 0..links {
@@ -252,6 +255,7 @@ impl Lab {
             });
         }
         self.claim.state.links = statuses;
+        self.claim.state.flows = flows;
         self.claim.save()
     }
 

@@ -162,7 +162,9 @@ fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
     };
     let (exact, mut why) = exactness(scenario, way, index);
     if scenario.offloads && hop.link != Link::RealTime {
-        why.push("offloads are on: the kernel may pass several segments as one packet, also through the queue".to_owned());
+        why.push(
+            "offloads are on: the kernel may pass several segments as one packet, also through the queue".to_owned(),
+        );
     }
     HopDescription {
         way: way_name(way).to_owned(),

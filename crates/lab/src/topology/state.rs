@@ -54,6 +54,24 @@ pub struct LabState {
     pub description: Option<LabDescription>,
     /// How its real-time links did lately; empty without any.
     pub links: Vec<LinkStatus>,
+    /// How the cross traffic of real hosts does; empty without any.
+    #[serde(default)]
+    pub flows: Vec<FlowStatus>,
+}
+
+/// What real hosts have sent of one of the scenario's cross traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Which of the scenario's cross traffic it is, from 0.
+    pub cross: usize,
+    /// `ip`, or `tcp`: payload that has been acknowledged.
+    pub layer: String,
+    /// Octets of that layer since it began.
+    pub sent_octets: u64,
+    /// For how long it was watched lately.
+    pub watched_ns: u64,
+    /// What it sent in that time.
+    pub sent_bps: u64,
 }
 
 /// How a real-time link did since it was looked at before.
@@ -162,6 +180,7 @@ impl Claim {
             path_cpu: None,
             description: None,
             links: Vec::new(),
+            flows: Vec::new(),
         };
         if let Some(id) = id {
             let taken = LabError::IdTaken { id: id.to_string() };
@@ -535,6 +554,7 @@ mod tests {
             path_cpu: Some(1),
             description: None,
             links: Vec::new(),
+            flows: Vec::new(),
         };
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);

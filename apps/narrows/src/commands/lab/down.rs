@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use lab::{LabError, LabState};
@@ -87,9 +88,23 @@ fn end(state: &LabState) -> Result<(), Failure> {
     // What began while the others were ended.
     end_programs(state);
     lab::clean_dead_labs();
-    // The holder removed its lab's file; what it wrote there is of no more use.
+    // What it had to say at its end: how the links and the cross traffic did.
+    for line in last_words(&lab::log_file(&state.id)) {
+        output::complain(&line);
+    }
     let _ = std::fs::remove_file(lab::log_file(&state.id));
     Ok(())
+}
+
+/// The end of a holder's log.
+fn last_words(log: &Path) -> Vec<String> {
+    const MOST_LINES: usize = 64;
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = said.lines().collect();
+    let last = &lines[lines.len().saturating_sub(MOST_LINES)..];
+    last.iter()
+        .map(|line| line.strip_prefix("narrows: ").unwrap_or(line).to_owned())
+        .collect()
 }
 
 /// Asks what runs inside to end, and then makes it.
