@@ -483,3 +483,24 @@ fn real_flows_cross_their_hops_only() {
         }
     }
 }
+
+/// Nobody asks, announces or reports anything on links that nobody uses, from the clock's start on.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn an_unused_lab_is_silent() {
+    let _alone = alone();
+    let lab = up(&valid(
+        Scenario::new("silent")
+            .hop(hop(100))
+            .hop(hop(100).layer2(switch(100)))
+            .hop(hop(100)),
+    ));
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        thread::sleep(Duration::from_millis(500));
+        let honesty = lab.take_honesty().unwrap();
+        seen.push(honesty.accepted + honesty.refusals + honesty.strays);
+    }
+    eprintln!("stray packets in each half second: {seen:?}");
+    assert_eq!(seen, [0; 6]);
+}

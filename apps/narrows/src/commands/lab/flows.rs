@@ -10,6 +10,9 @@ use units::BitRate;
 use super::failure;
 use crate::exit::{Exit, Failure};
 
+/// A lab's traffic lasts as long as the lab: the usual sink would end it after some hours, and elastic flows would be gone unnoticed.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
+
 /// Traffic under way; it ends with this value.
 pub(super) struct Flows(Vec<Running>);
 
@@ -104,7 +107,9 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
         let Some(addresses) = flow.sink.addresses() else {
             continue;
         };
-        let sink = inside(&flow.sink, || Sink::start(SinkOptions::private(addresses.ipv4.into())))?;
+        let mut sinks = SinkOptions::private(addresses.ipv4.into());
+        sinks.limits.session_time = LONGEST;
+        let sink = inside(&flow.sink, || Sink::start(sinks))?;
         let target = sink.addresses().first().copied();
         let target = target.ok_or_else(|| Failure::host("a sink without an address"))?;
         // The processor is the path's and the programs': what departs some 50 µs late is cross traffic still.
