@@ -251,10 +251,11 @@ fn routers_keep_their_limits() {
         let (six, took) = answers(&limited(limit(2.0, 6)), v6);
         let most = 7.0 + 2.0 * took;
         assert!(six >= 6 && (six as f64) <= most, "{six} answers in {took} s, IPv6 {v6}");
-        // Linux's global limit takes up to two of the ten at random.
+        // Of Linux's global limit each answer takes 0, 1 or 2 credits: the ten are spent after 5 answers at least, and of 22 answers
+        // less than one time in 10 000 all fit.
         let (ten, took) = answers(&limited(limit(20.0, 10)), v6);
-        let most = 11.0 + 20.0 * took;
-        assert!(ten >= 8 && (ten as f64) <= most, "{ten} answers in {took} s, IPv6 {v6}");
+        let most = 22.0 + 20.0 * took;
+        assert!(ten >= 5 && (ten as f64) <= most, "{ten} answers in {took} s, IPv6 {v6}");
     }
 }
 
