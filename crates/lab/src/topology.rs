@@ -44,6 +44,9 @@ use crate::placement::Placement;
 use layout::Layout;
 use state::Claim;
 
+/// In which kernels have said what they say when their devices come up (each report of a group twice or three times, a tick apart).
+const SETTLING_NS: i64 = 60_000_000;
+
 /// How a lab is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabOptions {
@@ -133,6 +136,7 @@ impl Lab {
             lab.calibrate()?;
         }
         if let Some(engine) = &mut lab.engine {
+            net::clock::sleep_until_ns(net::clock::now_ns() + SETTLING_NS);
             engine.start()?;
         }
         lab.began = now();

@@ -40,6 +40,9 @@ pub(crate) fn settings(kind: NodeKind, router: Option<&Router>, ipv6: bool) -> V
             conf("accept_redirects", 0);
             // No link-local addresses, and so no multicast groups for them.
             conf("addr_gen_mode", 1);
+            // Groups are joined all the same and reported, which no setting forbids: at once, then, and not in the first seconds.
+            conf("mldv1_unsolicited_report_interval", 1);
+            conf("mldv2_unsolicited_report_interval", 1);
             conf("forwarding", 1);
         }
     }
