@@ -13,8 +13,7 @@
 //! ```
 //!
 //! A [`RealTimePath`] needs `/dev/net/tun`, a [`Lab`] does not where the kernel allows rings of packets; both need either root or user
-//! namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other
-//! program. Ask [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
+//! namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other program. Ask [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
 
 mod device;
 mod error;

@@ -485,7 +485,8 @@ fn real_flows_cross_their_hops_only() {
     }
 }
 
-/// Nobody asks, announces or reports anything on links that nobody uses, from the clock's start on.
+/// Nobody asks, announces or reports anything on links that nobody uses, but for a late report of a group of each host in the first
+/// second.
 #[test]
 #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn an_unused_lab_is_silent() {
@@ -503,5 +504,6 @@ fn an_unused_lab_is_silent() {
         seen.push(honesty.accepted + honesty.refusals + honesty.strays);
     }
     eprintln!("stray packets in each half second: {seen:?}");
-    assert_eq!(seen, [0; 6]);
+    assert!(seen[..2].iter().sum::<u64>() <= 2, "{seen:?}");
+    assert_eq!(seen[2..], [0; 4]);
 }
