@@ -271,3 +271,49 @@ fn calls_that_make_no_sense_are_refused() {
     run(&["lab", "down", "no_such"]).refused(2, &["there is no lab no_such"]);
     run(&["lab", "status", "no_such"]).refused(2, &["there is no lab no_such"]);
 }
+
+/// Not the holder but what runs inside keeps the namespaces; it is found and ended, also if it does not want to, and nothing else is.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn programs_in_a_lab_whose_holder_was_killed_are_ended() {
+    let _alone = alone();
+    let (_up, document) = Up::start("cli_orphans", WITH_TCP);
+    let holder = document["process"].as_u64().expect("a number");
+    let start = |program: &[&str]| {
+        let mut call = vec!["lab", "exec", "cli_orphans", "router1", "--"];
+        call.extend(program);
+        narrows(&call).spawn().expect("it starts")
+    };
+    let mut willing = start(&["sleep", "600"]);
+    let mut stubborn = start(&["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]);
+    let mut outside = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .expect("it starts");
+    // Until both are inside.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let programs = || run(&["lab", "status", "cli_orphans", "--json"]).json()["labs"][0]["programs"].as_u64();
+    while programs() < Some(2) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill(
+        Pid::from_raw(i32::try_from(holder).expect("a process")),
+        Signal::SIGKILL,
+    )
+    .expect("it can be killed");
+    while is_alive(holder) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Others leave it alone.
+    let status = run(&["lab", "status", "cli_orphans", "--json"]).json();
+    assert_eq!(status["labs"][0]["alive"], false, "{status:#}");
+    assert!(is_alive(willing.id().into()) && is_alive(stubborn.id().into()));
+    let down = run(&["lab", "down", "cli_orphans"]);
+    assert_eq!(down.status.code(), Some(0), "{down:?}");
+    let ended = [willing.wait(), stubborn.wait()].map(|status| status.is_ok_and(|status| !status.success()));
+    assert_eq!(ended, [true, true]);
+    assert_eq!(traces("cli_orphans"), Vec::<String>::new());
+    assert!(is_alive(outside.id().into()), "it has nothing to do with the lab");
+    outside.kill().expect("it can be killed");
+    outside.wait().expect("it ended");
+}

@@ -12,8 +12,8 @@
 //!                         ◀──      (sim::Path)      ◀──
 //! ```
 //!
-//! Needs `/dev/net/tun` and either root or user namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other
-//! program. Ask [`available`] beforehand. Addresses: [`AddressPlan`].
+//! A [`RealTimePath`] needs `/dev/net/tun`, a [`Lab`] does not where the kernel allows rings of packets; both need either root or user
+//! namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other program. Ask [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
 
 mod device;
 mod error;
@@ -42,11 +42,11 @@ pub use link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
 pub use namespace::{Namespace, clean_leftovers};
 pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
-pub use privilege::{available, enter_user_namespace_if_needed};
+pub use privilege::{available, enter_user_namespace_if_needed, namespaces_available};
 pub use realtime::{RealTimePath, StartOptions, not_played};
 pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{
-    DeviceDescription, FlowDescription, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState, LinkStatus,
-    NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, enter_node, find as find_lab, labs,
-    log_file, programs_in,
+    DeviceDescription, FlowDescription, FlowStatus, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState,
+    LinkStatus, NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, dead_labs, enter_node,
+    find as find_lab, labs, log_file, programs_in,
 };

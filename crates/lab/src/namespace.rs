@@ -2,7 +2,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -76,6 +77,24 @@ impl Namespace {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+
+    /// Gives `lo` these addresses of 127/8 too.
+    pub(crate) fn mark(&self, addresses: [Ipv4Addr; 2]) -> io::Result<()> {
+        self.inside(|| {
+            let loopback = nix::net::if_::if_nametoindex("lo")?;
+            netlink(async |handle| {
+                for address in addresses {
+                    handle.address().add(loopback, address.into(), 32).execute().await?;
+                }
+                Ok(())
+            })
+        })?
+    }
+
+    /// Its number among all namespaces that live now.
+    pub(crate) fn number(&self) -> io::Result<u64> {
+        self.file.metadata().map(|file| file.ino())
     }
 
     pub(crate) fn name(&self) -> Option<&str> {

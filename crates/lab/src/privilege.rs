@@ -29,21 +29,33 @@ pub fn enter_user_namespace_if_needed() -> Result<bool, WhyNot> {
     Ok(true)
 }
 
-/// Tells whether this process can have a lab now, by making a namespace with a TUN device and letting both go.
+/// Tells whether this process can have a real-time path now, by making a namespace with a TUN device and letting both go.
 pub fn available() -> Result<(), WhyNot> {
     OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/net/tun")
         .map_err(WhyNot::TunDevice)?;
-    let trial = thread::Builder::new().spawn(|| {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| WhyNot::NetworkNamespace(errno.into()))?;
+    in_trial_namespace(|| {
         let device = DeviceBuilder::new().name(crate::device::INTERFACE).build_sync();
         device.map(drop).map_err(WhyNot::TunInNamespace)
+    })
+}
+
+/// Tells whether this process can have a lab's nodes now, by making a namespace and letting it go. Their devices need no TUN unless the
+/// kernel refuses rings, which the making of the ports finds out.
+pub fn namespaces_available() -> Result<(), WhyNot> {
+    in_trial_namespace(|| Ok(()))
+}
+
+fn in_trial_namespace(work: impl FnOnce() -> Result<(), WhyNot> + Send + 'static) -> Result<(), WhyNot> {
+    let trial = thread::Builder::new().spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| WhyNot::NetworkNamespace(errno.into()))?;
+        work()
     });
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => Err(WhyNot::TunInNamespace(io::Error::other("the trial panicked"))),
+        Ok(Err(_)) => Err(WhyNot::NetworkNamespace(io::Error::other("the trial panicked"))),
         Err(error) => Err(WhyNot::NetworkNamespace(error)),
     }
 }

@@ -32,7 +32,9 @@ pub use describe::{
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
-pub use state::{LabId, LabState, LinkStatus, clean_dead_labs, find, labs, log_file, programs_in};
+pub use state::{
+    FlowStatus, LabId, LabState, LinkStatus, clean_dead_labs, dead_labs, find, labs, log_file, programs_in,
+};
 
 use crate::error::LabError;
 use crate::honesty::Honesty;
@@ -41,6 +43,9 @@ use crate::node::Node;
 use crate::placement::Placement;
 use layout::Layout;
 use state::Claim;
+
+/// In which kernels have said what they say when their devices come up (each report of a group twice or three times, a tick apart).
+const SETTLING_NS: i64 = 60_000_000;
 
 /// How a lab is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,7 +96,11 @@ impl Lab {
             ..EngineOptions::default()
         };
         let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
-        crate::privilege::available()?;
+        if ports == PortKind::Tap {
+            crate::privilege::available()?;
+        } else {
+            crate::privilege::namespaces_available()?;
+        }
         let shapers = build::shapers(scenario, &layout);
         if !shapers.is_empty() {
             shaper::have_tc()?;
@@ -102,8 +111,8 @@ impl Lab {
         let seed = seed.unwrap_or(scenario.seed);
         let real_time = layout.cables.iter().any(|cable| cable.kind.is_real_time());
         let placement = real_time.then(|| Placement::choose(cpu)).flatten();
-        let claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
-        let nodes = build::make_nodes(&layout, &claim, placement.as_ref())?;
+        let mut claim = build::claim(&layout, id.as_ref(), held, placement.as_ref())?;
+        let nodes = build::make_nodes(&layout, &mut claim, placement.as_ref())?;
         build::settle(scenario, &layout, &nodes)?;
         let engine = build::join(scenario, seed, &layout, &nodes, engine_options)?;
         for (index, node) in nodes.iter().enumerate() {
@@ -127,6 +136,7 @@ impl Lab {
             lab.calibrate()?;
         }
         if let Some(engine) = &mut lab.engine {
+            net::clock::sleep_until_ns(net::clock::now_ns() + SETTLING_NS);
             engine.start()?;
         }
         lab.began = now();
@@ -144,7 +154,9 @@ impl Lab {
 
     /// What the path's clock shows: time since the scenario's begin. It started at the scenario's `warm_up`.
     pub fn path_time(&self) -> Duration {
-        self.scenario.warm_up + self.began.elapsed()
+        // The links' own clock, where there is one: it runs a little before the lab is ready.
+        let began = self.engine.as_ref().and_then(LinkEngine::started);
+        self.scenario.warm_up + began.unwrap_or(self.began).elapsed()
     }
 
     /// Its name.
@@ -227,8 +239,9 @@ impl Lab {
         Ok(Honesty::joined(reports?, self.began.elapsed()))
     }
 
-    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`.
-    pub fn publish_status(&mut self) -> Result<(), LabError> {
+    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`; also
+    /// what the caller says of the real flows, which are its own.
+    pub fn publish_status(&mut self, flows: Vec<FlowStatus>) -> Result<(), LabError> {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
         let mut statuses = Vec::with_capacity(links);
         for link in 0..links {
@@ -246,6 +259,7 @@ impl Lab {
             });
         }
         self.claim.state.links = statuses;
+        self.claim.state.flows = flows;
         self.claim.save()
     }
 

@@ -38,6 +38,9 @@
 //! link = "tbf"
 //! shaper = { rate = "200 Mbit/s", burst = "64 kB", queue = "256 kB" }
 //! ```
+//!
+//! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually leave to devices (segments sent as one,
+//! checksums not computed) on the hops that they play and on the cables of cross-traffic hosts. By default all of it is off.
 
 mod ends;
 mod links;
@@ -60,6 +63,8 @@ struct File {
     #[serde(default = "one")]
     seed: u64,
     warm_up: Option<String>,
+    #[serde(default)]
+    offloads: bool,
     #[serde(default)]
     hop: Vec<links::HopFile>,
     #[serde(default)]
@@ -110,6 +115,7 @@ impl Scenario {
         }
         let mut scenario = Self::new(file.name).seed(file.seed);
         scenario.about = file.about;
+        scenario.offloads = file.offloads;
         if let Some(text) = file.warm_up {
             scenario.warm_up = duration("warm_up", &text)?;
         }

@@ -39,6 +39,9 @@ pub struct Scenario {
     pub receiver: Host,
     /// How long cross traffic runs before the first probe, so that queues are in their steady state.
     pub warm_up: Duration,
+    /// Whether the kernels of a lab may leave work to the devices that they play themselves: segments sent as one, checksums not
+    /// computed. Real-time links never have any, and the simulator has no such thing.
+    pub offloads: bool,
     /// What methods are expected to say.
     pub expect: Vec<Expectation>,
 }
@@ -97,6 +100,7 @@ impl Scenario {
             sender: Host::default(),
             receiver: Host::default(),
             warm_up: Duration::from_secs(1),
+            offloads: false,
             expect: Vec::new(),
         }
     }

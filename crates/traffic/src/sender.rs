@@ -79,6 +79,8 @@ pub struct Progress {
     pub packets: u64,
     /// Their IP octets.
     pub ip_octets: u64,
+    /// Payload that peers of TCP connections have acknowledged, as of the end of each connection's last interval.
+    pub tcp_octets: u64,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +88,7 @@ struct Shared {
     stop: AtomicBool,
     packets: AtomicU64,
     ip_octets: AtomicU64,
+    tcp_octets: AtomicU64,
 }
 
 /// Traffic under way. Dropping it ends it.
@@ -222,6 +225,7 @@ impl Sender {
         Progress {
             packets: self.shared.packets.load(Ordering::Relaxed),
             ip_octets: self.shared.ip_octets.load(Ordering::Relaxed),
+            tcp_octets: self.shared.tcp_octets.load(Ordering::Relaxed),
         }
     }
 

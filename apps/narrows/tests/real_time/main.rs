@@ -11,5 +11,6 @@
 )]
 
 mod bench;
+mod lab_against_simulator;
 mod quick_mode;
 mod real_time_against_simulator;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use estimate::StampSource;
 use estimate::probe::{PacingCheck, PacketPlan};
-use lab::{RealTimePath, Side};
+use lab::{Honesty, RealTimePath, Side};
 use net::clock::{nanos, now_ns, sleep_until_ns};
 use net::errors::ErrorQueue;
 use net::pace::{Departures, PaceOptions, Payloads, send_train};
@@ -28,19 +28,19 @@ const PACKETS: usize = 30;
 /// So many of them are not needed: 510 packets are left.
 const SPARE: usize = 3;
 /// No multiple of any cross traffic's gap.
-const GAP: Duration = Duration::from_micros(1_037);
-const PORT: u16 = 9_000;
+pub(crate) const GAP: Duration = Duration::from_micros(1_037);
+pub(crate) const PORT: u16 = 9_000;
 
 /// A packet on the real path: when it left and when it came, if it did.
-struct Probed {
-    departed_ns: i64,
-    arrived_ns: Option<i64>,
+pub(crate) struct Probed {
+    pub(crate) departed_ns: i64,
+    pub(crate) arrived_ns: Option<i64>,
 }
 
 /// The two ends: plain sockets, because a session's control connection would share the path with the probes.
-struct Ends {
-    sender: ProbeSocket,
-    receiver: ProbeSocket,
+pub(crate) struct Ends {
+    pub(crate) sender: ProbeSocket,
+    pub(crate) receiver: ProbeSocket,
 }
 
 impl Ends {
@@ -56,9 +56,9 @@ impl Ends {
     }
 
     /// Sends a train and takes what came of it from the far socket's buffer, with the far kernel's stamps.
-    fn train(&self) -> (Departures, Vec<Probed>) {
+    pub(crate) fn train(&self, gap: Duration) -> (Departures, Vec<Probed>) {
         let plan = [PacketPlan {
-            gap: GAP,
+            gap,
             ip_octets: 1500,
             hop_limit: None,
         }; PACKETS];
@@ -98,12 +98,17 @@ impl Ends {
 }
 
 /// One train of which nothing but the path made the delays, or why none could be had in five.
-fn train(path: &RealTimePath, ends: &Ends, number: usize) -> Result<Vec<Probed>, String> {
+pub(crate) fn train(
+    take_honesty: &dyn Fn() -> Honesty,
+    ends: &Ends,
+    gap: Duration,
+    number: usize,
+) -> Result<Vec<Probed>, String> {
     let mut why = String::new();
     for attempt in 1..=5 {
-        path.take_honesty().unwrap();
-        let (departures, packets) = ends.train();
-        let honesty = path.take_honesty().unwrap();
+        take_honesty();
+        let (departures, packets) = ends.train(gap);
+        let honesty = take_honesty();
         if honesty.kept_time()
             && departures.pacing == PacingCheck::Kept
             && departures.source == StampSource::Kernel
@@ -128,7 +133,7 @@ fn probed(scenario: &Scenario) -> Result<Vec<Probed>, String> {
     let mut packets = Vec::new();
     let mut hopeless = 0;
     for number in 0..TRAINS {
-        match train(&path, &ends, number) {
+        match train(&|| path.take_honesty().unwrap(), &ends, GAP, number) {
             Ok(train) => packets.extend(train.into_iter().map(|packet| Probed {
                 departed_ns: packet.departed_ns - origin_ns,
                 arrived_ns: packet.arrived_ns.map(|stamp| stamp - origin_ns),
@@ -141,7 +146,7 @@ fn probed(scenario: &Scenario) -> Result<Vec<Probed>, String> {
 }
 
 /// One-way delays of packets that left at these times, in the simulator.
-fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f64>> {
+pub(crate) fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f64>> {
     let mut path = Path::new(scenario, scenario.seed);
     let warm_up = nanos(scenario.warm_up);
     let sent = |probed: &Probed| u64::try_from(warm_up + probed.departed_ns).unwrap();
@@ -165,7 +170,7 @@ fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f64>> {
 }
 
 /// The value that so many per cent of the others do not exceed.
-fn quantile(values: &[f64], percent: usize) -> f64 {
+pub(crate) fn quantile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[((sorted.len() - 1) * percent + 50) / 100]

@@ -59,7 +59,7 @@ impl LinkEngine {
         })
     }
 
-    /// Plays the warm-up and starts the clock. Frames for a device that is not up yet are refused, and counted as such. Once started,
+    /// Plays the warm-up and starts the clock. What was sent before is not on the links; frames for a device that is not up yet are refused, and counted as such. Once started,
     /// nothing is done.
     pub fn start(&mut self) -> Result<(), LabError> {
         let Stage::Made(ports) = &mut self.stage else {
@@ -176,7 +176,7 @@ fn total(devices: [u64; 2], rings: [u64; 2]) -> [u64; 2] {
 }
 
 /// The links behind their warm-up, ready to play, and when their clock began to run.
-fn prepare(links: &[LinkSpec], ports: Vec<[Port; 2]>) -> (Player<Port, Ethernet, RealClock>, Instant) {
+fn prepare(links: &[LinkSpec], mut ports: Vec<[Port; 2]>) -> (Player<Port, Ethernet, RealClock>, Instant) {
     let feeds = feeds(links);
     let mut paths: Vec<Path<Buffer>> = links
         .iter()
@@ -187,6 +187,9 @@ fn prepare(links: &[LinkSpec], ports: Vec<[Port; 2]>) -> (Player<Port, Ethernet,
     warm(&mut paths, &feeds, warm_up);
     let mtu = links.iter().flat_map(|link| &link.ends).map(|end| end.mtu).max();
     let buffer_octets = port::frame_octets(mtu.unwrap_or(1_500));
+    for port in ports.iter_mut().flatten() {
+        port.discard(buffer_octets);
+    }
     let clock = RealClock::starting_at(warm_up);
     let started = clock.started();
     let tracks = paths.into_iter().zip(ports);

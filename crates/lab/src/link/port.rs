@@ -59,6 +59,16 @@ impl Port {
         made.map_err(wrong)
     }
 
+    /// Takes what waits, at most as much as a queue holds, for nobody.
+    pub(super) fn discard(&mut self, frame_octets: usize) {
+        let mut frame = vec![0; frame_octets];
+        for _ in 0..TAP_QUEUE_PACKETS {
+            if !self.may_have() || matches!(self.receive(&mut frame), Ok(None)) {
+                return;
+            }
+        }
+    }
+
     fn ring(spec: &PortSpec, own: &Namespace, number: usize) -> io::Result<Self> {
         let name = own_name(number);
         let options = RingOptions {

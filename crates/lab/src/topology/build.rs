@@ -49,13 +49,25 @@ pub(super) fn claim(
     Ok(claim)
 }
 
-pub(super) fn make_nodes(layout: &Layout, claim: &Claim, placement: Option<&Placement>) -> Result<Vec<Node>, LabError> {
+/// Makes the namespaces, marks them, and writes down their numbers before anything can run inside.
+pub(super) fn make_nodes(
+    layout: &Layout,
+    claim: &mut Claim,
+    placement: Option<&Placement>,
+) -> Result<Vec<Node>, LabError> {
+    let mark = claim.state.mark();
     let mut nodes = Vec::with_capacity(layout.nodes.len());
     for (index, plan) in layout.nodes.iter().enumerate() {
         let name = claim.state.namespaces.get(index).cloned();
         let namespace = Arc::new(Namespace::create(&plan.name, name)?);
+        let marked = namespace.mark(mark).and_then(|()| namespace.number());
+        let number = marked.map_err(|source| {
+            LabError::kernel(format!("marking the network namespace of the {}", plan.name), source)
+        })?;
+        claim.state.numbers.push(number);
         nodes.push(Node::new(plan.name.clone(), plan.addresses, namespace, placement));
     }
+    claim.save()?;
     Ok(nodes)
 }
 
@@ -93,7 +105,7 @@ pub(super) fn join(
                     mac: port.mac,
                 }),
             }),
-            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable)?,
+            CableKind::Hop { .. } | CableKind::Access => wiring::lay_cable(nodes, cable, scenario.offloads)?,
         }
     }
     if links.is_empty() {
@@ -138,6 +150,7 @@ pub(super) fn describe(
         let ports = layout.ports(index).map(|port| DeviceDescription {
             name: port.device.clone(),
             mtu: port.mtu,
+            offloads: scenario.offloads && !layout.is_played_by_engine(port),
             addresses: port
                 .addresses
                 .into_iter()

@@ -67,6 +67,9 @@ pub struct DeviceDescription {
     pub name: String,
     /// In IP octets.
     pub mtu: u16,
+    /// Whether its kernel leaves work to it: segments sent as one, checksums not computed.
+    #[serde(default)]
+    pub offloads: bool,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
 }
@@ -157,7 +160,12 @@ fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
         Way::Forward => (index, index + 1),
         Way::Reverse => (hops.len() - index, hops.len() - index - 1),
     };
-    let (exact, why) = exactness(scenario, way, index);
+    let (exact, mut why) = exactness(scenario, way, index);
+    if scenario.offloads && hop.link != Link::RealTime {
+        why.push(
+            "offloads are on: the kernel may pass several segments as one packet, also through the queue".to_owned(),
+        );
+    }
     HopDescription {
         way: way_name(way).to_owned(),
         index,
@@ -212,6 +220,10 @@ pub(crate) fn not_played(scenario: &Scenario) -> Vec<String> {
         if host.interface_rate.is_some() {
             left_out.push(format!("interface rate of the {side}"));
         }
+    }
+    let real_time = |hop: &scenario::Hop| hop.link == Link::RealTime;
+    if scenario.offloads && scenario.forward.iter().chain(&scenario.reverse).any(real_time) {
+        left_out.push("offloads of real-time links, which count every packet".to_owned());
     }
     for way in [Way::Forward, Way::Reverse] {
         for index in 0..scenario.hops(way).len() {

@@ -198,6 +198,12 @@ impl Layout {
             .filter(move |port| port.node == node)
     }
 
+    /// Whether a port is an end of a real-time link.
+    pub(crate) fn is_played_by_engine(&self, port: &Port) -> bool {
+        let mut cables = self.cables.iter();
+        cables.any(|cable| cable.kind.is_real_time() && cable.ends.contains(port))
+    }
+
     /// The device of `target` that faces its neighbour `node` on the path, through switches.
     pub(crate) fn facing(&self, node: usize, target: usize) -> Option<&Port> {
         let (_, far) = self.adjacent(node).into_iter().find(|(_, far)| far.node == target)?;

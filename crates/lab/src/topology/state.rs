@@ -6,12 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use super::describe::LabDescription;
@@ -43,12 +45,33 @@ pub struct LabState {
     pub began_uptime_s: f64,
     /// Names of its namespaces under `/run/netns`; none if they are anonymous.
     pub namespaces: Vec<String>,
+    /// Numbers (inodes) of its namespaces, by which the programs inside are found.
+    #[serde(default)]
+    pub numbers: Vec<u64>,
     /// Processor that the links are played on.
     pub path_cpu: Option<usize>,
     /// What it is; `None` until it is ready.
     pub description: Option<LabDescription>,
     /// How its real-time links did lately; empty without any.
     pub links: Vec<LinkStatus>,
+    /// How the cross traffic of real hosts does; empty without any.
+    #[serde(default)]
+    pub flows: Vec<FlowStatus>,
+}
+
+/// What real hosts have sent of one of the scenario's cross traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Which of the scenario's cross traffic it is, from 0.
+    pub cross: usize,
+    /// `ip`, or `tcp`: payload that has been acknowledged.
+    pub layer: String,
+    /// Octets of that layer since it began.
+    pub sent_octets: u64,
+    /// For how long it was watched lately.
+    pub watched_ns: u64,
+    /// What it sent in that time.
+    pub sent_bps: u64,
 }
 
 /// How a real-time link did since it was looked at before.
@@ -131,6 +154,11 @@ impl LabState {
         process_began(self.process) == Some(self.process_began)
     }
 
+    /// Addresses that only its namespaces have, on `lo`: see [`mark`].
+    pub(crate) fn mark(&self) -> [Ipv4Addr; 2] {
+        mark(self.process, self.process_began)
+    }
+
     /// Seconds since it began; `None` if the machine does not say how long it is up.
     pub fn uptime_s(&self) -> Option<f64> {
         Some((machine_uptime_s()? - self.began_uptime_s).max(0.0))
@@ -148,9 +176,11 @@ impl Claim {
             held,
             began_uptime_s: machine_uptime_s().unwrap_or(0.0),
             namespaces: Vec::new(),
+            numbers: Vec::new(),
             path_cpu: None,
             description: None,
             links: Vec::new(),
+            flows: Vec::new(),
         };
         if let Some(id) = id {
             let taken = LabError::IdTaken { id: id.to_string() };
@@ -177,6 +207,7 @@ impl Claim {
         fs::set_permissions(&directory, Permissions::from_mode(0o755)).map_err(wrong)?;
         let file = directory.join(format!("{}.json", state.id));
         let draft = draft(&file);
+        let _alone = one_at_a_time();
         write(&draft, &state).map_err(wrong)?;
         // A link is made whole or not at all, and never over another file.
         let linked = fs::hard_link(&draft, &file);
@@ -226,12 +257,14 @@ pub fn find(id: &LabId) -> Result<LabState, LabError> {
 }
 
 /// Removes what labs left behind whose processes live no more (killed, or crashed): files of state and named namespaces. Everything
-/// else went with the process. Returns the labs' names.
+/// else went with the process. Labs inside which programs still run stay as they are, for [`programs_in`] to find them. Returns the
+/// labs' names.
 pub fn clean_dead_labs() -> Vec<String> {
+    let _alone = one_at_a_time();
     let mut cleaned = BTreeSet::new();
     let mut owned = BTreeSet::new();
     for (file, state) in files() {
-        if state.is_alive() {
+        if state.is_alive() || !programs_in(&state).is_empty() {
             owned.insert(state.id.to_string());
             continue;
         }
@@ -263,6 +296,19 @@ pub fn clean_dead_labs() -> Vec<String> {
     cleaned.into_iter().collect()
 }
 
+/// Makes other processes wait that clean, or take a name: between the look at a dead lab and its removal, another process could have
+/// removed it and a third have made a new lab of its name. `None`, and nobody waits, where there is nothing to lock. The lock is on a
+/// file of its own, which nobody else can open and so keep.
+fn one_at_a_time() -> Option<Flock<File>> {
+    let directory = directory();
+    if !is_ours(&directory) {
+        return None;
+    }
+    let mut open = File::options();
+    let lock = open.create(true).truncate(false).write(true).mode(0o600);
+    Flock::lock(lock.open(directory.join("lock")).ok()?, FlockArg::LockExclusive).ok()
+}
+
 /// Removes files that were being written when their process was killed.
 fn remove_scraps() {
     if !is_ours(&directory()) {
@@ -291,21 +337,46 @@ fn writer(file: &str) -> Option<u32> {
     draft.or_else(log)?.parse().ok()
 }
 
-/// Processes that live in a living lab's namespaces, without the one that holds it.
+/// Processes that live in a lab's namespaces, without the one that holds it; also in those of a lab whose holder is dead.
 pub fn programs_in(state: &LabState) -> Vec<u32> {
-    let nodes = state.description.iter().flat_map(|description| &description.nodes);
-    let inside: BTreeSet<u64> = nodes
-        .filter_map(|node| Some(fs::metadata(&node.path).ok()?.ino()))
-        .collect();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mark = state.mark();
     let lives_inside = |process: &u32| {
         let namespace = fs::metadata(format!("/proc/{process}/ns/net"));
-        *process != state.process && namespace.is_ok_and(|namespace| inside.contains(&namespace.ino()))
+        *process != state.process
+            && namespace.is_ok_and(|namespace| state.numbers.contains(&namespace.ino()))
+            // A namespace that is gone leaves its number to another, which may be anybody's.
+            && fs::read_to_string(format!("/proc/{process}/net/fib_trie")).is_ok_and(|table| bears(&table, mark))
     };
-    // Once the holder is dead its descriptors may be another's, and so may the numbers of its namespaces.
-    let found: Vec<u32> = processes.filter(lives_inside).collect();
-    if state.is_alive() { found } else { Vec::new() }
+    processes.filter(lives_inside).collect()
+}
+
+/// Every lab of this user whose holder is dead, in order of their names: programs may still run inside.
+pub fn dead_labs() -> Vec<LabState> {
+    let found = files().into_iter().map(|(_, state)| state);
+    found.filter(|state| !state.is_alive()).collect()
+}
+
+/// Two addresses that tell the namespaces of a process from all others, of another lab or of nobody's concern, for as long as they
+/// live: anybody may read them from outside (`/proc/<pid>/net`), and they outlive the lab's devices. They are within 127/8, all of which
+/// `lo` answers to anyhow, so that nothing else changes. 22 bits are the process's number (2^22 is the most there can be), 22 its
+/// birth's lowest (11 hours at 100 ticks per second).
+pub(crate) fn mark(process: u32, began: u64) -> [Ipv4Addr; 2] {
+    const BITS: u32 = (1 << 22) - 1;
+    let low = u32::try_from(began & u64::from(BITS)).unwrap_or(0);
+    let base = u32::from(Ipv4Addr::new(127, 64, 0, 0));
+    // One block for each, so that the two cannot be taken for each other.
+    [base | (process & BITS), (base + BITS + 1) | low].map(Ipv4Addr::from)
+}
+
+/// Whether a namespace's table of addresses (`fib_trie`) has both.
+fn bears(table: &str, mark: [Ipv4Addr; 2]) -> bool {
+    let has = |address: Ipv4Addr| {
+        let text = address.to_string();
+        table.split_whitespace().any(|word| word == text)
+    };
+    mark.into_iter().all(has)
 }
 
 /// Where the process that holds a lab writes what goes wrong.
@@ -459,6 +530,18 @@ mod tests {
     }
 
     #[test]
+    fn marks_tell_processes_apart() {
+        let text = |process, began| mark(process, began).map(|address| address.to_string());
+        assert_eq!(text(0, 0), ["127.64.0.0", "127.128.0.0"]);
+        assert_eq!(text(4_194_303, u64::MAX), ["127.127.255.255", "127.191.255.255"]);
+        assert_eq!(text(258, 515), ["127.64.1.2", "127.128.2.3"]);
+        let table = "  |-- 127.64.1.2\n  /32 host LOCAL\n  |-- 127.128.2.3\n  /32 host LOCAL\n";
+        assert!(bears(table, mark(258, 515)));
+        assert!(!bears(table, mark(258, 516)) && !bears(table, mark(25, 515)));
+        assert!(!bears("  |-- 127.64.1.2\n", mark(258, 515)));
+    }
+
+    #[test]
     fn states_survive_their_file() {
         let state = LabState {
             id: "x".parse().unwrap(),
@@ -467,9 +550,11 @@ mod tests {
             held: true,
             began_uptime_s: 1.5,
             namespaces: vec!["narrows-lab-x-sender".to_owned()],
+            numbers: vec![4_026_532_000],
             path_cpu: Some(1),
             description: None,
             links: Vec::new(),
+            flows: Vec::new(),
         };
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);

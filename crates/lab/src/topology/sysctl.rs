@@ -40,6 +40,9 @@ pub(crate) fn settings(kind: NodeKind, router: Option<&Router>, ipv6: bool) -> V
             conf("accept_redirects", 0);
             // No link-local addresses, and so no multicast groups for them.
             conf("addr_gen_mode", 1);
+            // Groups are joined all the same and reported, which no setting forbids: at once, then, and not in the first seconds.
+            conf("mldv1_unsolicited_report_interval", 1);
+            conf("mldv2_unsolicited_report_interval", 1);
             conf("forwarding", 1);
         }
     }
@@ -75,7 +78,7 @@ struct Limit {
 
 impl Limit {
     /// Of hosts (`None`) and routers. Linux has two limits: per destination, with a burst of 6, in whole milliseconds; and for all
-    /// destinations, in whole answers per second, with any burst, out of which a few credits get lost at random.
+    /// destinations, in whole credits per second, with any burst, of which an answer takes 0, 1 or 2 at random (`icmp_global_allow`).
     fn of(router: Option<&Router>) -> Self {
         let none = Self {
             spacing_ms: 0,
@@ -124,7 +127,7 @@ pub(crate) fn departure(router: &Router) -> Option<String> {
         (!same).then(|| format!("ICMP answers: {kept:.3} per second and destination instead of {rate}{burst}"))
     } else {
         Some(format!(
-            "ICMP answers: Linux's global limit of {} per second, {burst} at once, from which it takes up to 2 at random",
+            "ICMP answers: Linux's global limit of {} credits per second, {burst} at once, of which each answer takes 0, 1 or 2 at random",
             whole(rate)
         ))
     }
@@ -206,7 +209,7 @@ mod tests {
         assert!(
             departure(&limited(50.0, 10))
                 .unwrap()
-                .contains("50 per second, 10 at once")
+                .contains("50 credits per second, 10 at once")
         );
     }
 

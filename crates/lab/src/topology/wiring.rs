@@ -21,8 +21,8 @@ const BRIDGE: &str = "bridge0";
 /// has no queue anyhow.
 const VETH_QUEUE_PACKETS: u32 = 1_000;
 
-/// Lays a virtual cable: a device in each of two nodes.
-pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable) -> Result<(), LabError> {
+/// Lays a virtual cable: a device in each of two nodes, with or without what a kernel usually leaves to a device.
+pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result<(), LabError> {
     let [near, far] = &cable.ends;
     let (here, there) = (&nodes[near.node], &nodes[far.node]);
     let doing = || format!("laying a cable from {} to {}", here.name(), there.name());
@@ -34,6 +34,9 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable) -> Result<(), LabError> {
         .build();
     here.run(|| netlink(async |handle| handle.link().add(message).execute().await))?
         .map_err(|source| LabError::kernel(doing(), source))?;
+    if offloads {
+        return Ok(());
+    }
     for (node, port) in [(here, near), (there, far)] {
         node.run(|| net::host::turn_off_offloads(&port.device))?
             .map_err(|source| LabError::kernel(format!("{}: switching offloads off", doing()), source))?;

@@ -251,10 +251,11 @@ fn routers_keep_their_limits() {
         let (six, took) = answers(&limited(limit(2.0, 6)), v6);
         let most = 7.0 + 2.0 * took;
         assert!(six >= 6 && (six as f64) <= most, "{six} answers in {took} s, IPv6 {v6}");
-        // Linux's global limit takes up to two of the ten at random.
+        // Of Linux's global limit each answer takes 0, 1 or 2 credits: the ten are spent after 5 answers at least, and of 22 answers
+        // less than one time in 10 000 all fit.
         let (ten, took) = answers(&limited(limit(20.0, 10)), v6);
-        let most = 11.0 + 20.0 * took;
-        assert!(ten >= 8 && (ten as f64) <= most, "{ten} answers in {took} s, IPv6 {v6}");
+        let most = 22.0 + 20.0 * took;
+        assert!(ten >= 5 && (ten as f64) <= most, "{ten} answers in {took} s, IPv6 {v6}");
     }
 }
 
@@ -482,4 +483,27 @@ fn real_flows_cross_their_hops_only() {
             assert_eq!(from, target.ip(), "nobody listens at the sink");
         }
     }
+}
+
+/// Nobody asks, announces or reports anything on links that nobody uses, but for a late report of a group of each host in the first
+/// second.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn an_unused_lab_is_silent() {
+    let _alone = alone();
+    let lab = up(&valid(
+        Scenario::new("silent")
+            .hop(hop(100))
+            .hop(hop(100).layer2(switch(100)))
+            .hop(hop(100)),
+    ));
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        thread::sleep(Duration::from_millis(500));
+        let honesty = lab.take_honesty().unwrap();
+        seen.push(honesty.accepted + honesty.refusals + honesty.strays);
+    }
+    eprintln!("stray packets in each half second: {seen:?}");
+    assert!(seen[..2].iter().sum::<u64>() <= 2, "{seen:?}");
+    assert_eq!(seen[2..], [0; 4]);
 }

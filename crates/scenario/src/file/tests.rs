@@ -9,6 +9,7 @@ name = "whole"
 about = "every field once"
 seed = 7
 warm_up = "500 ms"
+offloads = true
 
 [[hop]]
 name = "access"
@@ -64,6 +65,7 @@ refused = 0.9
 fn every_field_is_read() {
     let scenario = Scenario::from_toml(WHOLE).unwrap();
     assert_eq!((scenario.seed, scenario.warm_up), (7, Duration::from_millis(500)));
+    assert!(scenario.offloads);
     let hop = &scenario.forward[1];
     assert_eq!(hop.queue, Queue::Octets(Octets::new(128_000)));
     assert_eq!(hop.layer2[0].queue, Queue::Packets(64));

@@ -88,11 +88,11 @@ impl Elastic {
                 if let Some(give_up) = row.draining_until {
                     row.drain(give_up);
                 } else if stop || row.plan.until_ns.is_some_and(|until| until <= now) {
-                    row.end(now, self.interval_ns);
+                    row.end(now, &self);
                 } else if row.bulk.is_none() && row.plan.from_ns <= now {
                     row.begin(&self, now);
                 } else if row.bulk.is_some() && row.next_sample_ns <= now {
-                    row.sample(now, self.interval_ns);
+                    row.sample(now, &self);
                 }
             }
             clock::sleep_until_ns(clock::now_ns() + LOOK_NS);
@@ -175,8 +175,8 @@ impl Row {
     }
 
     /// Closes an interval.
-    fn sample(&mut self, now: u64, interval_ns: u64) {
-        self.next_sample_ns += interval_ns.max(1);
+    fn sample(&mut self, now: u64, run: &Elastic) {
+        self.next_sample_ns += run.interval_ns.max(1);
         if self.bulk.as_ref().is_some_and(BulkSender::broken) {
             self.complain("the connection broke");
         }
@@ -197,6 +197,8 @@ impl Row {
             });
             (self.acked_before, self.retransmitted_before) = (sample.acked_octets, retransmitted);
         }
+        let more = sample.acked_octets.saturating_sub(sent.octets);
+        run.shared.tcp_octets.fetch_add(more, Ordering::Relaxed);
         sent.octets = sample.acked_octets;
         sent.span_ns = now.saturating_sub(self.began_ns);
         sent.planned_span_ns = sent.span_ns;
@@ -208,12 +210,12 @@ impl Row {
     }
 
     /// Writes no more; what is on its way gets a while.
-    fn end(&mut self, now: u64, interval_ns: u64) {
+    fn end(&mut self, now: u64, run: &Elastic) {
         if self.bulk.is_none() {
             self.ended = true;
             return;
         }
-        self.sample(now, interval_ns);
+        self.sample(now, run);
         if let Some(bulk) = &mut self.bulk {
             bulk.finish_writing();
         }

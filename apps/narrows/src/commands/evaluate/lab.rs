@@ -126,7 +126,7 @@ impl Bench for LabBench {
             let adapter = self.adapter(planned)?;
             rival::installed(&adapter).map_err(|error| fault(&adapter, &error))?;
         }
-        lab::available().map_err(|why| RunFault::NotOffered { why: why.to_string() })
+        lab::namespaces_available().map_err(|why| RunFault::NotOffered { why: why.to_string() })
     }
 
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {

@@ -1,6 +1,8 @@
 //! `narrows lab down`: ends labs, whatever became of the processes that held them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use lab::{LabError, LabState};
@@ -27,11 +29,17 @@ const PROGRAMS: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
+    let wanted = args.id.as_deref().map(super::id).transpose()?;
+    // Of a lab whose holder was killed, programs may be left: they would keep its namespaces.
+    for state in lab::dead_labs() {
+        if wanted.as_ref().is_none_or(|id| state.id == *id) {
+            end_programs(&state);
+        }
+    }
     let cleaned = super::clean();
     let held: Vec<LabState> = lab::labs().into_iter().filter(|state| state.held).collect();
-    let ending = match &args.id {
-        Some(text) => {
-            let id = super::id(text)?;
+    let ending = match wanted {
+        Some(id) => {
             if cleaned.contains(&id.to_string()) {
                 return Ok(Exit::Valid);
             }
@@ -68,13 +76,7 @@ pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
 
 /// Programs first, so that none is left in namespaces without a path; then the holder.
 fn end(state: &LabState) -> Result<(), Failure> {
-    let mut left = PROGRAMS;
-    signal(&lab::programs_in(state), Signal::SIGTERM);
-    while !left.is_zero() && !lab::programs_in(state).is_empty() {
-        interrupt::nap(LOOK);
-        left = left.saturating_sub(LOOK);
-    }
-    signal(&lab::programs_in(state), Signal::SIGKILL);
+    end_programs(state);
     signal(&[state.process], Signal::SIGTERM);
     if !dies_within(state, GRACE) {
         signal(&[state.process], Signal::SIGKILL);
@@ -83,10 +85,52 @@ fn end(state: &LabState) -> Result<(), Failure> {
             return Err(Failure::host(text));
         }
     }
+    // What began while the others were ended.
+    end_programs(state);
     lab::clean_dead_labs();
-    // The holder removed its lab's file; what it wrote there is of no more use.
+    // What it had to say at its end: how the links and the cross traffic did.
+    for line in last_words(&lab::log_file(&state.id)) {
+        output::complain(&line);
+    }
     let _ = std::fs::remove_file(lab::log_file(&state.id));
     Ok(())
+}
+
+/// The end of a holder's log.
+fn last_words(log: &Path) -> Vec<String> {
+    const MOST_LINES: usize = 64;
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = said.lines().collect();
+    let last = &lines[lines.len().saturating_sub(MOST_LINES)..];
+    last.iter()
+        .map(|line| line.strip_prefix("narrows: ").unwrap_or(line).to_owned())
+        .collect()
+}
+
+/// Asks what runs inside to end, and then makes it.
+fn end_programs(state: &LabState) {
+    for (how, time) in [(Signal::SIGTERM, PROGRAMS), (Signal::SIGKILL, PROGRAMS)] {
+        let mut left = time;
+        let mut asked = BTreeSet::new();
+        loop {
+            // Each is asked once, also those that the others started meanwhile.
+            let inside: Vec<u32> = lab::programs_in(state);
+            let new: Vec<u32> = inside
+                .iter()
+                .copied()
+                .filter(|&process| asked.insert(process))
+                .collect();
+            signal(&new, how);
+            if inside.is_empty() {
+                return;
+            }
+            if left.is_zero() {
+                break;
+            }
+            interrupt::nap(LOOK);
+            left = left.saturating_sub(LOOK);
+        }
+    }
 }
 
 fn dies_within(state: &LabState, time: Duration) -> bool {

@@ -1,21 +1,104 @@
 //! Cross traffic that real hosts carry: a generator and a sink per flow, inside the lab.
 
-use lab::{Lab, Node, RealFlow};
-use traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions, TrafficError};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use lab::{FlowStatus, Lab, Node, RealFlow};
+use traffic::{Flow, Pacing, Progress, Sender, SenderOptions, Sink, SinkOptions, TrafficError};
+use units::BitRate;
 
 use super::failure;
 use crate::exit::{Exit, Failure};
 
+/// A lab's traffic lasts as long as the lab: the usual sink would end it after some hours, and elastic flows would be gone unnoticed.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
+
 /// Traffic under way; it ends with this value.
-pub(super) struct Flows {
-    // Senders go first, so that each can still be told what arrived.
-    _senders: Vec<Sender>,
-    _sinks: Vec<Sink>,
+pub(super) struct Flows(Vec<Running>);
+
+/// One of the scenario's cross traffic.
+struct Running {
+    cross: usize,
+    /// From where to where, for people.
+    ends: String,
+    // The sender goes first, so that it can still be told what arrived.
+    sender: Sender,
+    _sink: Sink,
+    seen: Progress,
+    seen_ns: i64,
+}
+
+impl Flows {
+    /// What each has sent since this was asked before.
+    pub(super) fn status(&mut self) -> Vec<FlowStatus> {
+        self.0.iter_mut().map(Running::status).collect()
+    }
+
+    /// Ends all at once, and says of each what it achieved and what arrived.
+    pub(super) fn end(self) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let ending: Vec<_> = self.0.into_iter().map(|flow| scope.spawn(|| flow.end())).collect();
+            // A thread that panicked has nothing to say.
+            ending
+                .into_iter()
+                .filter_map(|flow| flow.join().ok())
+                .flatten()
+                .collect()
+        })
+    }
+}
+
+impl Running {
+    fn status(&mut self) -> FlowStatus {
+        let (now, now_ns) = (self.sender.progress(), net::clock::now_ns());
+        let tcp = now.packets == 0 && now.tcp_octets > 0;
+        let octets = |progress: &Progress| progress.ip_octets + progress.tcp_octets;
+        let sent = octets(&now).saturating_sub(octets(&self.seen));
+        let watched_ns = now_ns.saturating_sub(self.seen_ns).unsigned_abs();
+        (self.seen, self.seen_ns) = (now, now_ns);
+        FlowStatus {
+            cross: self.cross,
+            layer: if tcp { "tcp" } else { "ip" }.to_owned(),
+            sent_octets: octets(&now),
+            watched_ns,
+            sent_bps: BitRate::over(sent, Duration::from_nanos(watched_ns)).map_or(0, BitRate::bps),
+        }
+    }
+
+    fn end(self) -> Vec<String> {
+        let report = self.sender.stop();
+        let rate =
+            |bps: Option<u64>| bps.map_or_else(|| "unknown".to_owned(), |bps| BitRate::from_bps(bps).to_string());
+        let mut lines = Vec::new();
+        for total in report.totals() {
+            let asked = total
+                .asked_bps
+                .map_or_else(String::new, |_| format!("asked {}, ", rate(total.asked_bps)));
+            let layer = if total.layer == "ip" { "IP" } else { "TCP payload" };
+            let mut line = format!(
+                "cross {} ({}, {layer}): {asked}achieved {}, received {}",
+                self.cross,
+                self.ends,
+                rate(Some(total.achieved_bps)),
+                rate(total.received_bps)
+            );
+            if total.sent_packets > 0 {
+                let _ = write!(
+                    line,
+                    "; {} packets sent, {} lost",
+                    total.sent_packets, total.lost_packets
+                );
+            }
+            lines.push(line);
+        }
+        lines.extend(report.notes.iter().map(|note| format!("cross {}: {note}", self.cross)));
+        lines
+    }
 }
 
 /// Starts all of a lab's real flows, in the time of its path: what the scenario begins at 10 s begins when the path's clock says so.
 pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
-    let (mut senders, mut sinks) = (Vec::new(), Vec::new());
+    let mut running = Vec::new();
     let seed = lab.description().seed;
     for flow in lab.real_flows() {
         let Some(traffic) = in_path_time(lab, &flow, seed) else {
@@ -24,7 +107,9 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
         let Some(addresses) = flow.sink.addresses() else {
             continue;
         };
-        let sink = inside(&flow.sink, || Sink::start(SinkOptions::private(addresses.ipv4.into())))?;
+        let mut sinks = SinkOptions::private(addresses.ipv4.into());
+        sinks.limits.session_time = LONGEST;
+        let sink = inside(&flow.sink, || Sink::start(sinks))?;
         let target = sink.addresses().first().copied();
         let target = target.ok_or_else(|| Failure::host("a sink without an address"))?;
         // The processor is the path's and the programs': what departs some 50 µs late is cross traffic still.
@@ -32,13 +117,17 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
             pacing: Pacing::Sleep,
             ..SenderOptions::default()
         };
-        senders.push(inside(&flow.source, || Sender::start(target, vec![traffic], options))?);
-        sinks.push(sink);
+        let sender = inside(&flow.source, || Sender::start(target, vec![traffic], options))?;
+        running.push(Running {
+            cross: flow.index,
+            ends: format!("{} to {}", flow.source.name(), flow.sink.name()),
+            sender,
+            _sink: sink,
+            seen: Progress::default(),
+            seen_ns: net::clock::now_ns(),
+        });
     }
-    Ok(Flows {
-        _senders: senders,
-        _sinks: sinks,
-    })
+    Ok(Flows(running))
 }
 
 /// The flow from now on; `None` if its time is over.

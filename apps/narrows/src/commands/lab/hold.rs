@@ -26,17 +26,19 @@ pub(super) fn run(args: &HoldArgs) -> Result<Exit, Failure> {
     nix::unistd::setsid().map_err(|error| Failure::host(format!("leaving the terminal's session: {error}")))?;
     let scenario = simulate::load(&args.build.scenario)?;
     let mut lab = Lab::up(&scenario, args.build.options(true)?).map_err(|error| failure(&error))?;
-    let flows = super::flows::start(&lab)?;
+    let mut flows = super::flows::start(&lab)?;
     lab.publish_ready().map_err(|error| failure(&error))?;
     let mut looks = 0;
     while !stop.load(Ordering::Relaxed) {
         interrupt::nap(LOOK);
         looks += 1;
         if looks % LOOKS_PER_STATUS == 0 {
-            lab.publish_status().map_err(|error| failure(&error))?;
+            lab.publish_status(flows.status()).map_err(|error| failure(&error))?;
         }
     }
-    drop(flows);
+    for line in flows.end() {
+        output::complain(&line);
+    }
     let honesty = lab.down().map_err(|error| failure(&error))?;
     output::complain(&format!("the links: {honesty}"));
     Ok(Exit::Valid)

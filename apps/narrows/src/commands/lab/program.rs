@@ -54,7 +54,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         tell(&mut command, name, addresses);
     }
     let exit = node.spawn(&mut command).map(Program).map_err(wrong)?.wait(stop)?;
-    drop((flows, server));
+    drop(server);
+    for line in flows.end() {
+        output::complain(&line);
+    }
     let honesty = lab.down().map_err(wrong)?;
     output::complain(&format!("the links: {honesty}"));
     Ok(exit)

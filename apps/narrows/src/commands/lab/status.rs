@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lab::{LabError, LabState, LinkStatus};
+use lab::{FlowStatus, LabError, LabState, LinkStatus};
 use serde::Serialize;
 
 use super::failure;
@@ -39,13 +39,19 @@ struct Row {
     /// `null` if the lab has no real-time link, or did not say yet.
     kept_time: Option<bool>,
     links: Vec<LinkStatus>,
+    /// Cross traffic of real hosts.
+    flows: Vec<FlowStatus>,
+    /// Programs that run inside.
+    programs: usize,
 }
 
 pub(super) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
     let removed = super::clean();
     let wanted = args.id.as_deref().map(super::id).transpose()?;
+    // Those of the dead that are left have programs inside, which only `down` ends.
     let labs: Vec<LabState> = lab::labs()
         .into_iter()
+        .chain(lab::dead_labs())
         .filter(|state| wanted.as_ref().is_none_or(|id| state.id == *id))
         .collect();
     if let Some(id) = wanted.filter(|_| labs.is_empty()) {
@@ -73,12 +79,14 @@ fn row(state: LabState) -> Row {
     Row {
         id: state.id.to_string(),
         alive: state.is_alive(),
+        programs: lab::programs_in(&state).len(),
         ready: state.description.is_some(),
         process: state.process,
         scenario: state.description.map(|description| description.scenario),
         uptime_ns: uptime.and_then(|uptime| u64::try_from(uptime.as_nanos()).ok()),
         kept_time: (!state.links.is_empty()).then(|| state.links.iter().all(|link| link.lapses == 0)),
         links: state.links,
+        flows: state.flows,
     }
 }
 
@@ -90,6 +98,14 @@ fn told(document: &Document) -> String {
     for lab in &document.labs {
         let scenario = lab.scenario.as_deref().unwrap_or("not ready yet");
         let uptime = lab.uptime_ns.map_or(0, |uptime| uptime / 1_000_000_000);
+        if !lab.alive {
+            let _ = writeln!(
+                text,
+                "{}: {scenario}, dead; {} programs still run inside: narrows lab down {}",
+                lab.id, lab.programs, lab.id
+            );
+            continue;
+        }
         let _ = writeln!(text, "{}: {scenario}, up {uptime} s, process {}", lab.id, lab.process);
         for link in &lab.links {
             let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -106,6 +122,17 @@ fn told(document: &Document) -> String {
                 link.watched_ns as f64 / 1e9,
                 micros(link.late_ns_p50),
                 micros(link.late_ns_p99),
+            );
+        }
+        for flow in &lab.flows {
+            let _ = writeln!(
+                text,
+                "  cross {}: {} octets so far; {} in the last {:.1} s ({})",
+                flow.cross,
+                flow.sent_octets,
+                units::BitRate::from_bps(flow.sent_bps),
+                flow.watched_ns as f64 / 1e9,
+                if flow.layer == "tcp" { "TCP payload" } else { "IP" }
             );
         }
     }
