@@ -4,10 +4,17 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose code decides what a simulated run gives, and those that a run in the lab passes through besides.
-const SIMULATOR: [&str; 5] = ["units", "stat", "scenario", "estimate", "sim"];
-const LAB: [&str; 3] = ["wire", "net", "lab"];
+const SIMULATOR: [&str; 6] = ["units", "stat", "scenario", "estimate", "sim", "trace"];
+const LAB: [&str; 4] = ["wire", "net", "lab", "traffic"];
 /// Files of this crate that do.
-const OWN: [&str; 3] = ["judge.rs", "simulated.rs", "truth.rs"];
+const OWN: [&str; 5] = ["judge.rs", "simulated.rs", "truth.rs", "recorded.rs", "plan/methods.rs"];
+/// What else runs in the lab pass through: the code around other programs, their built-in descriptions, and the program's bench.
+const BENCH: [&str; 3] = [
+    "src/rival",
+    "../../rivals",
+    "../../apps/narrows/src/commands/evaluate/lab",
+];
+const BENCH_FILES: [&str; 1] = ["../../apps/narrows/src/commands/evaluate/lab.rs"];
 
 fn main() -> std::io::Result<()> {
     let crates = Path::new("..");
@@ -21,6 +28,12 @@ fn main() -> std::io::Result<()> {
     println!("cargo:rustc-env=NARROWS_SIMULATOR_REVISION={:016x}", hash.0);
     for name in LAB {
         hash.folder(&crates.join(name).join("src"))?;
+    }
+    for name in BENCH {
+        hash.folder(Path::new(name))?;
+    }
+    for name in BENCH_FILES {
+        hash.file(Path::new(name))?;
     }
     println!("cargo:rustc-env=NARROWS_LAB_REVISION={:016x}", hash.0);
     Ok(())
@@ -58,7 +71,10 @@ impl Fnv {
         for entry in entries {
             if entry.is_dir() {
                 self.folder(&entry)?;
-            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            } else if entry
+                .extension()
+                .is_some_and(|extension| extension == "rs" || extension == "toml")
+            {
                 self.file(&entry)?;
             }
         }

@@ -111,7 +111,8 @@ fn log(verbose: u8) {
 fn run(command: &Command) -> Result<Exit, Failure> {
     // A user namespace can only be entered while this is the only thread.
     let builds = match command {
-        Command::Demo(_) | Command::Emulate(_) | Command::Evaluate(_) => true,
+        Command::Demo(_) | Command::Emulate(_) => true,
+        Command::Evaluate(args) => args.builds(),
         Command::Lab(args) => args.builds(),
         _ => false,
     };

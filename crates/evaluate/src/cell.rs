@@ -25,8 +25,8 @@ pub struct Cell {
     pub runs: u32,
     /// Seed of the first run; run *k* has this plus *k*.
     pub seed: u64,
-    /// Whether its runs keep their raw observations.
-    pub keep: bool,
+    /// How many of its runs keep their raw observations, from the first on.
+    pub keep: u32,
 }
 
 /// What is run.
@@ -75,6 +75,9 @@ pub struct Run {
     /// Measurements before this one that did not count, for the same reason.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub measured_before: u32,
+    /// The other program's name and version, where it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival_version: Option<String>,
     /// File of the raw observations, in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -119,6 +122,11 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl Cell {
+    /// Whether the run of that seed keeps its raw observations.
+    pub fn keeps(&self, seed: u64) -> bool {
+        seed.wrapping_sub(self.seed) < u64::from(self.keep)
+    }
+
     /// Its seed for run `index`.
     pub fn seed_of(&self, index: u32) -> u64 {
         self.seed.wrapping_add(u64::from(index))

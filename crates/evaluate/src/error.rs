@@ -96,6 +96,12 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another evaluation is at work on it.
+    #[error("{}: another evaluation is at work here; wait for its end, or give another --runs-dir", path.display())]
+    Busy {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The directory holds something else.
     #[error("{}: {why}", path.display())]
     NotAStore {

@@ -102,6 +102,7 @@ impl Run {
             reason,
             not_judged: None,
             measured_before: 0,
+            rival_version: None,
             recording: None,
         }
     }

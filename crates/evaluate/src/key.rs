@@ -24,7 +24,11 @@ impl Key {
 
 /// Makes the keys of one row's runs: everything but the seed is hashed once.
 #[derive(Clone)]
-pub(crate) struct Keys(Sha256);
+pub(crate) struct Keys {
+    hash: Sha256,
+    /// First seed, and how many from there on keep their observations.
+    kept: (u64, u32),
+}
 
 /// The code that simulated runs go through, as a fingerprint.
 const SIMULATOR: &str = env!("NARROWS_SIMULATOR_REVISION");
@@ -32,19 +36,21 @@ const SIMULATOR: &str = env!("NARROWS_SIMULATOR_REVISION");
 const LAB: &str = env!("NARROWS_LAB_REVISION");
 
 impl Keys {
-    /// Of a row: its path, method, parameters and world, whether observations are kept, and the code that runs it.
+    /// Of a row: its path, method, parameters and world, which observations are kept, and the code that runs it.
     pub(crate) fn of_runs(cell: &Cell) -> Self {
         let revision = match cell.world {
             World::Simulator | World::Recording => SIMULATOR,
             World::Lab => LAB,
         };
-        let keep = if cell.keep { "kept" } else { "not kept" };
         let mut hash = Sha256::new();
-        for field in ["run", revision, cell.world.name(), keep, &cell.scenario.text] {
+        for field in ["run", revision, cell.world.name(), &cell.scenario.text] {
             add(&mut hash, field);
         }
         add_subject(&mut hash, &cell.subject);
-        Self(hash)
+        Self {
+            hash,
+            kept: (cell.seed, cell.keep),
+        }
     }
 
     /// Of the observations of a row's method on its path, whatever code and parameters they were made with.
@@ -57,7 +63,7 @@ impl Keys {
         for field in ["observations", &cell.scenario.text, name] {
             add(&mut hash, field);
         }
-        Self(hash)
+        Self { hash, kept: (0, 0) }
     }
 
     /// For this seed.
@@ -67,8 +73,11 @@ impl Keys {
 
     /// For this seed and what else it rests on.
     pub(crate) fn seed_and(&self, seed: u64, basis: &str) -> Key {
-        let mut hash = self.0.clone();
+        let mut hash = self.hash.clone();
         hash.update(seed.to_le_bytes());
+        let (first, count) = self.kept;
+        let is_kept = seed.wrapping_sub(first) < u64::from(count);
+        add(&mut hash, if is_kept { "kept" } else { "not kept" });
         add(&mut hash, basis);
         let digest = hash.finalize();
         Key(digest

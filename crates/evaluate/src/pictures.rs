@@ -11,7 +11,7 @@ use report::{EvaluationDocument, EvaluationRow, RowKind, World};
 use scenario::{Scenario, Way};
 use units::Metric;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::store::Store;
 use crate::summary::each_run;
 use crate::truth;
@@ -109,17 +109,49 @@ fn utilisation(scenario: &Scenario) -> Option<f64> {
 /// scenario and method.
 pub fn of_runs(cells: &[Cell], store: &Store) -> Vec<Figure> {
     let mut figures = convergence(cells, store);
-    let mut seen = Vec::new();
-    for (cell, _, run) in each_run(cells, store) {
-        let subject = (cell.scenario.name.as_str(), cell.subject.label(), cell.world);
-        let Some(file) = &run.recording else { continue };
-        if seen.contains(&subject) || seen.len() >= OBSERVED_MOST {
-            continue;
-        }
-        seen.push(subject);
+    for (cell, run, file) in observed_runs(cells, store) {
         figures.extend(observed::figures(cell, run, &store.path(file)));
     }
     figures
+}
+
+/// The first kept run of as many rows as the page shows, in the plan's order: of every method the scenario in the middle of the plan
+/// before those at its ends, so that no method is without a picture because another has many scenarios.
+fn observed_runs<'a>(cells: &'a [Cell], store: &'a Store) -> Vec<(&'a Cell, &'a Run, &'a str)> {
+    let mut kept: Vec<(usize, &Cell, &Run, &str)> = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        let mut runs = each_run(std::slice::from_ref(cell), store);
+        let found = runs.find_map(|(_, _, run)| Some((run, run.recording.as_deref()?)));
+        kept.extend(found.map(|(run, file)| (at, cell, run, file)));
+    }
+    let mut of_subject: BTreeMap<(&str, World), usize> = BTreeMap::new();
+    let places: Vec<usize> = kept
+        .iter()
+        .map(|(_, cell, ..)| {
+            let count = of_subject.entry((cell.subject.label(), cell.world)).or_default();
+            *count += 1;
+            *count
+        })
+        .collect();
+    let from_middle = |place: usize, cell: &Cell| {
+        let count = of_subject
+            .get(&(cell.subject.label(), cell.world))
+            .copied()
+            .unwrap_or(1);
+        (2 * place).abs_diff(count + 1)
+    };
+    let mut ranked: Vec<_> = kept
+        .into_iter()
+        .zip(places)
+        .map(|((at, cell, run, file), place)| (from_middle(place, cell), at, cell, run, file))
+        .collect();
+    ranked.sort_by_key(|(rank, at, ..)| (*rank, *at));
+    ranked.truncate(OBSERVED_MOST);
+    ranked.sort_by_key(|(_, at, ..)| *at);
+    ranked
+        .into_iter()
+        .map(|(_, _, cell, run, file)| (cell, run, file))
+        .collect()
 }
 
 /// Running median over the runs, per scenario and metric: how many runs a row needs.

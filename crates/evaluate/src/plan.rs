@@ -7,7 +7,7 @@
 //! worlds = ["simulator", "lab"]           # and "recording"
 //! runs = { simulator = 20, lab = 3 }      # per row and world
 //! seed = 1                                # of the first run; by default the scenario's own
-//! keep = "lab"                            # raw observations: "all", "lab" or "none"
+//! keep = "first"                          # raw observations: "all", "first" (the default), "lab" or "none"
 //!
 //! [[scenario]]
 //! template = "templates/load.toml"        # {{cross}} is replaced; relative to the plan; or file = "…"
@@ -37,6 +37,8 @@ mod published;
 mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +50,11 @@ pub use published::PlannedPublished;
 
 use crate::cell::{Cell, Subject};
 use crate::error::PlanError;
+
+/// Most rows of a plan, most runs of all of them, and most octets of a file: ours; some hundred megabytes of memory each.
+const MOST_ROWS: usize = 200_000;
+const MOST_RUNS: u64 = 10_000_000;
+const MOST_OCTETS: u64 = 4 << 20;
 
 /// A plan that makes sense: every file was read, every scenario and parameter checked.
 #[derive(Debug, Clone)]
@@ -93,8 +100,10 @@ pub struct Runs {
 pub enum Keep {
     /// Those of every world.
     All,
-    /// Those of the lab: the simulator can repeat its own.
+    /// Those of the lab, and of the simulator the first of each row: enough for the page's pictures of what a run saw.
     #[default]
+    First,
+    /// Those of the lab: the simulator can repeat its own.
     Lab,
     /// None.
     None,
@@ -166,12 +175,12 @@ impl Runs {
 }
 
 impl Keep {
-    /// Whether runs in `world` keep theirs. What comes from a recording has one already.
-    pub fn holds(self, world: World) -> bool {
-        match self {
-            Self::All => world != World::Recording,
-            Self::Lab => world == World::Lab,
-            Self::None => false,
+    /// How many of a row's runs in `world` keep theirs, from the first on. What comes from a recording has one already.
+    pub fn count(self, world: World) -> u32 {
+        match (self, world) {
+            (Self::None, _) | (_, World::Recording) | (Self::Lab, World::Simulator) => 0,
+            (Self::First, World::Simulator) => 1,
+            (Self::All, World::Simulator) | (Self::All | Self::First | Self::Lab, World::Lab) => u32::MAX,
         }
     }
 }
@@ -209,6 +218,7 @@ impl Plan {
             published,
         };
         plan.check()?;
+        plan.check_size()?;
         Ok(plan)
     }
 
@@ -227,7 +237,7 @@ impl Plan {
                         world,
                         runs: self.runs.of(world),
                         seed: self.seed.unwrap_or(scenario.scenario.seed),
-                        keep: self.keep.holds(world),
+                        keep: self.keep.count(world),
                     });
                 }
             }
@@ -260,6 +270,23 @@ impl Plan {
         });
         self.subjects = named;
         !self.subjects.is_empty() || !self.published.is_empty()
+    }
+
+    /// Refuses what would neither end nor fit into memory, before it is spread out.
+    pub fn check_size(&self) -> Result<(), PlanError> {
+        let rows = [self.scenarios.len(), self.subjects.len(), self.worlds.len()]
+            .iter()
+            .try_fold(1usize, |rows, &count| rows.checked_mul(count));
+        if rows.is_none_or(|rows| rows > MOST_ROWS) {
+            let why = format!("scenarios, methods and worlds cross to more than {MOST_ROWS} rows");
+            return Err(PlanError::invalid("plan", why));
+        }
+        let runs: u64 = self.cells().iter().map(|cell| u64::from(cell.runs)).sum();
+        if runs > MOST_RUNS {
+            let why = format!("makes {runs} runs, and {MOST_RUNS} are the most; lower runs, or divide the plan");
+            return Err(PlanError::invalid("plan", why));
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -329,11 +356,20 @@ pub(crate) fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
+/// A file's text; no more than a plan can need is read, whatever the path names.
 fn read(path: &Path) -> Result<String, PlanError> {
-    std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable {
+    let broken = |source| PlanError::Unreadable {
         path: PathBuf::from(path),
         source,
-    })
+    };
+    let mut text = String::new();
+    let file = File::open(path).map_err(broken)?;
+    file.take(MOST_OCTETS + 1).read_to_string(&mut text).map_err(broken)?;
+    if text.len() as u64 > MOST_OCTETS {
+        let why = format!("is longer than {MOST_OCTETS} octets");
+        return Err(PlanError::invalid(path.display().to_string(), why));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use report::World;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +22,7 @@ use crate::key::{Key, Keys};
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
-    log: File,
+    log: Flock<File>,
     runs: BTreeMap<Key, Run>,
     /// Observations by what they are of, and where they were made.
     recordings: BTreeMap<(Key, World), String>,
@@ -43,6 +45,28 @@ struct Line {
 const LOG: &str = "runs.jsonl";
 const RECORDINGS: &str = "recordings";
 
+/// How every line begins.
+const BEGINNING: &[u8] = b"{\"key\":\"";
+
+fn no_run(path: &Path, number: u64) -> StoreError {
+    StoreError::NotAStore {
+        path: path.to_path_buf(),
+        why: format!("line {number} is no run; give another --runs-dir, or remove the line"),
+    }
+}
+
+/// The log for this process alone, until it ends, however it ends: two that append would each cut off or repeat the other's runs.
+fn locked(log: File, path: &Path) -> Result<Flock<File>, StoreError> {
+    let path = path.to_path_buf();
+    Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+        Errno::EWOULDBLOCK => StoreError::Busy { path },
+        errno => StoreError::File {
+            path,
+            source: errno.into(),
+        },
+    })
+}
+
 impl Store {
     /// Opens the store in `folder`, which is made if it is not there, and reads what it holds.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
@@ -56,7 +80,7 @@ impl Store {
         let log = File::options().read(true).append(true).create(true).open(&path);
         let mut store = Self {
             folder: folder.to_path_buf(),
-            log: log.map_err(at(&path))?,
+            log: locked(log.map_err(at(&path))?, &path)?,
             runs: BTreeMap::new(),
             recordings: BTreeMap::new(),
         };
@@ -79,19 +103,21 @@ impl Store {
         loop {
             line.clear();
             let count = reader.read_until(b'\n', &mut line).map_err(broken)?;
-            if line.last() != Some(&b'\n') {
-                return Ok(whole);
-            }
             number += 1;
+            if line.last() != Some(&b'\n') {
+                // A torn line is one of ours; somebody else's file is not to be cut.
+                let common = line.len().min(BEGINNING.len());
+                if line[..common] == BEGINNING[..common] {
+                    return Ok(whole);
+                }
+                return Err(no_run(path, number));
+            }
             let parsed: Result<Line, _> = serde_json::from_slice(&line);
             let keys = parsed
                 .ok()
                 .and_then(|line| Some((Key::from_hex(&line.key)?, Key::from_hex(&line.of)?, line)));
             let Some((key, of, line)) = keys else {
-                return Err(StoreError::NotAStore {
-                    path: path.to_path_buf(),
-                    why: format!("line {number} is no run; give another --runs-dir, or remove the line"),
-                });
+                return Err(no_run(path, number));
             };
             self.remember(key, of, line.world, line.run);
             whole += count as u64;

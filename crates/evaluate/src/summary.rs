@@ -122,6 +122,11 @@ fn rows(
         .filter(|_| status != Status::Measured);
     let is_lab = cell.world == World::Lab;
     let discarded: u32 = runs.iter().map(|(_, run)| run.measured_before).sum();
+    let versions: BTreeSet<&str> = runs
+        .iter()
+        .filter_map(|(_, run)| run.rival_version.as_deref())
+        .collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
     for hop in std::iter::once(None).chain(hops.into_iter().map(Some)) {
         let table: Vec<RunRow> = judged.iter().map(|(seed, run)| row(*seed, run, hop)).collect();
         let scale = if hop.is_some() {
@@ -144,6 +149,7 @@ fn rows(
             summary: summary(cell, &table, scale),
             judged_runs: is_lab.then_some(judged.len()),
             not_judged_runs: is_lab.then_some(runs.len() - judged.len() + discarded as usize),
+            rival_version: (!versions.is_empty()).then(|| versions.join(", ")),
         });
     }
 }
@@ -211,5 +217,6 @@ fn published_only(plan: &Plan, published: &PlannedPublished) -> EvaluationRow {
         summary: Summary::default(),
         judged_runs: None,
         not_judged_runs: None,
+        rival_version: None,
     }
 }

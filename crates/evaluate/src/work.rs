@@ -166,7 +166,7 @@ impl Work<'_> {
         for &(index, k) in missing {
             let (cell, seed) = (&cells[index], cells[index].seed_of(k));
             let Some(key) = recording_key(self.store, cell, seed) else {
-                let why = "no observations of it are kept; run the plan in the lab or simulator with keep first";
+                let why = "no observations of it are kept; run the plan in the lab or simulator first, with keep = \"all\" for every run";
                 self.shortfalls.note(index, Status::NotRun, why);
                 self.progress.one_more();
                 continue;
@@ -287,14 +287,15 @@ fn simulation(cell: &Cell) -> Result<Simulation<'_>, RunFault> {
 fn simulated(cell: &Cell, seed: u64, key: Key, folder: &Path) -> Result<Run, RunFault> {
     let simulation = simulation(cell)?;
     let name = Store::recording_name(key);
-    let simulated = if cell.keep {
+    let keeps = cell.keeps(seed);
+    let simulated = if keeps {
         recorded::record(&simulation, &cell.scenario.text, seed, &folder.join(&name))?
     } else {
         let run = simulation.run(seed);
         run.map_err(|error| RunFault::NotOffered { why: error.to_string() })?
     };
     let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
-    run.recording = cell.keep.then_some(name);
+    run.recording = keeps.then_some(name);
     Ok(run)
 }
 
@@ -306,9 +307,9 @@ fn ordered(bench: &mut dyn Bench, cell: &Cell, k: u32, store: &Store) -> Finishe
     let path = store.path(&name);
     let order = Order {
         seed,
-        record: cell.keep.then_some(path.as_path()),
+        record: cell.keeps(seed).then_some(path.as_path()),
     };
     let mut run = bench.run(cell, order)?;
-    run.recording = (cell.keep && path.exists()).then_some(name);
+    run.recording = (cell.keeps(seed) && path.exists()).then_some(name);
     Ok((key, run))
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use estimate::Verdict;
 use evaluate::{Bench, Cell, Judged, Options, Order, Plan, Progress, Run, RunFault, Store, carry_out};
+use report::picture::Picture;
 use report::{Status, World};
 
 const PLAN: &str = r#"
@@ -79,6 +80,7 @@ impl Bench for Fake {
             reason: None,
             measured_before: 0,
             not_judged: (order.seed == 2).then(|| "late".to_owned()),
+            rival_version: None,
             recording: None,
         })
     }
@@ -231,4 +233,105 @@ fn recordings_are_analysed_again() {
         "{:?}",
         recorded.why
     );
+}
+
+/// Says something of the second hop in every other run.
+struct Hops;
+
+impl Bench for Hops {
+    fn world(&self) -> World {
+        World::Lab
+    }
+
+    fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
+        let mut run = fake(1).run(cell, order)?;
+        run.not_judged = None;
+        run.rival_version = Some("tool 1.2".to_owned());
+        let hop = Judged {
+            hop: Some(2),
+            truth: Some(4_000_000),
+            value: Some(5_000_000),
+            ..run.path
+        };
+        run.hops.extend((order.seed % 2 == 1).then_some(hop));
+        Ok(run)
+    }
+}
+
+/// What a method says of a hop has a row of its own behind the path's, with the paper's number for that hop; a run that says nothing of
+/// the hop is inconclusive there.
+#[test]
+fn hops_have_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
+    let text = "name = \"h\"\nworlds = [\"lab\"]\nruns = { lab = 4 }\nseed = 1\nkeep = \"none\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathrate\"\n[[published]]\nscenario = \"t-10Mbit-s\"\nmethod = \"pathrate\"\nhop = 2\nvalue = \"4.5 Mbit/s\"\n";
+    let plan = Plan::from_toml(text, Path::new("h.toml"), folder.path()).unwrap();
+    let cells = plan.cells();
+    let mut store = Store::open(&folder.path().join("runs")).unwrap();
+    let stop = AtomicBool::new(false);
+    let options = Options { jobs: 1, stop: &stop };
+    let shortfalls = carry_out(&cells, &mut store, &mut [&mut Hops], options, &mut ()).unwrap();
+    let document = evaluate::document(&plan, &cells, &store, &shortfalls);
+    let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(report::schema::EVALUATION).unwrap();
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&json));
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    let (path, hop) = (&rows[0], &rows[1]);
+    assert!(path.get("hop").is_none() && path.get("published").is_none());
+    assert_eq!(path["rival_version"], "tool 1.2");
+    assert_eq!((&hop["hop"], &hop["runs"]), (&2.into(), &4.into()));
+    assert_eq!(hop["published"]["value_bps"], 4.5e6);
+    // By hand: two of four runs speak of the hop, and say 5 M where 4 M are true.
+    assert_eq!(
+        (&hop["truth_bps"], &hop["median_value_bps"]),
+        (&4e6.into(), &5e6.into())
+    );
+    assert_eq!(
+        (&hop["median_error_ratio"], &hop["inconclusive_ratio"]),
+        (&0.25.into(), &0.5.into())
+    );
+}
+
+/// A plan that says nothing keeps the first run of each row, and its page shows what that run saw.
+#[test]
+fn the_first_run_is_kept_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
+    let text = "name = \"r\"\nruns = { simulator = 3 }\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathload\"\n[[method]]\nname = \"pathrate\"\n";
+    let plan = Plan::from_toml(text, Path::new("r.toml"), folder.path()).unwrap();
+    let cells = plan.cells();
+    let mut store = Store::open(&folder.path().join("runs")).unwrap();
+    let stop = AtomicBool::new(false);
+    let options = Options { jobs: 2, stop: &stop };
+    carry_out(&cells, &mut store, &mut [], options, &mut ()).unwrap();
+    let kept = evaluate::each_run(&cells, &store).map(|(_, _, run)| run.recording.is_some());
+    assert_eq!(kept.collect::<Vec<_>>(), [true, false, false, true, false, false]);
+    let figures = evaluate::pictures::of_runs(&cells, &store);
+    let has = |fits: &dyn Fn(&Picture) -> bool| figures.iter().any(|figure| fits(&figure.picture));
+    assert!(has(
+        &|picture| matches!(picture, Picture::ResponseCurve(curve) if curve.series[0].points.len() >= 3)
+    ));
+    assert!(has(
+        &|picture| matches!(picture, Picture::DelayTrend(trend) if trend.trend.is_some() && trend.groups.len() > 4)
+    ));
+    assert!(has(
+        &|picture| matches!(picture, Picture::DispersionHistogram(bins) if !bins.modes.is_empty())
+    ));
+}
+
+/// One store, one evaluation at a time; what is not ours is left as it is.
+#[test]
+fn a_store_is_one_evaluations_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Store::open(folder.path()).unwrap();
+    let second = Store::open(folder.path()).unwrap_err().to_string();
+    assert!(second.contains("another evaluation"), "{second}");
+    drop(first);
+    assert!(Store::open(folder.path()).unwrap().is_empty());
+    let log = folder.path().join("runs.jsonl");
+    std::fs::write(&log, "somebody's notes").unwrap();
+    let strange = Store::open(folder.path()).unwrap_err().to_string();
+    assert!(strange.contains("line 1 is no run"), "{strange}");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "somebody's notes");
 }

@@ -63,6 +63,9 @@ pub struct EvaluationRow {
     /// Measurements that are not, those included that were made afresh: the machine kept no time in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged_runs: Option<usize>,
+    /// The other program's name and version, as it says itself; several if it changed between runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rival_version: Option<String>,
 }
 
 /// Whose a row is.

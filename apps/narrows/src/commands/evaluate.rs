@@ -86,6 +86,17 @@ impl PrintArgs {
     }
 }
 
+impl EvaluateArgs {
+    /// Whether it will need private hosts: only a plan with rows in the lab does. What is wrong with the plan is said later.
+    pub(crate) fn builds(&self) -> bool {
+        let in_lab = |mut plan: Plan| {
+            narrow(self, &mut plan).is_ok() && plan.cells().iter().any(|cell| cell.world == World::Lab)
+        };
+        let may = !self.check && self.world.is_none_or(|world| world == World::Lab);
+        may && Plan::read(&self.plan).is_ok_and(in_lab)
+    }
+}
+
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
     let mut plan = Plan::read(&args.plan).map_err(|error| Failure::usage(error.to_string()))?;
     narrow(args, &mut plan)?;
@@ -145,6 +156,7 @@ fn narrow(args: &EvaluateArgs, plan: &mut Plan) -> Result<(), Failure> {
             lab: runs,
             recording: runs,
         };
+        plan.check_size().map_err(|error| Failure::usage(error.to_string()))?;
     }
     if let Some(text) = &args.only
         && !plan.only(text)

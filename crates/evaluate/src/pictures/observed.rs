@@ -1,5 +1,7 @@
 //! What the kept observations of one run show.
 
+mod readings;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -7,8 +9,8 @@ use std::path::Path;
 use estimate::probe::{StreamReport, TrainReport, TransferReport};
 use report::page::Figure;
 use report::picture::{
-    DelayTrend, DelayedPacket, DispersionHistogram, HopRegression, Picture, Point, Quantity, Series, SizeFit,
-    SizeRegression, SizedRoundTrip, TransferOverTime,
+    DelayTrend, DelayedPacket, DispersionHistogram, HopRegression, Picture, Point, Quantity, Response, ResponseCurve,
+    Series, SizeFit, SizeRegression, SizedRoundTrip, TransferOverTime,
 };
 use scenario::Way;
 use trace::{Answer, Asked, Recording};
@@ -35,6 +37,7 @@ pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
         };
         match &exchange.answer {
             Answer::Train(report) => seen.train(report, hop_limit.map(std::num::NonZeroU8::get)),
+            Answer::Load(report) => seen.responses.extend(readings::of_load(report)),
             Answer::Transfer(report) => seen.transfer(report),
             _ => {}
         }
@@ -42,6 +45,7 @@ pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
     let what = format!("{}, {}", cell.subject.label(), cell.world.name());
     let pictures = [
         seen.dispersion(cell, run, &what),
+        seen.response(cell, run, &what),
         seen.delays(&what),
         seen.sizes(&what),
         seen.transfers(run, &what),
@@ -60,6 +64,8 @@ struct Seen {
     /// Rates of pairs, and of longer trains, bit/s.
     pairs: Vec<f64>,
     trains: Vec<f64>,
+    /// Rate in and rate out of every train long enough, and of every load segment, bit/s.
+    responses: Vec<(f64, f64)>,
     /// The longest train that arrived.
     longest: Option<TrainReport>,
     /// Round-trip times in nanoseconds by hop limit (0: the far end) and size.
@@ -82,6 +88,11 @@ impl Seen {
             into.push(rate.as_f64());
         }
         let count = report.received().count();
+        if count >= ENOUGH {
+            let rates = report.departure_rate().zip(report.arrival_rate());
+            self.responses
+                .extend(rates.map(|(sent, got)| (sent.as_f64(), got.as_f64())));
+        }
         let longest = self.longest.as_ref().map_or(0, |longest| longest.received().count());
         // The last of equals: searches end near the answer.
         if count >= longest.max(ENOUGH) {
@@ -123,14 +134,15 @@ impl Seen {
         let scenario = &cell.scenario.scenario;
         let capacity = scenario.truth(Way::Forward).capacity(truth::path_mtu(scenario));
         let is_capacity = cell.subject.metric() == Some(Metric::IpCapacity);
+        let answer = run.path.value.filter(|_| is_capacity).map(|value| value as f64);
         let picture = DispersionHistogram {
             title: format!("rates of {kind}: {what}"),
             quantity: Quantity::Rate,
             // Freedman and Diaconis: twice the interquartile range over the cube root of the count.
             bins: DispersionHistogram::bins(samples, width(samples)),
-            modes: Vec::new(),
+            modes: readings::modes(samples, width(samples), answer),
             truth: Some(capacity.as_f64()),
-            estimate: run.path.value.filter(|_| is_capacity).map(|value| value as f64),
+            estimate: answer,
         };
         Some((
             Picture::DispersionHistogram(picture),
@@ -138,25 +150,51 @@ impl Seen {
         ))
     }
 
+    fn response(&self, cell: &Cell, run: &Run, what: &str) -> Option<(Picture, &'static str)> {
+        let points = readings::curve(&self.responses)?;
+        let scenario = &cell.scenario.scenario;
+        let capacity = scenario.truth(Way::Forward).capacity(truth::path_mtu(scenario));
+        let is_available = cell.subject.metric() == Some(Metric::AvailableIpCapacity);
+        let picture = ResponseCurve {
+            title: format!("rate out over rate in: {what}"),
+            response: Response::Rates,
+            series: vec![Series::new(cell.subject.label(), points)],
+            fitted: Vec::new(),
+            capacity_bps: Some(capacity.as_f64()),
+            available_bps: run.path.truth.filter(|_| is_available).map(|truth| truth as f64),
+        };
+        Some((
+            Picture::ResponseCurve(picture),
+            "What arrived of what was sent, by trains and loads of like rate: median and middle half.",
+        ))
+    }
+
     fn delays(&self, what: &str) -> Option<(Picture, &'static str)> {
         let report = self.longest.as_ref()?;
-        let packets = report.received().map(|(row, arrived)| DelayedPacket {
-            packet: u64::from(row.seq),
-            delay_ns: arrived.relative_to(row.departed).nanos(),
-        });
+        let packets: Vec<DelayedPacket> = report
+            .received()
+            .map(|(row, arrived)| DelayedPacket {
+                packet: u64::from(row.seq),
+                delay_ns: arrived.relative_to(row.departed).nanos(),
+            })
+            .collect();
+        let (trend, tests) = readings::trend(&packets);
         let lost = report
             .arrivals
             .iter()
             .filter(|row| row.fate == estimate::probe::Fate::Lost);
         let picture = DelayTrend {
             title: format!("one-way delays along a train: {what}"),
-            packets: packets.collect(),
             lost: lost.map(|row| u64::from(row.seq)).collect(),
-            groups: Vec::new(),
-            trend: None,
-            tests: Vec::new(),
+            groups: readings::groups(&packets),
+            packets,
+            trend,
+            tests,
         };
-        Some((Picture::DelayTrend(picture), "The last of the longest trains."))
+        Some((
+            Picture::DelayTrend(picture),
+            "The last of the longest trains, with pathload's two tests of whether its delays rise.",
+        ))
     }
 
     fn sizes(&self, what: &str) -> Option<(Picture, &'static str)> {

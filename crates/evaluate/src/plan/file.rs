@@ -158,8 +158,8 @@ pub(super) fn texts(place: &str, value: &toml::Value) -> Result<Vec<String>, Pla
     values.iter().map(|value| text(place, value)).collect()
 }
 
-/// Most combinations that one entry may make.
-const COMBINATIONS: usize = 100_000;
+/// Most combinations that one entry, and most scenarios that one plan may make.
+pub(super) const COMBINATIONS: usize = 100_000;
 
 /// Every combination of one index per list, the last list running fastest.
 pub(super) fn combinations(place: &str, lengths: &[usize]) -> Result<Vec<Vec<usize>>, PlanError> {

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use scenario::Scenario;
 
-use super::file::{ScenarioFile, combinations, texts};
+use super::file::{COMBINATIONS, ScenarioFile, combinations, texts};
 use super::{PlannedScenario, is_name, read, worlds};
 use crate::error::PlanError;
+
+/// Most octets of all scenarios that one entry makes: ours, a bound on memory.
+const MOST_OCTETS: usize = 256 << 20;
 
 pub(super) fn cross(files: &[ScenarioFile], folder: &Path) -> Result<Vec<Arc<PlannedScenario>>, PlanError> {
     let mut all = Vec::new();
@@ -43,7 +46,13 @@ fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<Planne
     let text = read(&path)?;
     let lists = lists(file, place)?;
     let lengths: Vec<usize> = lists.iter().map(|(_, values, _)| values.len()).collect();
-    for chosen in combinations(place, &lengths)? {
+    let combinations = combinations(place, &lengths)?;
+    let octets = text.len().saturating_mul(combinations.len());
+    if all.len() + combinations.len() > COMBINATIONS || octets > MOST_OCTETS {
+        let why = format!("more than {COMBINATIONS} scenarios, or {MOST_OCTETS} octets of them");
+        return Err(PlanError::invalid(place, why));
+    }
+    for chosen in combinations {
         let choices: Vec<Choice<'_>> = lists
             .iter()
             .zip(&chosen)
@@ -82,6 +91,10 @@ fn lists<'a>(file: &'a ScenarioFile, place: &str) -> Result<Vec<List<'a>>, PlanE
                 labels.len()
             );
             return Err(PlanError::invalid(place, why));
+        }
+        // Replaced one after the other, such a value could grow without end.
+        if values.iter().chain(&labels).any(|value| value.contains("{{")) {
+            return Err(PlanError::invalid(place, "a value cannot hold a placeholder"));
         }
         lists.push((key.as_str(), values, labels));
     }

@@ -90,7 +90,7 @@ impl EvaluationDocument {
 }
 
 /// Columns of the CSV.
-const CSV: [&str; 35] = [
+const CSV: [&str; 36] = [
     "scenario",
     "method",
     "kind",
@@ -117,6 +117,7 @@ const CSV: [&str; 35] = [
     "peak_rate_bps",
     "judged_runs",
     "not_judged_runs",
+    "rival_version",
     "published_value_bps",
     "published_truth_bps",
     "published_low_bps",

@@ -26,6 +26,7 @@ fn document() -> EvaluationDocument {
         },
         judged_runs: None,
         not_judged_runs: None,
+        rival_version: None,
     };
     document.rows.push(row.clone());
     document.rows.push(EvaluationRow {
@@ -37,6 +38,7 @@ fn document() -> EvaluationDocument {
         summary: Summary::default(),
         judged_runs: Some(0),
         not_judged_runs: Some(0),
+        rival_version: None,
         ..row
     });
     document

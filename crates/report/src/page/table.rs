@@ -190,6 +190,9 @@ fn tags(out: &mut Html, row: &EvaluationRow) {
             out.element("span", "tag", words);
         }
     }
+    if let Some(version) = &row.rival_version {
+        out.element("span", "sub", version);
+    }
     if !row.params.is_empty() {
         let params: Vec<String> = row
             .params

@@ -34,6 +34,8 @@ pub(crate) struct LabBench {
     stop: Arc<AtomicBool>,
     /// By name, or by the text of the file.
     adapters: BTreeMap<String, Arc<Adapter>>,
+    /// By the adapter's name.
+    versions: BTreeMap<String, Option<String>>,
     /// By the text of the scenario.
     built: BTreeMap<String, Arc<Scenario>>,
 }
@@ -44,6 +46,7 @@ impl LabBench {
         Self {
             stop,
             adapters: BTreeMap::new(),
+            versions: BTreeMap::new(),
             built: BTreeMap::new(),
         }
     }
@@ -75,6 +78,16 @@ impl LabBench {
         let built = Arc::new(bed::as_built(&cell.scenario.scenario)?);
         self.built.insert(key.clone(), Arc::clone(&built));
         Ok(built)
+    }
+
+    /// The program's name and version; asked once.
+    fn version(&mut self, adapter: &Adapter) -> Option<String> {
+        let ask = || {
+            let version = rival::version(adapter)?;
+            Some(format!("{} {version}", adapter.needs().first()?))
+        };
+        let name = adapter.name().to_owned();
+        self.versions.entry(name).or_insert_with(ask).clone()
     }
 
     fn once(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
@@ -109,7 +122,9 @@ impl LabBench {
             (Subject::Rival(_), None) => Err(broke("an adapter is gone")),
         };
         let not_judged = bed.end()?;
+        let version = adapter.as_ref().and_then(|adapter| self.version(adapter));
         run.map(|mut run| {
+            run.rival_version = version;
             run.not_judged = not_judged.or(run.not_judged);
             run
         })

@@ -82,6 +82,7 @@ impl Trial<'_> {
             caveats: Vec::new(),
             reason: (why && whole.value.is_none()).then(|| "program_gave_no_number".to_owned()),
             not_judged: None,
+            rival_version: None,
             recording: None,
             measured_before: 0,
         }
