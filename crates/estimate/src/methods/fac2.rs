@@ -78,6 +78,9 @@
 //!   grow by so little that noise hides it, and the estimate is too high, by up to the narrow link's rate less the truth.
 //!   Nothing betrays it but a wide interval in most runs.
 //! - A4: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point.
+//! - A receiver that takes packets more slowly than the narrow link sends them, with stamps taken by the program: trains at its
+//!   rate do not count; if the knee is there, [`Verdict::LowerBound`](crate::Verdict),
+//!   [`Caveat::ReceiverLimited`](crate::Caveat). Stamps of kernel or card do not suffer.
 //! - A5: slope trains whose sender calls them broken are repeated, six times for any deviation, then only if a gap exceeds a
 //!   tenth of the train: [`Caveat::PacingBroken`](crate::Caveat), in the end [`Reason::SenderCannotPace`](crate::Reason).
 //! - A6, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).

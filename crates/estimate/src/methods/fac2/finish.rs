@@ -92,6 +92,7 @@ impl Seen {
         let fit = fit::fit(&self.readings, coarse, self.capacity.map(BitRate::as_f64));
         let estimate = match (ending, fit) {
             (Ending::HostLimited, _) => self.host_limited(),
+            (_, Some(fit)) if fit.receiver => self.receiver_limited(&fit),
             (_, Some(fit)) => self.estimated(&fit, ending),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
             (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
@@ -155,7 +156,8 @@ impl Seen {
                 BitRate::from_bps_f64(high.max(0.0))?,
             ))
         };
-        if self.capacity.is_some() || fit.capacity_error > GOOD_FIT {
+        let receiver = self.readings.iter().any(|reading| reading.receiver_bound);
+        if self.capacity.is_some() || receiver || fit.capacity_error > GOOD_FIT {
             return Vec::new();
         }
         let cross = rate(
@@ -188,6 +190,13 @@ impl Seen {
         } else {
             bound.caveat(Caveat::SenderLimited)
         })
+    }
+
+    /// What looks like the knee is the rate at which the receiving host takes packets.
+    fn receiver_limited(&self, fit: &Fit) -> Option<Estimate> {
+        let value = BitRate::from_bps_f64(fit.low)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
     /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
