@@ -84,6 +84,9 @@ use trial::Trial;
 /// The method.
 pub(super) struct Udp;
 
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
 static INFO: MethodInfo = MethodInfo {
     name: "udp",
     summary: "highest UDP rate with loss under 1 %, from loads of constant rate",
@@ -130,6 +133,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Udp {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.max_time + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
@@ -259,8 +270,7 @@ impl Run {
         self.facts = facts;
         let host = &self.facts.receiver;
         let receiver = host.max_stamped_rate(self.ip_octets, host.stamp_source);
-        self.bracket =
-            Bracket::new(self.params.max_loss, self.params.resolution, self.cap()).with_receiver(receiver);
+        self.bracket = Bracket::new(self.params.max_loss, self.params.resolution, self.cap()).with_receiver(receiver);
         let (phase, rate) = match self.params.start {
             Some(rate) => (Phase::Bracket, rate),
             None => (Phase::Ramp, RAMP_FROM),

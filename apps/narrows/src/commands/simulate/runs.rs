@@ -83,7 +83,7 @@ pub(super) fn recorded(
         metric: info.metric,
         method: info.name,
         params: &params,
-        budget: &info.default_budget(),
+        budget: &simulation.method.imposes(&params).budget(),
     });
     let run = simulation
         .run_in(&mut world, |world| world.world().true_time(), batch.seed)
