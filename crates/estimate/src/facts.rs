@@ -59,6 +59,27 @@ impl HostFacts {
     }
 }
 
+/// Arrivals at this share of the rate at which a program can receive are as good as at it ("ours").
+const AT_RECEIVER: f64 = 0.95;
+
+impl HostFacts {
+    /// Highest IP-layer rate of packets of this length at which stamps from `source` still follow the wire. The program takes its
+    /// own after each receive call (the simulator's do, too), so that packets that come faster are seen at the program's rate;
+    /// the kernel and the card stamp before that (`None`).
+    pub fn max_stamped_rate(&self, ip_octets: u16, source: StampSource) -> Option<BitRate> {
+        match source {
+            StampSource::Simulated | StampSource::User => BitRate::over(u64::from(ip_octets), self.receive_cost),
+            StampSource::Hardware | StampSource::Kernel => None,
+        }
+    }
+
+    /// Whether packets of this length, seen by stamps from `source` to arrive at `rate_bps`, may have come faster.
+    pub fn stamps_limit(&self, rate_bps: f64, ip_octets: u16, source: StampSource) -> bool {
+        self.max_stamped_rate(ip_octets, source)
+            .is_some_and(|most| rate_bps >= AT_RECEIVER * most.as_f64())
+    }
+}
+
 /// What is known when a method begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathFacts {

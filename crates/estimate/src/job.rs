@@ -117,8 +117,8 @@ impl Job<'_> {
     }
 
     /// What is left of the whole job's budget, and at most what the method needs.
-    fn budget_left(&self, method: &dyn crate::Method) -> Budget {
-        let own = method.info().default_budget();
+    fn budget_left(&self, method: &dyn crate::Method, params: &RawParams) -> Budget {
+        let own = method.imposes(params).budget();
         let whole = self.options.budget;
         Budget {
             steps: whole.steps,
@@ -154,7 +154,7 @@ impl Job<'_> {
         let mut fault = None;
         let measured = match begin(name, params) {
             Ok((method, raw, mut estimator)) => {
-                let mut budget = self.budget_left(method);
+                let mut budget = self.budget_left(method, &raw);
                 budget.time = budget.time.min(time);
                 world.begins(&Beginning {
                     metric,

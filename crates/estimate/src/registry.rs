@@ -21,6 +21,13 @@ pub trait Method: Sync {
     /// Its description.
     fn info(&self) -> &'static MethodInfo;
 
+    /// What it imposes with these parameters: [`MethodInfo::imposes`], unless a parameter makes it longer or heavier. Parameters
+    /// that cannot be read are [`Method::begin`]'s to refuse.
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let _ = params;
+        self.info().imposes.clone()
+    }
+
     /// Its state machine, with parameters as the caller typed them.
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError>;
 
@@ -62,15 +69,6 @@ impl MethodInfo {
             .map(|line| line.strip_prefix(' ').unwrap_or(line))
             .collect::<Vec<_>>()
             .join("\n")
-    }
-
-    /// The budget under which the method is run unless the caller sets another: twice what it imposes at most.
-    pub fn default_budget(&self) -> Budget {
-        Budget {
-            octets: self.imposes.max_octets.saturating_mul(2),
-            time: self.imposes.max_time * 2,
-            ..Budget::default()
-        }
     }
 }
 
@@ -198,7 +196,7 @@ pub struct Needs {
     pub pacing: bool,
 }
 
-/// What a method imposes, at most, with default parameters. Rates are relative to the path.
+/// What a method imposes, at most. Rates are relative to the path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Imposes {
     /// Typical IP octets on an idle 100 Mbit/s path.
@@ -211,6 +209,33 @@ pub struct Imposes {
     pub max_time: Duration,
     /// It fills the tight link for longer than a few round trips.
     pub fills_path: bool,
+}
+
+impl Imposes {
+    /// The budget under which the method is run unless the caller sets another: twice what it imposes at most.
+    pub fn budget(&self) -> Budget {
+        Budget {
+            octets: self.max_octets.saturating_mul(2),
+            time: self.max_time * 2,
+            ..Budget::default()
+        }
+    }
+
+    /// The same for a run that takes up to `time`: the octets grow with it.
+    #[must_use]
+    pub fn lasting(self, time: Duration) -> Self {
+        if time <= self.max_time {
+            return self;
+        }
+        let longer = time.as_nanos().div_ceil(self.max_time.as_nanos().max(1));
+        Self {
+            max_octets: self
+                .max_octets
+                .saturating_mul(u64::try_from(longer).unwrap_or(u64::MAX)),
+            max_time: time,
+            ..self
+        }
+    }
 }
 
 /// Parameters as typed: names and values.

@@ -63,11 +63,12 @@ impl Simulation<'_> {
     {
         let began = Duration::from_nanos(true_time(world));
         let mut estimator = self.begin()?;
-        let budget = self.method.info().default_budget();
+        let params = raw(self.params);
+        let budget = self.method.imposes(&params).budget();
         world.begins(&Beginning {
             metric: self.metric,
             method: self.method.info().name,
-            params: &raw(self.params),
+            params: &params,
             budget: &budget,
         });
         let Ok(measured) = run(world, estimator.as_mut(), budget);

@@ -132,7 +132,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
     let world = peer.connect(direction, stop, &progress)?;
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
-    let usual = method.info().default_budget();
+    let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
     let metric = method.info().metric;
     world.begins(&Beginning {

@@ -206,7 +206,7 @@ mod tests {
     fn measured(hops: Vec<Hop>, seed: u64) -> Outcome {
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
         let mut bed = Testbed::new(hops, seed);
-        bed.measure(estimator.as_mut(), Available.info().default_budget())
+        bed.measure(estimator.as_mut(), Available.info().imposes.budget())
             .outcome
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let hop = Hop::loaded(BitRate::from_mbps(2), Cross::poisson(BitRate::from_mbps(1)));
         let mut bed = Testbed::new(vec![hop], 7);
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
-        let cost = bed.measure(estimator.as_mut(), Available.info().default_budget()).cost;
+        let cost = bed.measure(estimator.as_mut(), Available.info().imposes.budget()).cost;
         assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
     }
 }

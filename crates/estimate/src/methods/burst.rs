@@ -80,6 +80,9 @@ use search::{Next, Search};
 /// The method.
 pub(super) struct Burst;
 
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
 static INFO: MethodInfo = MethodInfo {
     name: "burst",
     summary: "maximum burst size from back-to-back trains",
@@ -125,6 +128,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Burst {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.max_time.unwrap_or_default() + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {

@@ -77,13 +77,19 @@
 //! - A3, a tight link several times as fast as the narrow one (1 Gbit/s, 95 % full, behind 100 Mbit/s): overload makes delays
 //!   grow by so little that noise hides it, and the estimate is too high, by up to the narrow link's rate less the truth.
 //!   Nothing betrays it but a wide interval in most runs.
+//! - A3, two links with as much left: what is available holds, the by-products do not (both come out too low); they have low
+//!   confidence therefore.
 //! - A4: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point.
+//! - A receiver that takes packets more slowly than the narrow link sends them, with stamps taken by the program: trains at its
+//!   rate do not count; if the knee is there, [`Verdict::LowerBound`](crate::Verdict),
+//!   [`Caveat::ReceiverLimited`](crate::Caveat). Stamps of kernel or card do not suffer.
 //! - A5: slope trains whose sender calls them broken are repeated, six times for any deviation, then only if a gap exceeds a
 //!   tenth of the train: [`Caveat::PacingBroken`](crate::Caveat), in the end [`Reason::SenderCannotPace`](crate::Reason).
 //! - A6, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).
 //! - Queues shorter than a train's overload: trains shrink to half of what was lost,
 //!   [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are too many. Loss at random is borne up to 15 %
-//!   of a train, and the rate that arrives counts.
+//!   of a train, and the rate that arrives counts; the interval's upper end is raised by that share, since what is lost behind
+//!   the tight link has gone through it.
 //! - Receivers that batch: trains grow to 20 batches, [`Caveat::ReceiveBatching`](crate::Caveat); beyond `max-packets`
 //!   [`Reason::ReceiveBatching`](crate::Reason).
 //! - Token buckets: trains within the bucket's depth see the rate behind it, longer ones a mixture;

@@ -105,7 +105,7 @@ impl Fluid {
         let mut estimator = method.begin(&raw).expect("the parameters are good");
         let budget = Budget {
             time: Duration::from_secs(600),
-            ..method.info().default_budget()
+            ..method.imposes(&raw).budget()
         };
         let Ok(measured) = run(self, estimator.as_mut(), budget);
         measured

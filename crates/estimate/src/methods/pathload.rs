@@ -75,6 +75,8 @@
 //!
 //! # Fails when
 //!
+//! - Clocks that tick: gaps stay above a tick, so that fast paths give a lower bound, [`Limit::Clock`](crate::Limit) and
+//!   [`Caveat::TimerLimited`](crate::Caveat); the interval's lower end allows for the overload that a tick of each clock hides.
 //! - A1: schedulers that share evenly show no trend below the fair share.
 //! - A2: [`Caveat::ReceiveBatching`](crate::Caveat); with fewer than two bursts per stream rates cannot be judged, which ends in a
 //!   lower bound limited by the receiver.

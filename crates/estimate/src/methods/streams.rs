@@ -77,6 +77,9 @@ use analyse::{Available, Level};
 /// The method.
 pub(super) struct Streams;
 
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
 static INFO: MethodInfo = MethodInfo {
     name: "streams",
     summary: "fewest TCP streams that fill what is available",
@@ -132,6 +135,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Streams {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.max_time + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {

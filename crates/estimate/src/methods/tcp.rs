@@ -89,6 +89,9 @@ use result::{Known, Standing};
 /// The method.
 pub(super) struct Tcp;
 
+/// What connecting and closing may take (ours).
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
 static INFO: MethodInfo = MethodInfo {
     name: "tcp",
     summary: "bulk transfer capacity of one TCP connection, quick or in full length",
@@ -140,6 +143,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Tcp {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.omit.unwrap_or(LEAST_OMIT) + params.duration + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {

@@ -49,7 +49,8 @@
 //! - A1 (per-flow queues, policers): the answer holds for this flow; a policer's rate is found as a link's would be.
 //! - A2: the confirmation fails, the search starts below; `not_converged` if time runs out.
 //! - A3 (clock step, wireless): passing rates fail; the answer is too low.
-//! - A4: drops for want of socket buffer are taken for the path's; if counted: `receiver_limited`, a lower bound.
+//! - A4: drops for want of socket buffer are taken for the path's; if counted: `receiver_limited`, a lower bound. So is what is
+//!   delivered as fast as the receiving program takes packets, where it stamps them itself: its queue delays as the path's do.
 //! - The sender is slower than the path: `sender_limited`, a lower bound.
 //!
 //! # References
@@ -82,6 +83,9 @@ use trial::Trial;
 
 /// The method.
 pub(super) struct Udp;
+
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
 
 static INFO: MethodInfo = MethodInfo {
     name: "udp",
@@ -129,6 +133,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Udp {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.max_time + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
@@ -256,7 +268,9 @@ impl Run {
             .min(facts.path_mtu)
             .max(1);
         self.facts = facts;
-        self.bracket = Bracket::new(self.params.max_loss, self.params.resolution, self.cap());
+        let host = &self.facts.receiver;
+        let receiver = host.max_stamped_rate(self.ip_octets, host.stamp_source);
+        self.bracket = Bracket::new(self.params.max_loss, self.params.resolution, self.cap()).with_receiver(receiver);
         let (phase, rate) = match self.params.start {
             Some(rate) => (Phase::Bracket, rate),
             None => (Phase::Ramp, RAMP_FROM),

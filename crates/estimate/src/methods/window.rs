@@ -42,7 +42,9 @@
 //! # Fails when
 //! - A1, A2: the largest window tried is the best: a lower bound, `not_converged`.
 //! - A3 (the kernel paces): a window by the burst limit is needlessly small; the verification finds the larger one.
-//! - A4: `buffer_clamped` in evidence, limited by the window.
+//! - A4: `buffer_clamped` in evidence, limited by the window. Windows that the receiver's own is smaller than do not count
+//!   (`receiver_limited`): the largest one that it grants is a lower bound; without any, the formula stands, of low confidence.
+//! - The smallest window tried is as good as any: an upper bound.
 //! - No `available_bps`: `missing_input`.
 //!
 //! # References
@@ -72,6 +74,9 @@ use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 
 /// The method.
 pub(super) struct Window;
+
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
 
 static INFO: MethodInfo = MethodInfo {
     name: "window",
@@ -122,6 +127,14 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Window {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.max_time.unwrap_or_default() + LAST_PROBE),
+            Err(_) => usual,
+        }
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
@@ -176,6 +189,8 @@ const SETTLE_RTTS: u32 = 8;
 const RUN: Duration = Duration::from_millis(400);
 const RUN_RTTS: u32 = 5;
 const SLOTS: u32 = 10;
+/// A receiver's window below this share of the one that is tried holds it ("ours": it moves with what is read).
+const HELD: f64 = 0.9;
 /// Time for all of it: five windows over short round trips, three over long ones.
 const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE_RTTS: u32 = 50;
@@ -193,6 +208,8 @@ struct Run {
     settled: bool,
     tried: Vec<Tried>,
     clamped: bool,
+    /// A window was tried that the receiver's own was smaller than.
+    held: bool,
 }
 
 impl Run {
@@ -206,6 +223,7 @@ impl Run {
             settled: false,
             tried: Vec::new(),
             clamped: false,
+            held: false,
             params,
         }
     }
@@ -247,7 +265,10 @@ impl Run {
         let patience = LEAST_PATIENCE.max(PATIENCE_RTTS * self.rtt());
         let until = self.params.max_time.unwrap_or(patience);
         let late = now.since(self.began) + settle + self.run_time() > until;
-        let next = self.queue.pop().filter(|_| !late || self.tried.is_empty());
+        let next = self
+            .queue
+            .pop()
+            .filter(|_| !late || (self.tried.is_empty() && !self.held));
         let Some(window) = next else {
             return Step::Done(self.conclude(None));
         };
@@ -281,6 +302,21 @@ impl Run {
             .iter()
             .filter_map(|stream| stream.granted_send_buffer_octets);
         self.clamped |= granted.min().is_some_and(|octets| u64::from(octets) < self.window);
+        // What the receiver's window held says nothing of this one.
+        let window = self.window as f64;
+        let held = report.streams.iter().any(|stream| {
+            let full = stream.samples.iter().filter(|sample| {
+                let smaller = sample
+                    .peer_window_octets
+                    .is_some_and(|peer| f64::from(peer) < HELD * window);
+                smaller && series::peer_window_used(sample).is_some_and(|used| used >= series::WINDOW_FULL)
+            });
+            2 * full.count() > stream.samples.len()
+        });
+        if held {
+            self.held = true;
+            return self.next_window(now);
+        }
         self.tried.push(Tried {
             window: self.window,
             bps,
@@ -311,6 +347,10 @@ impl Run {
             // The formula alone.
             let mut estimate = of(reckoned.window, reckoned.window, reckoned.window);
             estimate.confidence = Confidence::Low;
+            if self.held {
+                estimate.limited_by = Limit::Window;
+                estimate = estimate.caveat(Caveat::ReceiverLimited);
+            }
             return estimate;
         };
         let window = chosen.best.window;
@@ -318,10 +358,24 @@ impl Run {
         if self.clamped {
             estimate.limited_by = Limit::Window;
         }
-        if chosen.rising {
-            let limit = if self.clamped { Limit::Window } else { Limit::Budget };
+        if self.held {
+            estimate = estimate.caveat(Caveat::ReceiverLimited);
+        }
+        let largest = self.tried.iter().all(|tried| tried.window <= window);
+        if chosen.rising || (self.held && largest) {
+            let limit = if self.clamped || self.held {
+                Limit::Window
+            } else {
+                Limit::Budget
+            };
             estimate = estimate.at_least(limit).caveat(Caveat::NotConverged);
-        } else if self.tried.len() < 3 {
+            return estimate;
+        }
+        if chosen.below.is_none() && self.tried.len() > 1 && reckoned.bound != Bound::Floor {
+            // Smaller ones may do as well.
+            estimate = estimate.at_most();
+        }
+        if self.tried.len() < 3 {
             let samples = u32::try_from(self.tried.len()).unwrap_or(u32::MAX);
             estimate.confidence = Confidence::Low;
             estimate = estimate.caveat(Caveat::FewSamples { samples });

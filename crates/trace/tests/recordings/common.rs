@@ -63,7 +63,7 @@ pub(crate) fn recorded(
     let world = SimWorld::new(scenario, Way::Forward, seed);
     let writer = Writer::new(Vec::new()).expect("memory can be written");
     let mut recorder = Recorder::new(world, writer, setting).with_true_time(|world| Some(world.true_time()));
-    let budget = method.info().default_budget();
+    let budget = method.imposes(raw).budget();
     recorder.begins(&Beginning {
         metric: method.info().metric,
         method: method.info().name,

@@ -20,7 +20,7 @@ fn every_method_replays_to_its_own_outcome_and_cost() {
         let end = whole.end.as_ref().expect("the run ended");
         assert_eq!(text(&end.outcome), text(&measured.outcome), "{name}");
         assert_eq!(whole.header.raw_params(), raw);
-        assert_eq!(whole.header.budget, method.info().default_budget());
+        assert_eq!(whole.header.budget, method.imposes(&raw).budget());
         let mut world = ReplayWorld::new(whole);
         let mut estimator = method.begin(&raw).expect("as before");
         let again = run(&mut world, estimator.as_mut(), whole.header.budget)

@@ -92,6 +92,7 @@ impl Seen {
         let fit = fit::fit(&self.readings, coarse, self.capacity.map(BitRate::as_f64));
         let estimate = match (ending, fit) {
             (Ending::HostLimited, _) => self.host_limited(),
+            (_, Some(fit)) if fit.receiver => Self::receiver_limited(&fit),
             (_, Some(fit)) => self.estimated(&fit, ending),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
             (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
@@ -117,11 +118,13 @@ impl Seen {
 
     fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
         let rate = |bps: f64| BitRate::from_bps_f64(bps);
+        // What is lost behind the tight link has gone through it; nothing tells which losses those are.
+        let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
             rate(fit.available)?,
             rate(fit.low)?,
-            rate(fit.high)?,
+            rate(fit.high / through)?,
         )
         .with("per_train_bps", fit.per_train.clone())
         .with("tight_capacity_bps", fit.capacity)
@@ -155,7 +158,8 @@ impl Seen {
                 BitRate::from_bps_f64(high.max(0.0))?,
             ))
         };
-        if self.capacity.is_some() || fit.capacity_error > GOOD_FIT {
+        let receiver = self.readings.iter().any(|reading| reading.receiver_bound);
+        if self.capacity.is_some() || receiver || fit.capacity_error > GOOD_FIT {
             return Vec::new();
         }
         let cross = rate(
@@ -166,7 +170,12 @@ impl Seen {
         );
         // The tight link's capacity is the path's only where the far trains and the near ones agree on it.
         let capacity = rate(Metric::IpCapacity, fit.capacity, low, high).filter(|_| !fit.local);
-        [capacity, cross].into_iter().flatten().collect()
+        // Two links alike in what they have left look like one with less of both.
+        let unsure = |mut estimate: Estimate| {
+            estimate.confidence = Confidence::Low;
+            estimate
+        };
+        [capacity, cross].into_iter().flatten().map(unsure).collect()
     }
 
     /// The sender's highest rate came through unharmed.
@@ -188,6 +197,13 @@ impl Seen {
         } else {
             bound.caveat(Caveat::SenderLimited)
         })
+    }
+
+    /// What looks like the knee is the rate at which the receiving host takes packets.
+    fn receiver_limited(fit: &Fit) -> Option<Estimate> {
+        let value = BitRate::from_bps_f64(fit.low)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
     /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.

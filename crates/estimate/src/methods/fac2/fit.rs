@@ -21,6 +21,8 @@ const ROUNDED: f64 = 0.02;
 const CHI_SQUARED: f64 = 3.84;
 /// Knees tried per round; three rounds, each a tenth as wide as the one before.
 const HINGE_GRID: u32 = 40;
+/// A knee whose interval ends below this share of the receiving host's rate is the path's ("ours").
+const BELOW_HOST: f64 = 0.95;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
 
@@ -39,6 +41,8 @@ pub(super) struct Fit {
     pub(super) local: bool,
     /// One estimate per train that overloaded the path.
     pub(super) per_train: Vec<f64>,
+    /// The trains arrived as fast as the receiving host can stamp them, so that the knee may be the host's.
+    pub(super) receiver: bool,
 }
 
 /// Highest arrival rate: what the narrow link lets through at least.
@@ -73,7 +77,27 @@ pub(super) fn next_rate(readings: &[Reading]) -> Option<f64> {
 ///
 /// Two models stand against each other: one link that is narrow and tight, whose capacity far trains show; and a tight link of
 /// unknown capacity behind or in front of the narrow one. Their estimates are averaged by their likelihood.
+///
+/// Trains that came as fast as the receiving host can stamp say nothing of a gradient. They are left out where slower ones
+/// overloaded the path; where none did, the knee is taken for the host's.
 pub(super) fn fit(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fit> {
+    let host = readings.iter().filter(|reading| reading.receiver_bound);
+    let Some(most) = host.map(|reading| reading.rate_out).reduce(f64::max) else {
+        return of_path(readings, start, capacity);
+    };
+    let of_path_alone: Vec<Reading> = readings
+        .iter()
+        .filter(|reading| !reading.receiver_bound)
+        .cloned()
+        .collect();
+    let found = of_path(&of_path_alone, start, capacity).filter(|fit| fit.high < BELOW_HOST * most);
+    found.or_else(|| {
+        let all = of_path(readings, start, capacity)?;
+        Some(Fit { receiver: true, ..all })
+    })
+}
+
+fn of_path(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fit> {
     let scale = fastest(readings)?;
     let one = settle(readings, start, scale, f64::INFINITY, |available| match capacity {
         Some(known) => Some(Gradient::exact(1.0 / known)),
@@ -123,6 +147,7 @@ fn settle(
             capacity_error: slope.error,
             local: false,
             per_train,
+            receiver: false,
         });
         if settled {
             break;

@@ -132,7 +132,13 @@ impl Machine {
         let lenient = self.phase == Phase::Converge || self.seen.broken >= PATIENCE;
         let verdict = read(report, fit::fastest(&self.seen.readings), lenient);
         let ending = match verdict {
-            Ok(reading) => self.take(now, reading),
+            Ok(mut reading) => {
+                reading.receiver_bound = self.facts.as_ref().is_some_and(|facts| {
+                    let octets = self.seen.packet_octets;
+                    facts.receiver.stamps_limit(reading.rate_out, octets, report.arrived_by)
+                });
+                self.take(now, reading)
+            }
             Err(flaw) => self.discard(flaw),
         };
         if let Some(ending) = ending {

@@ -36,6 +36,8 @@ pub(super) struct Reading {
     pub(super) lost_late: usize,
     /// Typical spacing of batches at the receiver, if it batches.
     pub(super) batch: Option<Duration>,
+    /// The packets arrived as fast as the receiving host can stamp them: the path may be faster.
+    pub(super) receiver_bound: bool,
     /// The receiving host did not run for an eighth of the train or more.
     pub(super) stalled: bool,
     /// Coefficient of variation of the rates of ten sub-trains ("cars").
@@ -114,6 +116,7 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
         lost: report.lost_on_path(),
         lost_late: lost_late(report),
         batch: ends.period,
+        receiver_bound: false,
         stalled: ends.stalled,
         car_variation: stat::coefficient_of_variation(&cars),
         head_excess: head_excess(&cars),

@@ -16,7 +16,7 @@ fn mbps(mbps: u64) -> BitRate {
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
     let mut machine = machine::Machine::new(params);
-    let Ok(measured) = run(world, &mut machine, INFO.default_budget());
+    let Ok(measured) = run(world, &mut machine, INFO.imposes.budget());
     (measured.outcome, measured.cost)
 }
 
@@ -68,6 +68,7 @@ fn aitken_is_exact_after_two_trains() {
             lost: 0,
             lost_late: 0,
             batch: None,
+            receiver_bound: false,
             stalled: false,
             car_variation: None,
             head_excess: 0.0,

@@ -122,7 +122,10 @@ impl Machine {
     fn start(&mut self, facts: PathFacts) -> Step {
         self.began = self.now;
         let header = facts.udp_header_octets();
-        let gap = (2 * facts.sender.send_cost.max(facts.receiver.receive_cost)).max(facts.sender.min_gap);
+        let calls = 2 * facts.sender.send_cost.max(facts.receiver.receive_cost);
+        // Within one tick of either clock, several packets leave or arrive at once.
+        let tick = facts.sender.clock_resolution.max(facts.receiver.clock_resolution);
+        let gap = calls.max(facts.sender.min_gap).max(tick);
         self.limits.most_octets = facts.path_mtu;
         self.limits.least_octets = (LEAST_PAYLOAD + header).min(facts.path_mtu);
         let by_rate = facts

@@ -13,7 +13,7 @@ fn mbps(mbps: u64) -> BitRate {
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
     let mut machine = machine::Machine::new(params);
-    let Ok(measured) = run(world, &mut machine, INFO.default_budget());
+    let Ok(measured) = run(world, &mut machine, INFO.imposes.budget());
     (measured.outcome, measured.cost)
 }
 

@@ -39,7 +39,11 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
         return from_batches(session);
     }
     if session.too_fast.len() > session.samples.len() {
-        return receiver_bound(session);
+        return receiver_bound(session, session.too_fast.iter());
+    }
+    // Those that came slower may owe that to other traffic; all together are no more than the path's.
+    if session.too_fast.len() * TOO_FAST_SHARE > session.samples.len() {
+        return receiver_bound(session, session.too_fast.iter().chain(session.bursts()));
     }
     if session.samples.is_empty() {
         return Err(nothing_came(session));
@@ -350,6 +354,19 @@ fn from_batches(session: &Session) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Faithful {
         return tool_batch_answer(session, &rates).map(mark);
     }
+    let full = session.full_size();
+    let stamped_by = session.bursts().map(|sample| sample.stamped_by).max();
+    if stamped_by.is_some_and(|by| {
+        let ip = session.ip_rate(rates.trains.median());
+        session.facts.receiver.stamps_limit(ip, full, by)
+    }) {
+        let rate = rates.trains.min();
+        return Ok(mark(
+            plain(session, rate, rate, rate)?
+                .at_least(Limit::Receiver)
+                .caveat(Caveat::ReceiverLimited),
+        ));
+    }
     // The interrupt may come at any point of its period, at either end.
     let error = (rates.period_ns / rates.span_ns).min(1.0);
     let median = rates.trains.median();
@@ -377,10 +394,8 @@ fn tool_batch_answer(session: &Session, rates: &BatchRates) -> Result<Estimate, 
 }
 
 /// The program reads more slowly than packets come: what it sees is its own rate.
-fn receiver_bound(session: &Session) -> Result<Estimate, Reason> {
-    let rates: Vec<f64> = session
-        .too_fast
-        .iter()
+fn receiver_bound<'a>(session: &Session, samples: impl Iterator<Item = &'a Sample>) -> Result<Estimate, Reason> {
+    let rates: Vec<f64> = samples
         .filter_map(|sample| sample.wire_rate(session.framing()))
         .collect();
     let rate = stat::median(&rates).ok_or(Reason::StampsTooCoarse)?;
@@ -454,6 +469,8 @@ const COARSE_WINDOW: f64 = 0.05;
 const NEAR_CLEAN: f64 = 0.03;
 /// Ours.
 const FAST_SENDER: f64 = 0.5;
+/// Ours: from one sample in so many on, being faster than the receiver is no accident.
+const TOO_FAST_SHARE: usize = 5;
 /// Ours: the width of a bin.
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stat::Merit;
 use units::{Framing, Octets};
 
-use crate::registry::{ParamError, RawParams};
+use crate::registry::{Imposes, ParamError, RawParams};
 
 /// Which machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,21 @@ impl Params {
         }
     }
 
+    /// What the longest faithful run imposes: every phase to its end, trains as long as they get, and round trips of up to half a
+    /// second (ours).
+    pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
+        const OTHER_TRAINS: u32 = 100;
+        const TRAIN_OCTETS: u64 = 60 * 1500;
+        let pairs = self.sizes.saturating_mul(self.pairs_per_size);
+        let trains = self.trains.saturating_add(OTHER_TRAINS);
+        let each = self.spacing.max(Duration::from_millis(625));
+        Imposes {
+            max_octets: u64::from(trains) * TRAIN_OCTETS + u64::from(pairs) * 3 * 1500,
+            max_time: each.saturating_mul(trains.saturating_add(pairs)),
+            ..usual.clone()
+        }
+    }
+
     /// pathrate 2.4.1.
     pub fn faithful() -> Self {
         Self::of(Preset::Faithful)
@@ -81,7 +96,7 @@ impl Default for Params {
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
     (
         "preset",
-        "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min, allow it with --budget); adaptive",
+        "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min); adaptive",
     ),
     (
         "merit",

@@ -19,7 +19,7 @@ fn us(micros: u64) -> Duration {
 }
 
 fn run_on(bed: &mut Testbed, params: &Params) -> Measured {
-    bed.measure(&mut Run::new(params.clone()), Pathrate.info().default_budget())
+    bed.measure(&mut Run::new(params.clone()), Pathrate.info().imposes.budget())
 }
 
 /// A budget for the tool's own 18 minutes.

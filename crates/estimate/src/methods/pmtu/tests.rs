@@ -16,7 +16,7 @@ fn path(mtu: u16, seed: u64) -> Testbed {
 }
 
 fn run_on(bed: &mut Testbed) -> Measured {
-    bed.measure(&mut Run::new(Params::default()), Pmtu.info().default_budget())
+    bed.measure(&mut Run::new(Params::default()), Pmtu.info().imposes.budget())
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_loaded_path_gives_its_base() {
     for seed in 0..20 {
         let hop = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::from_mbps(60)));
         let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), hop], seed);
-        let measured = bed.measure(&mut Run::new(Params::default()), Rtt.info().default_budget());
+        let measured = bed.measure(&mut Run::new(Params::default()), Rtt.info().imposes.budget());
         // 102 octets on either wire, and four times a millisecond.
         let base = 4_000_000 + 816 + 8160;
         let estimate = measured.outcome.estimate().unwrap();
@@ -87,7 +87,7 @@ fn a_loaded_path_gives_its_base() {
             "{estimate:?}"
         );
         assert!(estimate.evidence.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.value as f64);
-        assert_eq!((measured.cost.packets, measured.cost.octets), (20, 1280));
+        assert_eq!((measured.cost.packets, measured.cost.octets), (84, 84 * 64));
         assert!(measured.cost.time < Duration::from_millis(500));
     }
 }
@@ -101,7 +101,7 @@ fn the_duration_bounds_the_run_and_a_stop_is_told() {
         ..Params::default()
     };
     let measured = bed.measure(&mut Run::new(params.clone()), Budget::default());
-    assert!(measured.cost.time < Duration::from_millis(1200) && measured.cost.packets < 100);
+    assert!(measured.cost.time < Duration::from_millis(1200) && measured.cost.packets < 100 + u64::from(DENSE));
     let budget = Budget {
         octets: 700,
         ..Budget::default()

@@ -22,6 +22,8 @@ pub(super) struct Bracket {
     pub(super) receiver_limits: bool,
     /// The sender could not offer more than what passed.
     pub(super) sender_limits: bool,
+    /// IP-layer rate at which the receiving program takes packets, where its stamps depend on that.
+    receiver: Option<BitRate>,
     /// Failures since the last trial that passed.
     in_row: i32,
     /// Factor from one rate that passes to the next.
@@ -43,6 +45,8 @@ pub(super) enum Next {
 /// step is the square of the one before.
 const FIRST_STEP_UP: f64 = 1.25;
 const LARGEST_STEP_UP: f64 = 3.0;
+/// What is delivered at this share of the rate at which the receiving program takes packets is what it takes (ours).
+const AT_RECEIVER: f64 = 0.95;
 /// Rates closer than this share give no line worth following (ours).
 const APART: f64 = 0.05;
 /// The line is followed below the delivered rate by at most so many times what was lost (ours).
@@ -59,9 +63,22 @@ impl Bracket {
             failed: Vec::new(),
             receiver_limits: false,
             sender_limits: false,
+            receiver: None,
             in_row: 0,
             step: FIRST_STEP_UP,
         }
+    }
+
+    /// The same, for a receiving program that takes packets no faster than at `rate` and stamps them then.
+    pub(super) fn with_receiver(self, rate: Option<BitRate>) -> Self {
+        Self { receiver: rate, ..self }
+    }
+
+    /// Whether what arrived is all that the receiving program can take. A queue in front of it delays as one on the path does, in
+    /// the program's own stamps.
+    fn at_receivers_rate(&self, trial: &Trial) -> bool {
+        self.receiver
+            .is_some_and(|most| trial.delivered.as_f64() >= AT_RECEIVER * most.as_f64())
     }
 
     /// Whether that trial would go on for ever with no more loss than allowed, at either end.
@@ -95,11 +112,13 @@ impl Bracket {
 
     fn fail(&mut self, trial: &Trial) {
         self.in_row += 1;
-        let by_receiver = trial.sustained_loss() <= self.max_loss;
+        let at_its_rate = self.at_receivers_rate(trial);
+        let by_receiver = at_its_rate || trial.sustained_loss() <= self.max_loss;
         let mut ceiling = trial.sent.min(trial.asked);
         // What a drop-tail queue delivers grows with what is offered, so that no lower rate gets more through.
         let through = trial.delivered.scaled(1.0 / (1.0 - self.max_loss));
-        if let Some(through) = through.filter(|_| !by_receiver && trial.arrived > 0) {
+        let one_queue = at_its_rate || (!by_receiver && trial.local <= self.max_loss);
+        if let Some(through) = through.filter(|_| one_queue && trial.arrived > 0) {
             ceiling = ceiling.min(through);
         }
         if self.ceiling.is_none_or(|old| ceiling < old) {

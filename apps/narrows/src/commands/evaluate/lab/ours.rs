@@ -150,7 +150,7 @@ impl Client<'_> {
             params.set(name, value);
         }
         let info = self.simulation.method.info();
-        let budget = info.default_budget();
+        let budget = self.simulation.method.imposes(&params).budget();
         let began = self.clock.now();
         world.begins(&Beginning {
             metric: self.planned.metric,

@@ -65,10 +65,16 @@ impl Machine {
             let low = rate(search.low);
             Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit)
         } else {
-            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(search.low), rate(high))
+            let low = search.low * (1.0 - self.unseen(search.low));
+            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(low), rate(high))
         };
         if bound_only && !self.lower_bound_only && stop == Some(Stop::MaxRate) {
-            estimate = estimate.caveat(Caveat::SenderLimited);
+            let caveat = match estimate.limited_by {
+                Limit::Receiver => Caveat::ReceiverLimited,
+                Limit::Clock => Caveat::TimerLimited,
+                _ => Caveat::SenderLimited,
+            };
+            estimate = estimate.caveat(caveat);
         }
         if let Some((low, high)) = grey.filter(|_| !bound_only) {
             let (low, high) = (rate(low), rate(high));
@@ -89,10 +95,32 @@ impl Machine {
         self.with_evidence(estimate, search).into()
     }
 
+    /// Overload that ticks of the two clocks hide, as a share of the rate: the delay that it adds over a whole stream is no more than
+    /// one tick of each ("ours").
+    fn unseen(&self, rate: f64) -> f64 {
+        let Some(facts) = &self.facts else { return 0.0 };
+        let ticks = facts.sender.clock_resolution + facts.receiver.clock_resolution;
+        let stream_ns = self.params.stream_packets as f64 * self.limits.shape(rate).gap_ns as f64;
+        (ticks.as_nanos() as f64 / stream_ns).min(0.5)
+    }
+
     fn rate_limit(&self) -> Limit {
         let capped = self.facts.as_ref().and_then(|facts| facts.rate_cap);
         let capped = capped.is_some_and(|cap| self.limits.max_rate() >= 0.99 * cap.as_f64());
-        if capped { Limit::Budget } else { Limit::Sender }
+        let Some(facts) = self.facts.as_ref().filter(|_| !capped) else {
+            return if capped { Limit::Budget } else { Limit::Sender };
+        };
+        let (sender, receiver) = (&facts.sender, &facts.receiver);
+        let binds = |gap: std::time::Duration| gap.as_nanos() as f64 >= 0.99 * self.limits.least_gap_ns;
+        if binds(sender.min_gap) || binds(2 * sender.send_cost) {
+            Limit::Sender
+        } else if binds(2 * receiver.receive_cost) {
+            Limit::Receiver
+        } else if binds(sender.clock_resolution.max(receiver.clock_resolution)) {
+            Limit::Clock
+        } else {
+            Limit::Sender
+        }
     }
 
     fn with_evidence(&self, estimate: Estimate, search: &Search) -> Estimate {

@@ -603,7 +603,7 @@ fn a_cap_on_the_peak_rate_is_kept() {
     let mut bed = between(mbps(100), Hop::ethernet(mbps(10)), 1);
     let budget = Budget {
         peak: Some(mbps(1)),
-        ..Pathrate.info().default_budget()
+        ..Pathrate.info().imposes.budget()
     };
     let measured = bed.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{measured:?}"));
