@@ -248,7 +248,7 @@ mod tests {
     fn a_large_plan_is_summed_up() {
         let row = |k: usize| {
             serde_json::json!({
-                "scenario": format!("s{k}"), "method": if k % 2 == 0 { "a" } else { "b" }, "metric": "ip_capacity",
+                "scenario": format!("s{k}"), "method": if k.is_multiple_of(2) { "a" } else { "b" }, "metric": "ip_capacity",
                 "status": "measured", "runs": 10, "median_error_ratio": -0.01 * k as f64
             })
         };

@@ -3,7 +3,7 @@
 use estimate::methods::{METHODS, find};
 use estimate::{AnalyseError, RawParams};
 
-use crate::common::{of_method, params, read, recorded, text};
+use crate::common::{of_method, params, read, recorded, text, waiting_path};
 
 /// Exactly: both are one piece of code, and the clock's readings are among the rows.
 #[test]
@@ -26,7 +26,7 @@ fn every_method_over_all_its_scenarios() {
 
 #[test]
 fn rows_of_no_use_are_refused_by_their_kinds() {
-    let (scenario, toml, _) = of_method("rtt").swap_remove(0);
+    let (scenario, toml, _) = waiting_path();
     let rtt = find("rtt").expect("registered");
     let (_, octets) = recorded(&scenario, &toml, rtt, &RawParams::new(), 1);
     let observations = read(&octets).runs[0].observations();

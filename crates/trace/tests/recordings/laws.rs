@@ -7,7 +7,7 @@ use estimate::probe::{Fate, Probe};
 use estimate::{Event, Observations, Outcome, RawParams};
 use units::{Clock, Stamp};
 
-use crate::common::{of_method, params, read, recorded, text};
+use crate::common::{of_method, params, read, recorded, text, waiting_path};
 
 fn moved<C: Clock>(stamp: &mut Stamp<C>, nanos: i64) {
     *stamp = Stamp::from_nanos(stamp.nanos() + nanos);
@@ -162,7 +162,7 @@ fn scaling_of_time() {
 /// Other parameters over the same rows: what depends on them changes, what does not stays.
 #[test]
 fn other_parameters() {
-    let (scenario, toml, expectation) = of_method("rtt").swap_remove(0);
+    let (scenario, toml, expectation) = waiting_path();
     let rtt = find("rtt").expect("registered");
     let (_, octets) = recorded(&scenario, &toml, rtt, &params(&expectation.params), 2);
     let observations = read(&octets).runs[0].observations();
