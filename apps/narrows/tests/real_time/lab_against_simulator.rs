@@ -88,12 +88,14 @@ fn compare(file: &str) {
         .zip(&expected)
         .filter_map(|(packet, delay)| Some(((packet.arrived_ns? - packet.departed_ns) as f64, (*delay)?)))
         .collect();
-    assert!(
-        pairs.len() * 100 >= paced.len() * 95,
-        "{} of {}",
-        pairs.len(),
-        paced.len()
-    );
+    // Behind a short queue some are lost; but the same ones, in both worlds.
+    let alike = paced
+        .iter()
+        .zip(&expected)
+        .filter(|(packet, delay)| packet.arrived_ns.is_some() == delay.is_some())
+        .count();
+    assert!(alike * 100 >= paced.len() * 95, "{alike} of {} alike", paced.len());
+    assert!(pairs.len() * 2 >= paced.len(), "{} of {}", pairs.len(), paced.len());
     let median = |pick: fn(&(f64, f64)) -> f64| quantile(&pairs.iter().map(pick).collect::<Vec<f64>>(), 50);
     let (real, simulated_ns) = (median(|pair| pair.0), median(|pair| pair.1));
     println!(
