@@ -66,10 +66,20 @@ impl EvaluationDocument {
     }
 
     fn remarks(&self, out: &mut String) {
+        // What many rows say is said once.
+        let mut said: Vec<(&str, &EvaluationRow, usize)> = Vec::new();
         for row in &self.rows {
-            if let Some(why) = &row.why {
-                let _ = writeln!(out, "{}, {}: {why}", row.scenario, row.method);
+            let Some(why) = row.why.as_deref() else { continue };
+            match said.iter_mut().find(|(known, ..)| *known == why) {
+                Some((.., rows)) => *rows += 1,
+                None => said.push((why, row, 1)),
             }
+        }
+        for (why, first, rows) in said {
+            let _ = match rows {
+                1 => writeln!(out, "{}, {}: {why}", first.scenario, first.method),
+                rows => writeln!(out, "{rows} rows, {}, {} first: {why}", first.scenario, first.method),
+            };
         }
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
