@@ -234,10 +234,7 @@ type Ready = (&'static dyn crate::Method, RawParams, Box<dyn crate::Estimator>);
 fn begin(name: &'static str, params: &[(&'static str, String)]) -> Result<Ready, Reason> {
     let missing = |what: String| Reason::NotOffered { what };
     let method = methods::find(name).ok_or_else(|| missing(format!("the method {name}")))?;
-    let mut raw = RawParams::new();
-    for (name, value) in params {
-        raw.set(*name, value.clone());
-    }
+    let raw: RawParams = params.iter().cloned().collect();
     let estimator = method.begin(&raw).map_err(|error| missing(error.to_string()))?;
     Ok((method, raw, estimator))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use thiserror::Error;
 use units::{Sender, Stamp};
 
@@ -41,7 +42,7 @@ pub struct Observation {
 }
 
 /// How many probes of each kind there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Rows {
     /// Trains towards the receiver.
     pub trains: usize,

@@ -242,6 +242,14 @@ impl Imposes {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawParams(BTreeMap<String, String>);
 
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for RawParams {
+    /// Pairs of name and value; of a name given twice the last counts.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self(pairs.collect())
+    }
+}
+
 /// A parameter that cannot be used. The caller can mend it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use report::World;
 use units::Metric;
 
-pub(crate) use methods::{begin, raw};
+pub(crate) use methods::begin;
 pub use published::PlannedPublished;
 
 use crate::cell::{Cell, Subject};

@@ -11,7 +11,6 @@ use trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
 
 use crate::cell::{Cell, Run};
 use crate::error::RunFault;
-use crate::plan::raw;
 use crate::simulated::{Simulated, Simulation};
 
 /// One run in the simulator that writes its observations to `path`. The file appears there when it is whole.
@@ -49,7 +48,8 @@ pub(crate) fn analyse(cell: &Cell, simulation: &Simulation<'_>, seed: u64, path:
     let recording = Recording::read(file).map_err(|error| broke(path, &error))?;
     let run = recording.runs.first().ok_or_else(|| broke(path, &"it holds no run"))?;
     let end = run.end.as_ref().ok_or_else(|| broke(path, &"its run did not end"))?;
-    let outcome = simulation.method.analyse(&run.observations(), &raw(simulation.params));
+    let params = simulation.params.iter().cloned().collect();
+    let outcome = simulation.method.analyse(&run.observations(), &params);
     let outcome = outcome.map_err(|error| RunFault::NotOffered {
         why: format!("{}: {error}", cell.subject.label()),
     })?;

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Beginning, Estimator, Event, Measured, Method, ParamError, World, run};
+use estimate::{Beginning, Estimator, Event, Measured, Method, ParamError, RawParams, World, run};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Metric, Unit};
 
 use crate::cell::Judged;
-use crate::plan::{begin, raw};
+use crate::plan::begin;
 use crate::{judge, truth};
 
 /// One method with one set of parameters over one scenario.
@@ -63,7 +63,7 @@ impl Simulation<'_> {
     {
         let began = Duration::from_nanos(true_time(world));
         let mut estimator = self.begin()?;
-        let params = raw(self.params);
+        let params: RawParams = self.params.iter().cloned().collect();
         let budget = self.method.imposes(&params).budget();
         world.begins(&Beginning {
             metric: self.metric,

@@ -21,6 +21,6 @@ pub use advice::{Advice, Severity, advise};
 pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
 pub use environment::HostEnvironment;
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
-pub use replay::{How, ReplayDocument, ReplayedRun, RowCounts};
+pub use replay::{How, ReplayDocument, ReplayedRun};
 pub use rows::{MetricRow, Remark};
 pub use simulation::{RunRow, SimulationDocument, Summary};

@@ -54,7 +54,7 @@ pub struct ReplayedRun {
     /// Steps that the world carried out.
     pub exchanges: usize,
     /// Probes among them.
-    pub rows: RowCounts,
+    pub rows: Rows,
     /// The recording holds the end of the run.
     pub complete: bool,
     /// How the result was found.
@@ -67,49 +67,6 @@ pub struct ReplayedRun {
     pub recorded: Option<MetricRow>,
     /// What is concluded now.
     pub result: Option<MetricRow>,
-}
-
-/// How many probes of each kind there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct RowCounts {
-    /// Trains towards the receiver.
-    pub trains: usize,
-    /// Trains that were echoed.
-    pub echoes: usize,
-    /// Load segments.
-    pub loads: usize,
-    /// Transfer segments.
-    pub transfers: usize,
-    /// Captures.
-    pub captures: usize,
-    /// Probes that the world refused.
-    pub refused: usize,
-}
-
-impl From<Rows> for RowCounts {
-    fn from(rows: Rows) -> Self {
-        Self {
-            trains: rows.trains,
-            echoes: rows.echoes,
-            loads: rows.loads,
-            transfers: rows.transfers,
-            captures: rows.captures,
-            refused: rows.refused,
-        }
-    }
-}
-
-impl From<RowCounts> for Rows {
-    fn from(rows: RowCounts) -> Self {
-        Self {
-            trains: rows.trains,
-            echoes: rows.echoes,
-            loads: rows.loads,
-            transfers: rows.transfers,
-            captures: rows.captures,
-            refused: rows.refused,
-        }
-    }
 }
 
 impl ReplayDocument {
@@ -152,7 +109,7 @@ impl ReplayedRun {
             write!(out, ", scenario {scenario:?}, seed {seed}")?;
         }
         writeln!(out)?;
-        writeln!(out, "  {} step(s): {}", self.exchanges, Rows::from(self.rows))?;
+        writeln!(out, "  {} step(s): {}", self.exchanges, self.rows)?;
         if !self.complete {
             writeln!(out, "  the recording ends before the run did")?;
         }

@@ -123,10 +123,6 @@ impl Header {
 
     /// The parameters, ready for [`Method::begin`](estimate::Method::begin).
     pub fn raw_params(&self) -> RawParams {
-        let mut raw = RawParams::new();
-        for (name, value) in &self.params {
-            raw.set(name, value);
-        }
-        raw
+        self.params.iter().collect()
     }
 }

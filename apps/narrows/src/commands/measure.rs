@@ -85,10 +85,8 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
         return Err(Failure::usage(why));
     }
     output::check(args.output.as_ref())?;
-    let mut params = RawParams::new();
-    for (name, value) in extra.iter().chain(&super::simulate::split(&args.params)?) {
-        params.set(name, value);
-    }
+    let given = super::simulate::split(&args.params)?;
+    let params: RawParams = extra.iter().cloned().chain(given).collect();
     // Bad parameters are told before anything is connected.
     method
         .begin(&params)

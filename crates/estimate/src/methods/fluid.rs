@@ -98,10 +98,7 @@ impl Fluid {
     /// Runs a method by name, with parameters as a user would type them, under its default budget but for time.
     pub(super) fn measure(&mut self, method: &str, params: &[(&str, &str)]) -> Measured {
         let method = super::find(method).expect("the registry lists it");
-        let mut raw = RawParams::new();
-        for (name, value) in params {
-            raw.set(*name, *value);
-        }
+        let raw: RawParams = params.iter().copied().collect();
         let mut estimator = method.begin(&raw).expect("the parameters are good");
         let budget = Budget {
             time: Duration::from_secs(600),

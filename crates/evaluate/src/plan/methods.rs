@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use estimate::Method;
 use estimate::methods::{self, DEFAULT};
-use estimate::{Method, RawParams};
 use units::Metric;
 
 use super::file::{MethodFile, RivalFile, combinations, text, texts};
@@ -86,16 +86,7 @@ pub(crate) fn begin(
     method: &dyn Method,
     params: &[(String, String)],
 ) -> Result<Box<dyn estimate::Estimator>, estimate::ParamError> {
-    method.begin(&raw(params))
-}
-
-/// Parameters as the caller typed them.
-pub(crate) fn raw(params: &[(String, String)]) -> RawParams {
-    let mut raw = RawParams::new();
-    for (name, value) in params {
-        raw.set(name, value);
-    }
-    raw
+    method.begin(&params.iter().cloned().collect())
 }
 
 pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {

@@ -89,6 +89,17 @@ pub(crate) fn round_trips(path: &RealTimePath, v6: bool, payload: usize, count: 
     let target = SocketAddr::new(ip_of(path, Side::Receiver, v6), PORT);
     let echo = bound_in(path.host(Side::Receiver), target.ip(), PORT);
     let client = bound_in(path.host(Side::Sender), ip_of(path, Side::Sender, v6), 0);
+    echoed(echo, &client, target, payload, count)
+}
+
+/// The same between two sockets that are there.
+pub(crate) fn echoed(
+    echo: UdpSocket,
+    client: &UdpSocket,
+    target: SocketAddr,
+    payload: usize,
+    count: usize,
+) -> Vec<Duration> {
     let echoing = thread::spawn(move || {
         let mut data = [0; 2_000];
         for _ in 0..count {

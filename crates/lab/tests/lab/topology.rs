@@ -16,7 +16,7 @@ use scenario::{
 };
 use units::{BitRate, Framing, Octets};
 
-use crate::bench::{MS, PORT, alone};
+use crate::bench::{MS, PORT, alone, echoed};
 
 fn up(scenario: &Scenario) -> Lab {
     let options = LabOptions {
@@ -103,28 +103,7 @@ fn set_hop_limit(socket: &UdpSocket, v6: bool, hop_limit: u8) {
 fn round_trips(from: &Node, to: &Node, v6: bool, payload: usize, count: usize) -> Vec<Duration> {
     let echo = bound(to, v6, PORT);
     let target = SocketAddr::new(ip(to, v6), PORT);
-    let client = bound(from, v6, 0);
-    let echoing = thread::spawn(move || {
-        let mut data = [0; 2_000];
-        for _ in 0..count {
-            let Ok((length, from)) = echo.recv_from(&mut data) else {
-                return;
-            };
-            echo.send_to(&data[..length], from).unwrap();
-        }
-    });
-    let mut data = vec![0; payload];
-    let trips = (0..count)
-        .map(|_| {
-            thread::sleep(5 * MS);
-            let sent = Instant::now();
-            client.send_to(&data, target).unwrap();
-            client.recv(&mut data).unwrap();
-            sent.elapsed()
-        })
-        .collect();
-    echoing.join().unwrap();
-    trips
+    echoed(echo, &bound(from, v6, 0), target, payload, count)
 }
 
 /// What a lab of this name would leave behind.

@@ -46,11 +46,7 @@ pub(crate) fn waiting_path() -> (Scenario, String, Expectation) {
 }
 
 pub(crate) fn params(pairs: &[(String, String)]) -> RawParams {
-    let mut raw = RawParams::new();
-    for (name, value) in pairs {
-        raw.set(name, value);
-    }
-    raw
+    pairs.iter().cloned().collect()
 }
 
 /// One run, and its recording's octets.

@@ -75,7 +75,7 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         exchanges: run.exchanges.len(),
-        rows: run.observations().holds().into(),
+        rows: run.observations().holds(),
         complete: run.end.is_some(),
         how: found.how,
         same: found.same,

@@ -145,10 +145,7 @@ impl Client<'_> {
         W: estimate::World,
         W::Fault: std::fmt::Display,
     {
-        let mut params = RawParams::new();
-        for (name, value) in &self.planned.params {
-            params.set(name, value);
-        }
+        let params: RawParams = self.planned.params.iter().cloned().collect();
         let info = self.simulation.method.info();
         let budget = self.simulation.method.imposes(&params).budget();
         let began = self.clock.now();

@@ -161,7 +161,10 @@ fn a_method_of_ours_is_judged_and_recorded() {
     let recording = trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(recording.runs.len(), 1);
     assert_eq!(run.path.truth, Some(48_764_629));
-    assert!(run.octets > 100_000 && run.packets > 100, "{run:?}");
+    // An idle path is settled by few trains; what the run costs is at least what the recording holds.
+    let held = recording.runs[0].observations().holds();
+    assert!(held.trains >= 4, "{held}");
+    assert!(run.packets >= 20 && run.octets >= run.packets * 500, "{run:?}");
     if let Some(why) = &run.not_judged {
         println!("\nNOT JUDGED: a_method_of_ours_is_judged_and_recorded: {why}");
         return;
