@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | pairs, trains, streams, chirps, bursts | [`Train`] with [`FarEnd::Receiver`] | one [`Arrival`] row per packet |
 //! | single-ended pairs and trains, RTT | [`Train`] with [`FarEnd::Echo`] | rows with the echo's return stamp |
+//! | the same against hosts that run nothing for us | [`Train`] with [`FarEnd::ClosedPort`] or [`FarEnd::TcpSyn`] | rows answered by the far host |
 //! | per-hop probes, tailgating, recursive trains | [`Train`] whose packets carry a hop limit | rows answered by routers |
 //! | RFC 9097 and other steered loads | [`Load`] | sums per status interval |
 //! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the far end |

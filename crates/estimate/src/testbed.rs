@@ -248,6 +248,10 @@ impl Testbed {
                     returned: Stamp::from_nanos(self.returned(*arrived) / PS_PER_NS),
                     turned: Some(self.on_receiver_clock(*stamp)),
                 },
+                FarEnd::ClosedPort => {
+                    self.answered(*arrived, row.ip_octets.min(548) + 28, HopReplyKind::PortUnreachable)
+                }
+                FarEnd::TcpSyn => self.answered(*arrived, 40, HopReplyKind::TcpAnswer),
             };
         }
         // The report crosses the path back; losses cost the patience of the far end.
@@ -362,6 +366,16 @@ impl Testbed {
     fn on_receiver_clock(&self, true_ps: i64) -> Stamp<Receiver> {
         let skew = scaled(true_ps, self.skew_ppm * 1e-6);
         Stamp::from_nanos((true_ps + skew) / PS_PER_NS + self.offset.nanos())
+    }
+
+    /// What a far end answers that runs nothing for the sender.
+    fn answered(&mut self, arrived: i64, reply_ip_octets: u16, kind: HopReplyKind) -> Fate {
+        Fate::Answered(HopReply {
+            from: IpAddr::V4(Ipv4Addr::new(10, 0, u8::MAX, 2)),
+            returned: Stamp::from_nanos(self.returned(arrived) / PS_PER_NS),
+            reply_ip_octets,
+            kind,
+        })
     }
 
     fn returned(&mut self, arrived: i64) -> i64 {

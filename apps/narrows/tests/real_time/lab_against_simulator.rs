@@ -47,6 +47,17 @@ fn spans(train: &[Probed], delays: &[Option<f64>]) -> Option<(f64, f64)> {
     (arrivals.len() > 2).then_some((last.0 - first.0, last.1 - first.1))
 }
 
+fn same_capacity(lab: &Lab, scenario: &Scenario) {
+    for (way, truth) in [
+        (Way::Forward, &lab.description().truth.forward),
+        (Way::Reverse, &lab.description().truth.reverse),
+    ] {
+        let derived = scenario.truth(way);
+        let ratio = truth.capacity_bps as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
+        assert!((0.99..=1.01).contains(&ratio), "{way:?}: {ratio}");
+    }
+}
+
 /// Medians of one-way delays within 5 % or 30 µs, capacity truth within 1 %, and trains of packets sent back to back, which are spread
 /// by what the narrow link has left, spread alike.
 fn compare(file: &str) {
@@ -56,14 +67,7 @@ fn compare(file: &str) {
         .join(file);
     let scenario = Scenario::from_toml(&std::fs::read_to_string(place).unwrap()).unwrap();
     let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
-    for (way, truth) in [
-        (Way::Forward, &lab.description().truth.forward),
-        (Way::Reverse, &lab.description().truth.reverse),
-    ] {
-        let derived = scenario.truth(way);
-        let ratio = truth.capacity_bps as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
-        assert!((0.99..=1.01).contains(&ratio), "{way:?}: {ratio}");
-    }
+    same_capacity(&lab, &scenario);
     let far = SocketAddr::new(lab.receiver().addresses().unwrap().ipv4.into(), PORT);
     let options = SocketOptions::default();
     let ends = Ends {

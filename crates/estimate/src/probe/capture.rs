@@ -26,8 +26,9 @@ pub struct CapturedPacket {
     pub source: SocketAddr,
     /// Destination address and port.
     pub destination: SocketAddr,
-    /// Length of the IP packet, header included, as its header says.
-    pub ip_octets: u16,
+    /// Length of the IP packet, header included, as its header says; where a segmenting or merging interface lets one packet stand
+    /// for several it may exceed 65 535.
+    pub ip_octets: u32,
     /// What the transport header says.
     pub transport: Transport,
 }
@@ -51,9 +52,24 @@ pub struct TcpFields {
     /// Acknowledgement number, if the flag is set.
     pub acknowledgement: Option<u32>,
     /// Payload octets.
-    pub payload_octets: u16,
+    pub payload_octets: u32,
+    /// SYN is set.
+    pub syn: bool,
+    /// FIN is set.
+    pub fin: bool,
+    /// RST is set.
+    pub rst: bool,
+    /// Receive window as the header says, not scaled.
+    pub window: u16,
+    /// Timestamps option: value and echo reply (RFC 7323).
+    pub timestamps: Option<(u32, u32)>,
+}
+
+impl TcpFields {
     /// SYN, FIN or RST is set: the packet is not steady data.
-    pub boundary: bool,
+    pub const fn is_boundary(&self) -> bool {
+        self.syn || self.fin || self.rst
+    }
 }
 
 /// The answer to a [`Capture`].

@@ -33,6 +33,12 @@ pub enum FarEnd {
     Echo,
     /// The far end sends each back in a packet of this many IP octets.
     EchoSized(u16),
+    /// UDP datagrams to a port on which nothing listens: the far host's kernel answers with ICMP errors that quote part of them,
+    /// [`Fate::Answered`] with [`HopReplyKind::PortUnreachable`]. Hosts limit their rate.
+    ClosedPort,
+    /// TCP SYN segments, filled with payload up to the packet's length: the far host answers each with a small segment (RST, or SYN
+    /// and ACK where the port is open), [`Fate::Answered`] with [`HopReplyKind::TcpAnswer`].
+    TcpSyn,
 }
 
 /// A train to send.
@@ -126,13 +132,13 @@ pub enum Fate {
         /// When the far end had received the packet.
         turned: Option<Stamp<Receiver>>,
     },
-    /// A router or the far end answered with an ICMP message.
+    /// A router or the far end answered with an ICMP message, or the far end's TCP with a segment.
     Answered(HopReply),
     /// Neither within the world's patience.
     Lost,
 }
 
-/// An ICMP answer to one packet.
+/// An answer to one packet that nobody had to cooperate in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopReply {
     /// Who answered; routers of a simulated path have addresses too.
@@ -145,7 +151,7 @@ pub struct HopReply {
     pub kind: HopReplyKind,
 }
 
-/// What an ICMP answer says.
+/// What such an answer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HopReplyKind {
     /// The hop limit ran out at a router.
@@ -157,6 +163,8 @@ pub enum HopReplyKind {
         /// The next link's MTU in IP octets, if given.
         mtu: Option<u16>,
     },
+    /// TCP of the far end answered a SYN: RST, or SYN and ACK.
+    TcpAnswer,
     /// Any other destination-unreachable code.
     Unreachable {
         /// The ICMP code.

@@ -35,8 +35,10 @@ impl SocketWorld {
             (true, FarEnd::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
                 return self.echo_train(train);
             }
-            // The far host would have to be answered by this one.
-            (true, FarEnd::Echo | FarEnd::EchoSized(_)) => Err(Refusal::NotOffered),
+            // A far end that cooperates has better to offer; the other way round it would have to be answered by this host.
+            (_, FarEnd::ClosedPort | FarEnd::TcpSyn) | (true, FarEnd::Echo | FarEnd::EchoSized(_)) => {
+                Err(Refusal::NotOffered)
+            }
         };
         Ok(event.unwrap_or_else(Event::Refused))
     }
@@ -206,7 +208,7 @@ impl SocketWorld {
                 }
                 Some(payload)
             }
-            (Ok(()), FarEnd::Echo | FarEnd::Receiver) => None,
+            (Ok(()), FarEnd::Echo | FarEnd::Receiver | FarEnd::ClosedPort | FarEnd::TcpSyn) => None,
         };
         if let Err(refusal) = self.admit(train.ip_octets())? {
             return Ok(Event::Refused(refusal));

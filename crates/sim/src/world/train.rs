@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::probe::{Arrival, FarEnd, Fate, HopReply, PacingCheck, PacketPlan, Train, TrainReport};
-use estimate::{Event, StampSource};
+use estimate::{Event, Refusal, StampSource};
 use scenario::Way;
 use units::Stamp;
 
@@ -17,6 +17,7 @@ impl SimWorld {
         let echo = match train.far_end {
             FarEnd::EchoSized(octets) => Some(octets),
             FarEnd::Receiver | FarEnd::Echo => None,
+            FarEnd::ClosedPort | FarEnd::TcpSyn => return Event::Refused(Refusal::NotOffered),
         };
         let sizes = train.packets.iter().map(|packet| packet.ip_octets);
         if let Some(refusal) = self.size_refusal(sizes.chain(echo)) {
@@ -32,7 +33,7 @@ impl SimWorld {
                 seq: row.seq,
                 sent: row.departed.nanos(),
                 echo: match train.far_end {
-                    FarEnd::Receiver => None,
+                    FarEnd::Receiver | FarEnd::ClosedPort | FarEnd::TcpSyn => None,
                     FarEnd::Echo => Some(plan.ip_octets),
                     FarEnd::EchoSized(octets) => Some(octets),
                 },

@@ -175,6 +175,7 @@ fn packet(train: &Train, plan: PacketPlan, row: &Arrival) -> Row {
             "reply": match reply.kind {
                 HopReplyKind::TimeExceeded => "time_exceeded".to_owned(),
                 HopReplyKind::PortUnreachable => "port_unreachable".to_owned(),
+                HopReplyKind::TcpAnswer => "tcp_answer".to_owned(),
                 HopReplyKind::PacketTooBig { mtu: Some(mtu) } => format!("packet_too_big {mtu}"),
                 HopReplyKind::PacketTooBig { mtu: None } => "packet_too_big".to_owned(),
                 HopReplyKind::Unreachable { code } => format!("unreachable {code}"),

@@ -1,0 +1,87 @@
+//! What passive methods share: they watch one direction of one TCP connection at one place, packet by packet, in bounded memory.
+//!
+//! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows, one [`FlowEstimator`] per flow, direction
+//! and method, shows each packet to both directions' estimators ([`FlowEstimator::see`]) and asks once at the end
+//! ([`FlowEstimator::conclude`]), with what it has found out about the place of the capture ([`Sight`]).
+//!
+//! Stamps are nanoseconds of the capturing clock; only differences count.
+
+use crate::outcome::Outcome;
+use crate::probe::TcpFields;
+use crate::registry::{MethodInfo, ParamError, RawParams};
+
+/// One TCP packet of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenPacket {
+    /// When it passed, in nanoseconds of the capturing clock. May step back where the capture says so.
+    pub at_ns: i64,
+    /// Length of the IP packet, header included, as its header says.
+    pub ip_octets: u32,
+    /// Octets of link-layer framing that the capture shows around it (VLAN tags count), without preamble, FCS and gap.
+    pub link_octets: u16,
+    /// The IPv4 identification, where there is one.
+    pub ip_id: Option<u16>,
+    /// What the transport header says.
+    pub tcp: TcpFields,
+}
+
+/// Which way a packet goes, seen from the direction whose capacity is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Course {
+    /// With the data.
+    Along,
+    /// Back: acknowledgements of them.
+    Back,
+}
+
+/// Where along a flow's way a capture sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vantage {
+    /// At the host that sends the data, or so near that it sees them leave.
+    Sender,
+    /// At the host that receives them.
+    Receiver,
+    /// In between.
+    Middle,
+    /// The trace does not say.
+    Unknown,
+}
+
+/// What the reader of packets knows of a flow, all told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sight {
+    /// Where the capture sits on this direction's way.
+    pub vantage: Vantage,
+    /// Smallest round trip from the capture to the data's receiver and back, in nanoseconds.
+    pub ahead_ns: Option<i64>,
+    /// Smallest round trip from the capture to the data's sender and back.
+    pub behind_ns: Option<i64>,
+    /// Finest step between stamps of the whole capture, in nanoseconds.
+    pub resolution_ns: i64,
+    /// Packets that the capture is known to have missed.
+    pub missed: u64,
+}
+
+/// A method in the middle of a flow. Pure: no clock, no random source, and memory bounded whatever the flow's length.
+pub trait FlowEstimator: Send {
+    /// One more packet of the connection, in capture order.
+    fn see(&mut self, course: Course, packet: &SeenPacket);
+
+    /// What it makes of them: an estimate of [`Metric::IpCapacity`](units::Metric), or inconclusive and why.
+    fn conclude(&self, sight: &Sight) -> Outcome;
+
+    /// Samples that its answer rests on.
+    fn samples(&self) -> u64;
+}
+
+/// A method that works on flows of a capture.
+pub trait PassiveMethod: Sync {
+    /// Its description.
+    fn info(&self) -> &'static MethodInfo;
+
+    /// Its state machine for one direction of a flow.
+    fn watch(&self, params: &RawParams) -> Result<Box<dyn FlowEstimator>, ParamError>;
+}
+
+/// Every passive method, in the order in which results are shown.
+pub const PASSIVE: &[&dyn PassiveMethod] = &[];
