@@ -200,40 +200,12 @@ impl Engine {
             match output {
                 Output::Delivered {
                     at,
-                    payload: Cargo::Tcp(segment),
-                    ..
-                } => self.connections.deliver(at, &segment),
-                Output::Delivered {
-                    at,
                     way,
                     node,
                     ip_octets,
-                    payload:
-                        probe @ Cargo::Probe {
-                            wants: wants @ (Wants::PortUnreachable | Wants::Segment),
-                            ..
-                        },
-                    ..
-                } => self.kernels[side(opposite(way))].arrive(
-                    at,
-                    Unawaited {
-                        way,
-                        node,
-                        ip_octets,
-                        wants,
-                        probe,
-                    },
-                ),
-                Output::Delivered {
-                    at,
-                    way,
-                    ip_octets,
                     payload,
                     ..
-                } => {
-                    let end = side(opposite(way));
-                    self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
-                }
+                } => self.deliver(at, way, node, ip_octets, payload),
                 Output::Expired {
                     at,
                     way,
@@ -270,6 +242,30 @@ impl Engine {
                     cargo,
                 };
                 self.hear(way, word, heard);
+            }
+        }
+    }
+
+    /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the program.
+    fn deliver(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, payload: Cargo) {
+        let end = side(opposite(way));
+        match payload {
+            Cargo::Tcp(segment) => self.connections.deliver(at, &segment),
+            Cargo::Probe {
+                wants: wants @ (Wants::PortUnreachable | Wants::Segment),
+                ..
+            } => self.kernels[end].arrive(
+                at,
+                Unawaited {
+                    way,
+                    node,
+                    ip_octets,
+                    wants,
+                    probe: payload,
+                },
+            ),
+            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => {
+                self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
             }
         }
     }
