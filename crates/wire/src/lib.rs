@@ -6,11 +6,12 @@
 //! | order of the control messages | [`Conversation`] | which message may come when, on either side |
 //! | data, over UDP | [`Datagram`] | address validation, then trains, echoes and loads |
 //! | data, over TCP | [`DataHello`] | the first octets of a bulk connection |
+//! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they allocate, and never panic:
 //! [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`], [`Rows::parse`], [`Datagram::parse`],
-//! [`DataHello::parse`]. `docs/protocol.md` has the byte layouts and the order of messages.
+//! [`DataHello::parse`], and those of [`stamp`]. `docs/protocol.md` has the byte layouts and the order of messages.
 
 mod bytes;
 mod conversation;
@@ -24,6 +25,7 @@ mod message;
 mod psk;
 mod rows;
 mod secret;
+pub mod stamp;
 
 pub use conversation::{Conversation, Side, Verdict, Violation};
 pub use cookie::{COOKIE_EPOCH, CookieKeys};

@@ -72,6 +72,16 @@ impl Psk {
     }
 }
 
+impl Psk {
+    /// What authenticates a STAMP packet: HMAC-SHA-256, cut to 128 bits (RFC 8762 §4.4).
+    pub(crate) fn stamp_mac(&self, fields: &[u8]) -> [u8; 16] {
+        let full = mac(&self.0, &[fields]);
+        let mut cut = [0; 16];
+        cut.copy_from_slice(&full[..16]);
+        cut
+    }
+}
+
 impl Token {
     /// The mark of the session's datagrams.
     pub fn tag(&self) -> Tag {
