@@ -6,7 +6,7 @@
 
 mod control;
 mod convert;
-mod gather;
+pub(crate) mod gather;
 mod handshake;
 mod load;
 mod options;

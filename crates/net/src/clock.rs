@@ -12,6 +12,11 @@ pub fn now_ns() -> i64 {
     read_ns(ClockId::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_REALTIME` in nanoseconds since 1970: for packets that must say what time it is, never to measure by.
+pub fn wall_ns() -> i64 {
+    read_ns(ClockId::CLOCK_REALTIME)
+}
+
 /// `CLOCK_MONOTONIC` as a stamp of the role that this host plays.
 pub fn now<C: Clock>() -> Stamp<C> {
     Stamp::from_nanos(now_ns())

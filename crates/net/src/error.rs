@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::lone::Via;
+
 /// A fault of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -95,6 +97,12 @@ pub enum PeerError {
         /// What was wrong.
         what: String,
     },
+    /// No Session-Reflector listens there.
+    #[error("no STAMP reflector listens on {peer}: is `narrows serve --stamp` or another one running there?")]
+    NoReflector {
+        /// The far host.
+        peer: SocketAddr,
+    },
     /// It ended the session.
     #[error("{peer} closed the session")]
     Closed {
@@ -117,6 +125,16 @@ pub enum PathError {
         /// How long it was waited.
         waited: Duration,
     },
+    /// A host that runs nothing of ours did not answer at all.
+    #[error("no answer from {} by {via} within {waited:?}: it may be down, or it or a firewall drops such packets{}", peer.ip(), hint(*via))]
+    NoAnswer {
+        /// The far host.
+        peer: SocketAddr,
+        /// By what it was to answer.
+        via: Via,
+        /// How long it was waited.
+        waited: Duration,
+    },
     /// The network says that it cannot get there.
     #[error("no way to {peer}: {source}")]
     Unreachable {
@@ -131,6 +149,15 @@ pub enum PathError {
         /// The far host.
         peer: SocketAddr,
     },
+}
+
+/// What else may keep a host from answering.
+fn hint(via: Via) -> &'static str {
+    match via {
+        Via::Udp { .. } => ", or a program listens on that port: try another",
+        Via::Stamp { .. } => ", or its reflector wants a key or speaks on another port",
+        Via::Icmp | Via::Tcp { .. } => "",
+    }
 }
 
 impl Error {

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use estimate::probe::HopReplyKind;
 
 use crate::clock::{self, Crossing};
-use crate::socket::ProbeSocket;
+use crate::socket::{Kind, ProbeSocket};
 use crate::sys::control::ExtendedError;
 use crate::sys::receive::{BATCH, Message, Slots};
 
@@ -34,9 +34,11 @@ pub struct Answer {
     pub kind: HopReplyKind,
     /// When it was back, monotonic nanoseconds.
     pub returned_ns: i64,
+    /// The kernel took that stamp, not the program.
+    pub by_kernel: bool,
     /// Length of the answer's IP packet: its headers and the quote as the kernel hands it on (IP options, if any, not counted).
     pub ip_octets: u16,
-    /// The part of our UDP payload that it quotes; may be empty (RFC 792 asks for the UDP header alone).
+    /// The part of our payload that it quotes; may be empty (RFC 792 asks for eight octets behind the IP header alone).
     pub quoted: Vec<u8>,
 }
 
@@ -65,6 +67,8 @@ impl ErrorQueue {
     /// Collects what waits, without blocking; how many entries.
     pub fn drain(&mut self, socket: &ProbeSocket) -> usize {
         let mut total = 0;
+        // What the kernel leaves out of the quote.
+        let transport = if socket.kind() == Kind::Udp { 8 } else { 0 };
         loop {
             // Any error here says that nothing waits: the queue's own errors are its entries.
             let count = self.slots.receive(socket.as_fd(), true).unwrap_or(0);
@@ -81,7 +85,7 @@ impl ErrorQueue {
                             .map(|stamp| self.crossing.monotonic_ns(stamp)),
                         hardware_ns: message.ancillary.hardware_ns,
                     });
-                } else if let Some(answer) = answer(message, &error, quoted, user_ns, &self.crossing) {
+                } else if let Some(answer) = answer(message, &error, quoted, user_ns, &self.crossing, transport) {
                     self.answers.push(answer);
                 }
             }
@@ -120,10 +124,11 @@ fn answer(
     quoted: &[u8],
     user_ns: i64,
     crossing: &Crossing,
+    transport: usize,
 ) -> Option<Answer> {
     let (kind, headers) = match error.origin {
-        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20 + 8),
-        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40 + 8),
+        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20),
+        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40),
         _ => return None,
     };
     Some(Answer {
@@ -134,7 +139,8 @@ fn answer(
             .ancillary
             .kernel_ns
             .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
-        ip_octets: u16::try_from(message.octets + headers).unwrap_or(u16::MAX),
+        by_kernel: message.ancillary.kernel_ns.is_some(),
+        ip_octets: u16::try_from(message.octets + headers + transport).unwrap_or(u16::MAX),
         quoted: quoted.to_vec(),
     })
 }

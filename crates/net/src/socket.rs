@@ -1,4 +1,7 @@
-//! UDP sockets as probing needs them: never fragmented, stamped by the kernel, with large buffers, hearing ICMP errors.
+//! Sockets as probing needs them: never fragmented, stamped by the kernel, with large buffers, hearing ICMP errors. UDP, mostly;
+//! for hosts that run no server of ours also ICMP and TCP segments by hand.
+
+mod kind;
 
 use std::ffi::c_int;
 use std::io;
@@ -14,6 +17,8 @@ use crate::clock;
 use crate::sys::control::SO_TIMESTAMPING_NEW;
 use crate::sys::option;
 use crate::sys::send::{self, Message};
+
+pub use kind::Kind;
 
 /// What to ask of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,23 +53,26 @@ const NO_MESSAGE: Message<'static> = Message {
     segment_octets: None,
 };
 
-/// A UDP socket with every option set that measurement needs.
+/// A socket with every option set that measurement needs.
 #[derive(Debug)]
 pub struct ProbeSocket {
     socket: Socket,
+    kind: Kind,
     ipv6: bool,
     stamps: bool,
 }
 
 impl ProbeSocket {
-    /// Opens and binds.
+    /// Opens a UDP socket and binds it.
     pub fn bind(local: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
+        Self::bind_kind(Kind::Udp, local, options)
+    }
+
+    /// Opens a socket of any kind and binds it.
+    pub fn bind_kind(kind: Kind, local: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
         keep_stamps_on();
-        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        let socket = kind.open(local)?;
         let ipv6 = local.is_ipv6();
-        if ipv6 {
-            socket.set_only_v6(true)?;
-        }
         if options.reuse_port {
             socket.set_reuse_port(true)?;
         }
@@ -98,17 +106,27 @@ impl ProbeSocket {
         let stamps = option::set_int(fd, libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).is_ok();
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
-        Ok(Self { socket, ipv6, stamps })
+        Ok(Self {
+            socket,
+            kind,
+            ipv6,
+            stamps,
+        })
     }
 
-    /// Opens, binds to any address of the peer's family, and connects.
+    /// Opens a UDP socket, binds it to any address of the peer's family, and connects it.
     pub fn connected(peer: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
+        Self::connected_kind(Kind::Udp, peer, options)
+    }
+
+    /// Opens a socket of any kind, binds it to any address of the peer's family, and connects it.
+    pub fn connected_kind(kind: Kind, peer: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
         let any = if peer.is_ipv6() {
             SocketAddr::from(([0u16; 8], 0))
         } else {
             SocketAddr::from(([0u8; 4], 0))
         };
-        let socket = Self::bind(any, options)?;
+        let socket = Self::bind_kind(kind, any, options)?;
         socket.connect(peer)?;
         Ok(socket)
     }
@@ -133,9 +151,29 @@ impl ProbeSocket {
         self.ipv6
     }
 
-    /// Octets of IP and UDP header in front of a payload.
+    /// What it sends.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Octets of header that the kernel puts in front of a payload: IP, and UDP.
     pub fn header_octets(&self) -> u16 {
-        if self.ipv6 { 48 } else { 28 }
+        let ip = if self.ipv6 { 40 } else { 20 };
+        if self.kind == Kind::Udp { ip + 8 } else { ip }
+    }
+
+    /// Sends packets with this hop limit, unless they carry one of their own.
+    pub fn set_hop_limit(&self, hop_limit: u8) -> io::Result<()> {
+        if self.ipv6 {
+            option::set_int(
+                self.as_fd(),
+                libc::IPPROTO_IPV6,
+                libc::IPV6_UNICAST_HOPS,
+                hop_limit.into(),
+            )
+        } else {
+            option::set_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_TTL, hop_limit.into())
+        }
     }
 
     /// Payload octets of an IP packet of this length; `None` if the headers alone are longer.

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::psk::Psk;
 
-pub use reflect::{Reflection, reflect};
+pub use reflect::{Reflection, peek, reflect};
 pub use time::{ErrorEstimate, StampFormat, StampTime};
 pub use tlv::{MALFORMED, TLV_HEADER_OCTETS, Tlv, Tlvs, UNRECOGNISED, write_padding};
 

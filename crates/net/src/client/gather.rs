@@ -4,30 +4,30 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use wire::{Datagram, ProbeKind, Tag};
+use wire::{ProbeKind, Tag};
 
 use crate::care::Care;
 use crate::clock;
 use crate::error::Error;
-use crate::receive::{Receiver, Seen};
+use crate::receive::{Datagram, Receiver, Seen};
 use crate::socket::ProbeSocket;
 
 /// The first arrival of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrived {
-    pub(super) seen: Seen,
+pub(crate) struct Arrived {
+    pub(crate) seen: Seen,
     /// Of an echo: when the far host had received the request.
-    pub(super) turned_ns: Option<i64>,
+    pub(crate) turned_ns: Option<i64>,
 }
 
 /// What came of a train.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     /// By position in the train.
-    pub(super) packets: Vec<Option<Arrived>>,
-    pub(super) reordered: u32,
-    pub(super) duplicates: u32,
-    pub(super) local_drops: u32,
+    pub(crate) packets: Vec<Option<Arrived>>,
+    pub(crate) reordered: u32,
+    pub(crate) duplicates: u32,
+    pub(crate) local_drops: u32,
     highest: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ struct Shared {
 
 /// A thread that receives the packets of one train.
 #[derive(Debug)]
-pub(super) struct Gatherer {
+pub(crate) struct Gatherer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -85,27 +85,55 @@ pub(super) struct Wanted {
     pub(super) packets: usize,
 }
 
+impl Wanted {
+    /// Position of a packet in the train, and when it was turned round.
+    fn read(&self, payload: &[u8]) -> Option<(u32, Option<i64>)> {
+        let Ok(wire::Datagram::Probe(probe)) = wire::Datagram::parse(payload) else {
+            return None;
+        };
+        let turned_ns = match probe.kind {
+            ProbeKind::Train if !self.echoes => None,
+            ProbeKind::EchoReply { turned_ns } if self.echoes => Some(turned_ns),
+            _ => return None,
+        };
+        (probe.tag == self.tag && probe.id == self.id).then_some((probe.seq, turned_ns))
+    }
+}
+
 /// Room for any header; the padding is not read.
 const SLOT_OCTETS: usize = 64;
 
 impl Gatherer {
     /// Every packet that comes is noted in `heard_ns` as a sign of the far host's life.
     pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted, heard_ns: &Arc<AtomicI64>) -> Result<Self, Error> {
+        Self::reading(socket, wanted.packets, SLOT_OCTETS, heard_ns, move |datagram| {
+            wanted.read(datagram.payload)
+        })
+    }
+
+    /// Gathers what `read` takes for one of `packets` packets, by its position. `slot_octets` of each are read.
+    pub(crate) fn reading(
+        socket: &Arc<ProbeSocket>,
+        packets: usize,
+        slot_octets: usize,
+        heard_ns: &Arc<AtomicI64>,
+        read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)> + Send + 'static,
+    ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             count: AtomicU32::new(0),
             last_ns: AtomicI64::new(i64::MIN),
             heard_ns: Arc::clone(heard_ns),
             gathered: Mutex::new(Gathered {
-                packets: vec![None; wanted.packets],
+                packets: vec![None; packets],
                 ..Gathered::default()
             }),
         });
-        let receiver = Receiver::new(socket, SLOT_OCTETS);
+        let receiver = Receiver::new(socket, slot_octets);
         let (thread_shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
         let thread = std::thread::Builder::new()
             .name("gather".to_owned())
-            .spawn(move || thread_shared.run(&socket, receiver, wanted))
+            .spawn(move || thread_shared.run(&socket, receiver, read))
             .map_err(Error::host("start a thread"))?;
         Ok(Self {
             shared,
@@ -114,14 +142,14 @@ impl Gatherer {
     }
 
     /// Different packets that came, and when the last did (monotonic nanoseconds).
-    pub(super) fn progress(&self) -> (usize, i64) {
+    pub(crate) fn progress(&self) -> (usize, i64) {
         (
             self.shared.count.load(Ordering::Relaxed) as usize,
             self.shared.last_ns.load(Ordering::Relaxed),
         )
     }
 
-    pub(super) fn finish(mut self) -> Gathered {
+    pub(crate) fn finish(mut self) -> Gathered {
         self.end();
         std::mem::take(&mut *self.shared.gathered.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -142,7 +170,12 @@ impl Drop for Gatherer {
 }
 
 impl Shared {
-    fn run(&self, socket: &ProbeSocket, mut receiver: Receiver, wanted: Wanted) {
+    fn run(
+        &self,
+        socket: &ProbeSocket,
+        mut receiver: Receiver,
+        mut read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)>,
+    ) {
         const LOOK_NS: i64 = 5_000_000;
         let _careful = Care::default().take();
         while !self.stop.load(Ordering::Relaxed) {
@@ -152,24 +185,16 @@ impl Shared {
             }
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
             for datagram in receiver.iter() {
-                let Ok(Datagram::Probe(probe)) = Datagram::parse(datagram.payload) else {
+                let Some((seq, turned_ns)) = read(&datagram) else {
                     continue;
                 };
-                let turned_ns = match probe.kind {
-                    ProbeKind::Train if !wanted.echoes => None,
-                    ProbeKind::EchoReply { turned_ns } if wanted.echoes => Some(turned_ns),
-                    _ => continue,
-                };
-                if probe.tag != wanted.tag || probe.id != wanted.id {
-                    continue;
-                }
                 let arrived = Arrived {
                     seen: datagram.seen,
                     turned_ns,
                 };
                 self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
                 self.heard_ns.fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
-                if gathered.take(probe.seq, arrived) {
+                if gathered.take(seq, arrived) {
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }
             }

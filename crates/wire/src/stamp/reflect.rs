@@ -20,18 +20,22 @@ pub struct Reflection {
     pub seq: Option<u32>,
 }
 
+/// Reads a sender's packet as [`reflect`] does.
+pub fn peek(packet: &[u8], key: Option<&Psk>) -> Result<SessionPacket, StampError> {
+    if key.is_none() && (STAMP_REPLY_OCTETS..OPEN.octets).contains(&packet.len()) {
+        let mut whole = [0; OPEN.octets];
+        whole[..packet.len()].copy_from_slice(packet);
+        return SessionPacket::parse(&whole, None);
+    }
+    SessionPacket::parse(packet, key)
+}
+
 /// Turns a sender's packet into its answer, of the same length. With a key, only an authentic packet, and the answer is authentic
 /// too. Without one, TWAMP's packets that end before STAMP's do are answered as well, from 41 octets on: shorter ones would need an
 /// answer that is longer than they are.
 pub fn reflect(packet: &mut [u8], seen: &Reflection, key: Option<&Psk>) -> Result<SessionPacket, StampError> {
     let at = layout(key);
-    let asked = if key.is_none() && (STAMP_REPLY_OCTETS..OPEN.octets).contains(&packet.len()) {
-        let mut whole = [0; OPEN.octets];
-        whole[..packet.len()].copy_from_slice(packet);
-        SessionPacket::parse(&whole, None)?
-    } else {
-        SessionPacket::parse(packet, key)?
-    };
+    let asked = peek(packet, key)?;
     let sender_error = u16_at(packet, at.error);
     let (fields, behind) = packet.split_at_mut(at.octets.min(packet.len()));
     fields.fill(0);

@@ -99,6 +99,7 @@ mod tests {
             bound_for: None,
             kind: HopReplyKind::TimeExceeded,
             returned_ns: 0,
+            by_kernel: false,
             ip_octets: 56,
             quoted: header.to_vec(),
         };

@@ -1,0 +1,346 @@
+//! The octets of the probes that other hosts' programs and kernels answer, and how their answers are told from anybody else's.
+//!
+//! Every packet carries what nobody off the path can guess: 64 random bits (ICMP, UDP), the sender's stamp in 64 bits (STAMP), ports
+//! and sequence number (TCP, 32 bits). An answer that does not bring them back is not looked at any further.
+
+use std::net::IpAddr;
+
+use wire::Psk;
+use wire::stamp::{self, ReflectedPacket, SessionPacket, StampTime};
+
+/// Octets of an ICMP echo's header.
+pub(super) const ICMP_OCTETS: usize = 8;
+/// Octets of a TCP header without options.
+pub(super) const TCP_OCTETS: usize = 20;
+/// Random mark, train and position.
+pub(super) const MARK_OCTETS: usize = 16;
+
+/// What the packets of one train carry.
+#[derive(Debug, Clone)]
+pub(super) struct Marks {
+    pub(super) form: Form,
+    /// Packets of the train.
+    pub(super) count: u32,
+}
+
+/// What they are.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// ICMP echo requests. `checksum`: this program computes it, and sets the identifier.
+    Icmp {
+        mark: Mark,
+        ipv6: bool,
+        identifier: u16,
+        checksum: bool,
+    },
+    /// UDP datagrams.
+    Udp { mark: Mark },
+    /// STAMP packets, numbered from `first`.
+    Stamp {
+        first: u32,
+        packet: SessionPacket,
+        key: Option<Psk>,
+    },
+    /// SYNs, each from a port of its own.
+    Tcp {
+        near: IpAddr,
+        far: IpAddr,
+        far_port: u16,
+        first_port: u16,
+        first_sequence: u32,
+    },
+}
+
+/// Nobody else's packets, and which train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) tag: [u8; 8],
+    pub(super) id: u32,
+}
+
+/// What the far host said in an answer that is its own packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Echo {
+    /// Position in the train.
+    pub(super) seq: u32,
+    /// When the far host had received the packet, on its clock.
+    pub(super) turned_ns: Option<i64>,
+    /// How long it then took to answer.
+    pub(super) residence_ns: Option<i64>,
+    /// By how much its own count of packets is behind the sender's: so many never reached it. Zero where it keeps none.
+    pub(super) behind: u32,
+}
+
+/// What a quote in an ICMP error says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// It is this packet of the train.
+    Packet(u32),
+    /// It is another one, or not ours.
+    Foreign,
+    /// It quotes too little to tell.
+    Short,
+}
+
+impl Mark {
+    fn write(self, seq: u32, octets: &mut [u8]) {
+        if let Some(place) = octets.first_chunk_mut::<MARK_OCTETS>() {
+            place[..8].copy_from_slice(&self.tag);
+            place[8..12].copy_from_slice(&self.id.to_be_bytes());
+            place[12..].copy_from_slice(&seq.to_be_bytes());
+        }
+    }
+
+    /// The packet's position, if the octets begin with this mark.
+    fn read(self, octets: &[u8]) -> Quote {
+        let Some(found) = octets.first_chunk::<MARK_OCTETS>() else {
+            return Quote::Short;
+        };
+        let (tag, rest) = found.split_at(8);
+        let (id, seq) = rest.split_at(4);
+        if tag == self.tag && id == self.id.to_be_bytes() {
+            Quote::Packet(be32(seq))
+        } else {
+            Quote::Foreign
+        }
+    }
+}
+
+impl Marks {
+    /// Payload octets that a packet must have.
+    pub(super) fn least_payload(&self) -> usize {
+        match &self.form {
+            Form::Icmp { .. } => ICMP_OCTETS + MARK_OCTETS,
+            Form::Udp { .. } => MARK_OCTETS,
+            Form::Stamp { key, .. } => stamp::stamp_octets(key.is_some()),
+            Form::Tcp { .. } => TCP_OCTETS,
+        }
+    }
+
+    /// Writes packet `seq` over the front of `payload`.
+    pub(super) fn write(&self, seq: u32, payload: &mut [u8]) {
+        match &self.form {
+            Form::Icmp {
+                mark,
+                ipv6,
+                identifier,
+                checksum,
+            } => {
+                let Some((header, data)) = payload.split_first_chunk_mut::<ICMP_OCTETS>() else {
+                    return;
+                };
+                let kind = if *ipv6 { 128 } else { 8 };
+                let [id, low] = identifier.to_be_bytes();
+                let [high_seq, low_seq] = low16(seq).to_be_bytes();
+                *header = [kind, 0, 0, 0, id, low, high_seq, low_seq];
+                mark.write(seq, data);
+                if *checksum {
+                    let sum = internet_checksum(0, payload).to_be_bytes();
+                    payload[2..4].copy_from_slice(&sum);
+                }
+            }
+            Form::Udp { mark } => mark.write(seq, payload),
+            Form::Stamp { first, packet, key } => {
+                let seq = first.wrapping_add(seq);
+                // Sizes were checked; a packet that does not fit would carry nothing.
+                let _ = SessionPacket { seq, ..*packet }.write(payload, key.as_ref());
+                if let Some(behind) = payload.get_mut(stamp::stamp_octets(key.is_some())..) {
+                    stamp::write_padding(behind);
+                }
+            }
+            Form::Tcp { near, far, .. } => self.write_syn(seq, payload, (*near, *far)),
+        }
+    }
+
+    fn write_syn(&self, seq: u32, payload: &mut [u8], ends: (IpAddr, IpAddr)) {
+        const SYN: u8 = 0x02;
+        let Form::Tcp { far_port, .. } = &self.form else { return };
+        let (port, sequence) = self.syn(seq);
+        let length = payload.len();
+        let Some(header) = payload.first_chunk_mut::<TCP_OCTETS>() else {
+            return;
+        };
+        *header = [0; TCP_OCTETS];
+        header[0..2].copy_from_slice(&port.to_be_bytes());
+        header[2..4].copy_from_slice(&far_port.to_be_bytes());
+        header[4..8].copy_from_slice(&sequence.to_be_bytes());
+        header[12] = 5 << 4;
+        header[13] = SYN;
+        // A window of 64 KiB, as if there were a socket.
+        header[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
+        let sum = internet_checksum(pseudo_header(ends, length), payload).to_be_bytes();
+        payload[16..18].copy_from_slice(&sum);
+    }
+
+    /// Port and sequence number of a SYN. Numbers lie further apart than a payload is long.
+    fn syn(&self, seq: u32) -> (u16, u32) {
+        match &self.form {
+            Form::Tcp {
+                first_port,
+                first_sequence,
+                ..
+            } => (
+                first_port.wrapping_add(low16(seq)),
+                first_sequence.wrapping_add(seq.wrapping_mul(1 << 16)),
+            ),
+            Form::Icmp { .. } | Form::Udp { .. } | Form::Stamp { .. } => (0, 0),
+        }
+    }
+
+    /// What a packet says that came back whole (from the header that the socket's kind begins at; `octets`, its length, may be more
+    /// than `payload` holds). `None`: not an answer to this train.
+    pub(super) fn read_echo(&self, payload: &[u8], octets: usize) -> Option<Echo> {
+        let plain = |seq| Echo {
+            seq,
+            turned_ns: None,
+            residence_ns: None,
+            behind: 0,
+        };
+        let echo = match &self.form {
+            Form::Icmp { mark, ipv6, .. } => {
+                let (header, data) = payload.split_first_chunk::<ICMP_OCTETS>()?;
+                let reply = if *ipv6 { 129 } else { 0 };
+                match mark.read(data) {
+                    Quote::Packet(seq) if header[..2] == [reply, 0] => plain(seq),
+                    _ => return None,
+                }
+            }
+            Form::Udp { .. } => return None,
+            Form::Stamp { first, packet, key } => {
+                let reply = ReflectedPacket::parse(payload, key.as_ref()).ok()?;
+                // TWAMP reflectors know no session identifier.
+                let session = reply.ssid == packet.ssid || reply.ssid == 0;
+                if !session || reply.sender_time != packet.time.wire() {
+                    return None;
+                }
+                let (received, left) = (reply.received.unix_ns(), reply.transmitted.unix_ns());
+                Echo {
+                    seq: reply.sender_seq.wrapping_sub(*first),
+                    turned_ns: Some(received),
+                    residence_ns: left.checked_sub(received).filter(|time| *time >= 0),
+                    behind: reply.sender_seq.wrapping_sub(reply.seq),
+                }
+            }
+            Form::Tcp { .. } => plain(self.read_segment(payload, octets)?),
+        };
+        (echo.seq < self.count).then_some(echo)
+    }
+
+    /// RST, or SYN and ACK, that acknowledges one of ours (RFC 9293 §3.10.7.1: the SYN and all of its payload; an open port may
+    /// leave the payload out).
+    fn read_segment(&self, segment: &[u8], octets: usize) -> Option<u32> {
+        const ACK: u8 = 0x10;
+        const RST: u8 = 0x04;
+        const SYN: u8 = 0x02;
+        let Form::Tcp {
+            far_port, first_port, ..
+        } = &self.form
+        else {
+            return None;
+        };
+        let header = segment.first_chunk::<TCP_OCTETS>()?;
+        let flags = header[13];
+        let answers = flags & ACK > 0 && (flags & RST > 0) != (flags & SYN > 0);
+        if octets < TCP_OCTETS || !answers || header[0..2] != far_port.to_be_bytes() {
+            return None;
+        }
+        let port = u16::from_be_bytes([header[2], header[3]]);
+        let seq = u32::from(port.wrapping_sub(*first_port));
+        let acknowledged = be32(&header[8..12]).wrapping_sub(self.syn(seq).1);
+        (1..1 << 16).contains(&acknowledged).then_some(seq)
+    }
+
+    /// Which packet an ICMP error quotes (from the header that the socket's kind begins at).
+    pub(super) fn read_quote(&self, quoted: &[u8]) -> Quote {
+        let found = match &self.form {
+            Form::Icmp { mark, .. } => quoted.get(ICMP_OCTETS..).map_or(Quote::Short, |data| mark.read(data)),
+            Form::Udp { mark } => mark.read(quoted),
+            Form::Stamp { first, packet, key } => {
+                let time = if key.is_some() { 16..24 } else { 4..12 };
+                match (quoted.get(stamp::STAMP_SEQ), quoted.get(time)) {
+                    (Some(seq), Some(time)) if time == packet.time.wire().to_be_bytes() => {
+                        Quote::Packet(be32(seq).wrapping_sub(*first))
+                    }
+                    (Some(_), Some(_)) => Quote::Foreign,
+                    _ => Quote::Short,
+                }
+            }
+            Form::Tcp {
+                far_port, first_port, ..
+            } => match quoted.first_chunk::<8>() {
+                None => Quote::Short,
+                Some(start) => {
+                    let port = u16::from_be_bytes([start[0], start[1]]);
+                    let seq = u32::from(port.wrapping_sub(*first_port));
+                    if start[2..4] == far_port.to_be_bytes() && be32(&start[4..8]) == self.syn(seq).1 {
+                        Quote::Packet(seq)
+                    } else {
+                        Quote::Foreign
+                    }
+                }
+            },
+        };
+        match found {
+            Quote::Packet(seq) if seq >= self.count => Quote::Foreign,
+            other => other,
+        }
+    }
+}
+
+/// A sender's packet at this time of the wall clock; its clock is not one that a reflector should set its own by.
+pub(super) fn session_packet(unix_ns: i64, ssid: u16) -> SessionPacket {
+    /// T1 is written before the train leaves, and only marks it: departures are stamped otherwise.
+    const OFF_BY_NS: u64 = 1_000_000_000;
+    let error = stamp::ErrorEstimate::new(OFF_BY_NS, false, stamp::StampFormat::Ntp);
+    SessionPacket {
+        seq: 0,
+        time: StampTime::from_unix_ns(unix_ns, error.format),
+        error,
+        ssid,
+    }
+}
+
+/// What follows the IPv4 header; the packet itself if that is not one.
+pub(super) fn behind_ipv4(packet: &[u8]) -> &[u8] {
+    let words = packet.first().map_or(0, |first| first & 0x0f);
+    packet.get(usize::from(words) * 4..).unwrap_or_default()
+}
+
+fn be32(octets: &[u8]) -> u32 {
+    octets.first_chunk().copied().map_or(0, u32::from_be_bytes)
+}
+
+fn low16(value: u32) -> u16 {
+    let [_, _, high, low] = value.to_be_bytes();
+    u16::from_be_bytes([high, low])
+}
+
+/// Sum of the 16-bit words of a pseudo header (RFC 9293 §3.1, RFC 8200 §8.1).
+fn pseudo_header((near, far): (IpAddr, IpAddr), length: usize) -> u64 {
+    let words = |octets: &[u8]| sum16(octets);
+    let addresses = match (near, far) {
+        (IpAddr::V4(near), IpAddr::V4(far)) => words(&near.octets()) + words(&far.octets()),
+        (IpAddr::V6(near), IpAddr::V6(far)) => words(&near.octets()) + words(&far.octets()),
+        _ => 0,
+    };
+    let tcp = 6;
+    addresses + tcp + u64::try_from(length).unwrap_or(0)
+}
+
+fn sum16(octets: &[u8]) -> u64 {
+    let (pairs, odd) = octets.as_chunks::<2>();
+    let sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
+    sum + odd.first().map_or(0, |last| u64::from(*last) << 8)
+}
+
+/// RFC 1071, over `octets` and what `begun` already sums; the checksum field in them is zero.
+fn internet_checksum(begun: u64, octets: &[u8]) -> u16 {
+    let mut sum = begun + sum16(octets);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !u16::try_from(sum).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

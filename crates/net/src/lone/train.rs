@@ -1,0 +1,310 @@
+//! Trains: out by the pacer, back by the socket or its error queue.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use estimate::Refusal;
+use estimate::probe::{FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
+use units::Stamp;
+
+use super::limit;
+use super::marks::{self, Echo, Form, Mark, Marks, Quote};
+use super::rows::{self, Side};
+use super::{LoneWorld, Via};
+use crate::client::gather::Gatherer;
+use crate::clock::{self, nanos};
+use crate::error::Error;
+use crate::pace::{BackToBack, PaceOptions, Payloads, Sent, send_train, worth_stamping};
+use crate::receive::Datagram;
+use crate::socket::Kind;
+
+/// Octets that are read of an answer: IP header with options, and any header of ours.
+const SLOT_OCTETS: usize = 60 + wire::stamp::STAMP_AUTH_OCTETS;
+/// First source port of SYNs, below those that Linux gives to connections of its own (`ip_local_port_range`).
+const FIRST_PORT: u16 = 15_000;
+/// Source ports of one train.
+const PORTS: u16 = 1_000;
+
+/// Answers as they come in.
+type Sides = Arc<Mutex<Vec<Option<Side>>>>;
+
+impl LoneWorld {
+    /// Why a train cannot be sent.
+    pub(super) fn refusal(&self, train: &Train) -> Option<Refusal> {
+        let whole = |octets: u16| train.packets.iter().all(|packet| packet.ip_octets == octets);
+        let offered = match (self.options.via, train.far_end) {
+            (Via::Icmp | Via::Stamp { .. }, FarEnd::Echo)
+            | (Via::Stamp { .. }, FarEnd::Receiver)
+            | (Via::Udp { .. }, FarEnd::ClosedPort)
+            | (Via::Tcp { .. }, FarEnd::TcpSyn) => true,
+            (Via::Icmp | Via::Stamp { .. }, FarEnd::EchoSized(octets)) => whole(octets),
+            _ => false,
+        };
+        let most = if matches!(self.options.via, Via::Tcp { .. }) {
+            usize::from(PORTS)
+        } else {
+            usize::from(u16::MAX)
+        };
+        if !offered || train.packets.is_empty() || train.packets.len() > most {
+            return Some(Refusal::NotOffered);
+        }
+        let least = self.least_ip_octets();
+        let sizes = || train.packets.iter().map(|packet| packet.ip_octets);
+        if sizes().any(|octets| octets > self.path_mtu) {
+            Some(Refusal::TooLarge {
+                max_ip_octets: self.path_mtu,
+            })
+        } else if sizes().any(|octets| octets < least) {
+            Some(Refusal::TooSmall { min_ip_octets: least })
+        } else {
+            None
+        }
+    }
+
+    /// The smallest packet that can be told from others.
+    pub(super) fn least_ip_octets(&self) -> u16 {
+        self.socket.ip_octets(self.marks(0, 0).least_payload())
+    }
+
+    /// Sends a train that was not refused, and reports what came of it.
+    pub(super) fn carry_out(&mut self, train: &Train) -> Result<TrainReport, Error> {
+        self.await_tokens(train.packets.len());
+        let count = u32::try_from(train.packets.len()).unwrap_or(u32::MAX);
+        self.next_id = self.next_id.wrapping_add(1);
+        let marks = Arc::new(self.marks(self.next_id, count));
+        self.next_seq = self.next_seq.wrapping_add(count);
+        let payloads = self.payloads(train, &marks);
+        let sides: Sides = Arc::new(Mutex::new(vec![None; train.packets.len()]));
+        let gatherer = self.gather(train, &marks, &sides)?;
+        let sent = self.dispatch(train, &payloads)?;
+        let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count();
+        let expected = expected.saturating_sub(sent.refused().len());
+        let mut answers = Answers {
+            replies: vec![None; train.packets.len()],
+            by_kernel: true,
+        };
+        self.await_all(&mut answers, &marks, gatherer.as_ref(), expected, &sent, train);
+        let departures = sent.settle(&train.packets, &self.socket, &mut self.queue);
+        self.sort_answers(&mut answers, &marks, &[]);
+        let came = gatherer.map(Gatherer::finish).unwrap_or_default();
+        let sides = std::mem::take(&mut *sides.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut report = rows::report(train, self.peer.ip(), &departures, &came, &sides, &answers);
+        let last = departures.stamps_ns.last().copied().unwrap_or(0);
+        self.learn(&report, train.far_end, &sides);
+        if let Some(burst) = self.account(train, &mut report, last) {
+            self.learn_refill(burst)?;
+        }
+        Ok(report)
+    }
+
+    /// What a train's packets carry.
+    fn marks(&self, id: u32, count: u32) -> Marks {
+        let mark = Mark { tag: self.tag, id };
+        let form = match self.options.via {
+            Via::Icmp => Form::Icmp {
+                mark,
+                ipv6: self.ipv6(),
+                identifier: self.identifier,
+                // Over IPv6 the checksum covers addresses, and the kernel always computes it.
+                checksum: self.socket.kind() == Kind::RawIcmp && !self.ipv6(),
+            },
+            Via::Udp { .. } => Form::Udp { mark },
+            Via::Stamp { .. } => Form::Stamp {
+                first: self.next_seq,
+                packet: marks::session_packet(clock::wall_ns(), self.ssid),
+                key: self.options.psk.clone(),
+            },
+            Via::Tcp { port } => {
+                // Ports and numbers move on from train to train, so that late answers are not taken for another's.
+                let [a, b, c, d, ..] = self.tag;
+                let start = u32::from_be_bytes([a, b, c, d]);
+                let block = u16::try_from(start.wrapping_add(id) % 17).unwrap_or(0);
+                Form::Tcp {
+                    near: self.socket.local().map_or(self.peer.ip(), |local| local.ip()),
+                    far: self.peer.ip(),
+                    far_port: port,
+                    first_port: FIRST_PORT + block * PORTS,
+                    first_sequence: start.wrapping_add(id.wrapping_mul(0x9e37_79b9)),
+                }
+            }
+        };
+        Marks { form, count }
+    }
+
+    fn payloads(&self, train: &Train, marks: &Marks) -> Payloads {
+        let lengths = train
+            .packets
+            .iter()
+            .map(|packet| self.socket.payload_octets(packet.ip_octets).unwrap_or(0));
+        let mut payloads = Payloads::new(lengths, u64::from(self.next_id));
+        for (k, seq) in (0..train.packets.len()).zip(0..) {
+            marks.write(seq, payloads.get_mut(k));
+        }
+        payloads
+    }
+
+    /// Starts to receive, where answers are packets of the far host's own.
+    fn gather(&self, train: &Train, marks: &Arc<Marks>, sides: &Sides) -> Result<Option<Gatherer>, Error> {
+        if matches!(self.options.via, Via::Udp { .. }) {
+            return Ok(None);
+        }
+        let (marks, sides) = (Arc::clone(marks), Arc::clone(sides));
+        let (kind, ipv6) = (self.socket.kind(), self.ipv6());
+        let header = self.socket.header_octets();
+        let read = move |datagram: &Datagram<'_>| {
+            let (payload, ip_octets) = if kind.receives_ip_header(ipv6) {
+                (
+                    marks::behind_ipv4(datagram.payload),
+                    u16::try_from(datagram.payload_octets).ok()?,
+                )
+            } else {
+                let ip_octets = u16::try_from(datagram.payload_octets).ok()?.checked_add(header)?;
+                (datagram.payload, ip_octets)
+            };
+            let Echo {
+                seq,
+                turned_ns,
+                residence_ns,
+                behind,
+            } = marks.read_echo(payload, usize::from(ip_octets))?;
+            let side = Side {
+                ip_octets,
+                residence_ns,
+                behind,
+            };
+            let mut sides = sides.lock().unwrap_or_else(PoisonError::into_inner);
+            sides.get_mut(seq as usize)?.get_or_insert(side);
+            Some((seq, turned_ns))
+        };
+        Gatherer::reading(&self.socket, train.packets.len(), SLOT_OCTETS, &self.heard_ns, read).map(Some)
+    }
+
+    fn dispatch(&mut self, train: &Train, payloads: &Payloads) -> Result<Sent, Error> {
+        let full = u64::from(self.path_mtu.min(1500));
+        let at_wire = self.near.interface_rate.and_then(|rate| rate.time_for(full));
+        let cut = self.socket.kind() == Kind::Udp && at_wire.is_some_and(|time| time < self.near.send_cost);
+        let options = PaceOptions {
+            back_to_back: if cut {
+                BackToBack::Segments
+            } else {
+                BackToBack::Messages
+            },
+            kernel_stamps: worth_stamping(&train.packets),
+            wake: None,
+        };
+        send_train(
+            &self.socket,
+            &train.packets,
+            payloads,
+            &options,
+            &mut self.queue,
+            &self.options.stop,
+        )
+        .map_err(Error::host("send a train"))
+    }
+
+    /// Waits until every packet is accounted for, or nothing came for a while.
+    fn await_all(
+        &mut self,
+        answers: &mut Answers,
+        marks: &Marks,
+        gatherer: Option<&Gatherer>,
+        expected: usize,
+        sent: &Sent,
+        train: &Train,
+    ) {
+        let limited: Vec<usize> = (0..train.packets.len())
+            .filter(|&seq| train.packets[seq].hop_limit.is_some())
+            .collect();
+        let quiet = nanos(self.quiet());
+        let mut last = sent.last_ns().unwrap_or(0);
+        loop {
+            self.queue.drain(&self.socket);
+            if self.sort_answers(answers, marks, &limited) {
+                last = last.max(clock::now_ns());
+            }
+            let (echoed, arrived_ns) = gatherer.map_or((0, i64::MIN), Gatherer::progress);
+            let answered = answers.replies.iter().flatten().count();
+            let deadline = last.max(arrived_ns).saturating_add(quiet);
+            if echoed + answered >= expected + limited.len() || clock::now_ns() >= deadline {
+                return;
+            }
+            clock::sleep_until_ns(deadline.min(clock::now_ns() + 500_000));
+        }
+    }
+
+    /// Enters the ICMP answers that came at the packets that they quote; whether any did. One that quotes too little is about the
+    /// only packet of `limited` that is still open, if there is just one.
+    fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize]) -> bool {
+        let mut any = false;
+        for answer in self.queue.take_answers() {
+            if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
+                self.path_mtu = self.path_mtu.min(mtu);
+            }
+            let mut open = limited.iter().filter(|&&seq| answers.replies[seq].is_none());
+            let seq = match (marks.read_quote(&answer.quoted), open.next(), open.next()) {
+                (Quote::Packet(seq), ..) => seq as usize,
+                (Quote::Short, Some(only), None) => *only,
+                (Quote::Short | Quote::Foreign, ..) => continue,
+            };
+            let Some(place) = answers.replies.get_mut(seq).filter(|place| place.is_none()) else {
+                continue;
+            };
+            any = true;
+            answers.by_kernel &= answer.by_kernel;
+            *place = Some(HopReply {
+                from: answer.from,
+                returned: Stamp::from_nanos(answer.returned_ns),
+                reply_ip_octets: answer.ip_octets,
+                kind: answer.kind,
+            });
+        }
+        any
+    }
+
+    fn await_tokens(&self, packets: usize) {
+        if let Some(tokens) = &self.tokens {
+            let ready = tokens.ready_at(packets);
+            crate::pace::wait_until(ready, &self.options.stop);
+        }
+    }
+
+    /// Round trip, and the far host's count of packets, from one more train.
+    fn learn(&mut self, report: &TrainReport, far_end: FarEnd, sides: &[Option<Side>]) {
+        self.rtt = [self.rtt, rows::least_round_trip(report, far_end)]
+            .into_iter()
+            .flatten()
+            .min();
+        self.losses.take(report, sides);
+    }
+
+    /// What the far host's limit left for the train, and so which losses are the limit's. Returns how many answers came before one
+    /// that was not known of.
+    fn account(&mut self, train: &Train, report: &mut TrainReport, last_ns: i64) -> Option<u16> {
+        let lost = u32::try_from(report.lost()).unwrap_or(u32::MAX);
+        let far_limits = matches!(self.options.via, Via::Udp { .. });
+        if let Some(tokens) = &mut self.tokens {
+            let granted = tokens.spend(train.packets.len(), last_ns);
+            if far_limits {
+                let refused = u32::try_from(train.packets.len() - granted).unwrap_or(u32::MAX);
+                report.local_drops = refused.min(lost);
+            }
+            return None;
+        }
+        // A larger bucket than the first dozen packets could show.
+        if !far_limits || train.packets.len() <= super::DOZEN {
+            return None;
+        }
+        let answered: Vec<bool> = report.arrivals.iter().map(|row| row.fate != Fate::Lost).collect();
+        let burst = limit::cut_off(&answered).filter(|burst| *burst > 0)?;
+        report.local_drops = lost;
+        Some(burst)
+    }
+}
+
+/// The ICMP answers to a train.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) replies: Vec<Option<HopReply>>,
+    /// All of them were stamped by the kernel.
+    pub(super) by_kernel: bool,
+}

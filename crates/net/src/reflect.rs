@@ -1,0 +1,232 @@
+//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 marked as known or not, and TWAMP-Light's packets from 41 octets
+//! on.
+//!
+//! It answers with as many octets as it got, only to whom it got them from, and to nobody faster than it is allowed to, so that
+//! forged senders gain nothing by it. What is no packet of the mode that it runs in (a key: authenticated packets alone) is met with
+//! silence.
+
+mod allowance;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use wire::Psk;
+use wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, reflect};
+
+use crate::care::Care;
+use crate::clock;
+use crate::receive::{Datagram, Receiver};
+use crate::socket::{ProbeSocket, SocketOptions};
+use allowance::Allowance;
+
+/// How a reflector runs.
+#[derive(Debug, Clone)]
+pub struct ReflectorOptions {
+    /// Where it listens.
+    pub listen: Vec<IpAddr>,
+    /// At which port; zero lets the system choose, for each address.
+    pub port: u16,
+    /// Answers authenticated packets of this key, and no others.
+    pub key: Option<Psk>,
+    /// Counts each session's packets itself, so that senders can tell losses each way apart.
+    pub stateful: bool,
+    /// Most packets per second that one address gets back over time (an IPv6 one: its /64). Default ours: 1000.
+    pub per_source: u32,
+    /// Most packets that it gets back at once, before that limit. Default ours: 4000, so that measurement trains pass.
+    pub burst: u32,
+    /// Most packets per second for all together. Default ours: 10 000, with the same burst in proportion.
+    pub total: u32,
+    /// Format of its stamps.
+    pub format: StampFormat,
+}
+
+impl ReflectorOptions {
+    /// At one port of these addresses, stateful, with our limits.
+    pub fn new(listen: Vec<IpAddr>, port: u16) -> Self {
+        Self {
+            listen,
+            port,
+            key: None,
+            stateful: true,
+            per_source: 1_000,
+            burst: 4_000,
+            total: 10_000,
+            format: StampFormat::Ntp,
+        }
+    }
+}
+
+/// What a reflector did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReflectorCounts {
+    /// Packets answered.
+    pub answered: u64,
+    /// Packets not understood, not authentic, or cut.
+    pub refused: u64,
+    /// Packets beyond what their sender is allowed.
+    pub limited: u64,
+}
+
+/// A reflector that runs until it is dropped, a thread per address.
+#[derive(Debug)]
+pub struct Reflector {
+    addresses: Vec<SocketAddr>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    answered: AtomicU64,
+    refused: AtomicU64,
+    limited: AtomicU64,
+}
+
+/// The largest UDP payload over IPv4.
+const SLOT_OCTETS: usize = 65_507;
+/// How far a stamp of this host may be off, as it tells senders: nobody checks its clock, so it does not call it synchronised.
+const OFF_BY_NS: u64 = 1_000_000;
+
+impl Reflector {
+    /// Opens the sockets and starts to answer.
+    pub fn start(options: &ReflectorOptions) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let mut reflector = Self {
+            addresses: Vec::new(),
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+        };
+        for address in &options.listen {
+            let local = SocketAddr::new(*address, options.port);
+            let socket = ProbeSocket::bind(local, &SocketOptions::default())?;
+            // RFC 8762 §4.1, for either side.
+            socket.set_hop_limit(255)?;
+            reflector.addresses.push(socket.local()?);
+            let mut answering = Answering::new(options);
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new()
+                .name("reflect".to_owned())
+                .spawn(move || answering.run(&socket, &shared))?;
+            reflector.threads.push(thread);
+        }
+        Ok(reflector)
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What it did so far.
+    pub fn counts(&self) -> ReflectorCounts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ReflectorCounts {
+            answered: read(&self.shared.answered),
+            refused: read(&self.shared.refused),
+            limited: read(&self.shared.limited),
+        }
+    }
+}
+
+impl Drop for Reflector {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked answers no more either.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Answering {
+    key: Option<Psk>,
+    stateful: bool,
+    error: ErrorEstimate,
+    allowance: Allowance,
+    /// What to add to the monotonic clock to get the wall's, when this began: later steps of that are not followed, for stamps of
+    /// both sides of one do not compare.
+    to_wall_ns: i64,
+    answer: Vec<u8>,
+}
+
+impl Answering {
+    fn new(options: &ReflectorOptions) -> Self {
+        Self {
+            key: options.key.clone(),
+            stateful: options.stateful,
+            error: ErrorEstimate::new(OFF_BY_NS, false, options.format),
+            allowance: Allowance::new(options.per_source, options.burst, options.total),
+            to_wall_ns: clock::wall_ns() - clock::now_ns(),
+            answer: Vec::with_capacity(SLOT_OCTETS),
+        }
+    }
+
+    fn run(&mut self, socket: &ProbeSocket, shared: &Shared) {
+        const LOOK_NS: i64 = 20_000_000;
+        let _careful = Care::default().take();
+        let mut receiver = Receiver::new(socket, SLOT_OCTETS);
+        while !shared.stop.load(Ordering::Relaxed) {
+            // An error of the socket itself shows as silence: there is nobody to tell.
+            if receiver.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0) == 0 {
+                continue;
+            }
+            for datagram in receiver.iter() {
+                let count = match self.reply(socket, &datagram) {
+                    Done::Answered => &shared.answered,
+                    Done::Refused => &shared.refused,
+                    Done::Limited => &shared.limited,
+                };
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn reply(&mut self, socket: &ProbeSocket, datagram: &Datagram<'_>) -> Done {
+        let Some(from) = datagram
+            .from
+            .filter(|_| datagram.payload.len() == datagram.payload_octets)
+        else {
+            return Done::Refused;
+        };
+        let now = clock::now_ns();
+        // Before the key is tried, so that forged packets cost little.
+        if !self.allowance.admit(from.ip(), now) {
+            return Done::Limited;
+        }
+        self.answer.clear();
+        self.answer.extend_from_slice(datagram.payload);
+        let mut seen = Reflection {
+            received_ns: datagram.seen.best_ns() + self.to_wall_ns,
+            transmitted_ns: 0,
+            error: self.error,
+            hop_limit: datagram.hop_limit.unwrap_or(0),
+            seq: None,
+        };
+        if self.stateful {
+            // Only what is a packet of a session counts there.
+            let asked = stamp::peek(datagram.payload, self.key.as_ref());
+            let Ok(asked) = asked else { return Done::Refused };
+            seen.seq = Some(self.allowance.number(from, asked.ssid, asked.seq, now));
+        }
+        seen.transmitted_ns = clock::now_ns() + self.to_wall_ns;
+        if reflect(&mut self.answer, &seen, self.key.as_ref()).is_err() {
+            return Done::Refused;
+        }
+        // A sender that cannot be answered is as gone as one that never asked.
+        let _ = socket.send_to(&self.answer, from);
+        Done::Answered
+    }
+}
+
+enum Done {
+    Answered,
+    Refused,
+    Limited,
+}
+
+#[cfg(test)]
+mod tests;
