@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
+use net::lone::{LoneOptions, LoneWorld, Via};
 use units::Direction;
 use wire::Psk;
 
@@ -15,7 +16,7 @@ use crate::progress::Progress;
 /// Whom to measure against.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
-    /// Host that runs `narrows serve`
+    /// Host to measure to: one that runs `narrows serve`, unless another way to be answered is given
     host: String,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -98,6 +99,19 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// The same towards a host that runs nothing of ours.
+    pub(crate) fn connect_lone(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<LoneWorld, Failure> {
+        let options = LoneOptions {
+            version: self.version,
+            psk: self.psk.clone(),
+            stop: Arc::clone(stop),
+            ..LoneOptions::new(via)
+        };
+        LoneWorld::connect(&self.name, &options).map_err(|error| failure(&error))
+    }
+}
+
 /// Exit code and party of a fault.
 pub(crate) fn failure(error: &net::Error) -> Failure {
     use net::error::{CallerError, PathError, PeerError};
@@ -108,13 +122,18 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
         net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             (Exit::Privilege, "host")
         }
-        net::Error::Peer(PeerError::NotListening { .. } | PeerError::Closed { .. }) => (Exit::Unreachable, "peer"),
+        net::Error::Peer(PeerError::NotListening { .. } | PeerError::NoReflector { .. } | PeerError::Closed { .. }) => {
+            (Exit::Unreachable, "peer")
+        }
         net::Error::Peer(PeerError::Refused { .. } | PeerError::NoKeyAsked { .. }) => (Exit::Refused, "peer"),
         net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
         net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),
-        net::Error::Path(PathError::Silent { .. } | PathError::Unreachable { .. } | PathError::UdpBlocked { .. }) => {
-            (Exit::Unreachable, "path")
-        }
+        net::Error::Path(
+            PathError::Silent { .. }
+            | PathError::Unreachable { .. }
+            | PathError::UdpBlocked { .. }
+            | PathError::NoAnswer { .. },
+        ) => (Exit::Unreachable, "path"),
         _ => (Exit::Failure, "host"),
     };
     Failure {

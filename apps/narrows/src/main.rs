@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod environment;
 mod exit;
+mod far;
 mod interrupt;
 mod key;
 mod output;
@@ -53,10 +54,12 @@ enum Command {
     Test(commands::test::TestArgs),
     Serve(commands::serve::ServeArgs),
     Demo(commands::demo::DemoArgs),
-    /// Measure the narrow link's rate to a host that runs `narrows serve`
+    /// Measure the narrow link's rate to a host that runs `narrows serve`, or by --via to any
     Capacity(MeasureArgs),
     /// Measure what other traffic leaves of the path
     Available(MeasureArgs),
+    /// Measure the round-trip time
+    Rtt(MeasureArgs),
     /// Measure the largest burst that no queue drops
     Burst(MeasureArgs),
     /// Measure what UDP gets through with little loss
@@ -126,6 +129,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Demo(args) => commands::demo::run(args),
         Command::Capacity(args) => measure::run(args, Metric::IpCapacity),
         Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity),
+        Command::Rtt(args) => measure::run(args, Metric::RoundTripTime),
         Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable),
         Command::Tcp(args) => measure::tcp(args),

@@ -20,6 +20,7 @@ pub mod window;
 
 use units::Metric;
 
+use crate::facts::Answering;
 use crate::registry::Method;
 
 /// Every method, one per line, in the order in which the main job asks.
@@ -58,6 +59,21 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::TcpWindowOctets => &window::Window,
         _ => return None,
     })
+}
+
+/// The methods for a metric that this answers, in the order of [`METHODS`].
+pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'static dyn Method> {
+    METHODS
+        .iter()
+        .copied()
+        .filter(move |method| method.info().metric == metric && method.answered_by().contains(&answering))
+}
+
+/// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with it, else the first method that
+/// can.
+pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
+    let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
+    usual.or_else(|| answered(metric, answering).next())
 }
 
 /// What the user types for [`automatic`].

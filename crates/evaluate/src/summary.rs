@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use report::{EvaluationDocument, EvaluationRow, RowKind, RunRow, Status, Summary, World};
+use report::{EvaluationDocument, EvaluationRow, RowKind, RunRow, SamplesRow, Status, Summary, World};
 use scenario::Way;
 use units::Metric;
 
@@ -193,6 +193,8 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         packets: run.packets,
         seconds: run.time().as_secs_f64(),
         peak_rate_bps: run.peak_rate_bps,
+        // Summaries are made of values; the log keeps no account of packets.
+        samples: SamplesRow::default(),
         caveats: Vec::new(),
         reason: None,
     }

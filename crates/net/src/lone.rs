@@ -99,6 +99,8 @@ pub struct LoneWorld {
     /// The far host's limit, once it is known; and this program's own for SYNs.
     tokens: Option<Tokens>,
     losses: rows::Losses,
+    /// IP octets of the far host's longest answer.
+    largest_reply: Option<u16>,
 }
 
 /// Time beyond a round trip after which what has not come is lost (ours, as in [`crate::client`]).
@@ -152,6 +154,7 @@ impl LoneWorld {
             identifier,
             tokens: own_pace,
             losses: rows::Losses::default(),
+            largest_reply: None,
         })
     }
 
@@ -274,6 +277,12 @@ impl LoneWorld {
         }
     }
 
+    /// IP octets of the far host's longest answer; `None` if a reflector's stamps make its way back irrelevant, or none came.
+    pub fn largest_reply(&self) -> Option<u16> {
+        self.largest_reply
+            .filter(|_| !matches!(self.options.via, Via::Stamp { .. }))
+    }
+
     /// Losses each way; `None` unless the far host counts the packets itself (a stateful STAMP reflector).
     pub fn losses(&self) -> Option<LossSplit> {
         self.losses.split()
@@ -355,7 +364,7 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut octets = [0; N];
     getrandom::fill(&mut octets).map_err(|error| Error::Host {
         doing: "draw random octets",
-        source: error.into(),
+        source: std::io::Error::other(error.to_string()),
     })?;
     Ok(octets)
 }

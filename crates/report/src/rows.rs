@@ -5,6 +5,8 @@ use estimate::{Caveat, Confidence, Evidence, Limit, Outcome, Reason, Verdict};
 use serde::Serialize;
 use units::{Direction, Layer, Metric, Unit};
 
+use crate::samples::SamplesRow;
+
 /// A metric's row: the machine contract of `metrics` in `test --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricRow {
@@ -44,6 +46,8 @@ pub struct MetricRow {
     /// The truth, only where it is known (scenarios).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<u64>,
+    /// What it rests on.
+    pub samples: SamplesRow,
     /// Intermediate results.
     pub evidence: Evidence,
 }
@@ -110,6 +114,7 @@ impl MetricRow {
             caveats: entry.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             truth: None,
+            samples: SamplesRow::new(entry.cost.samples, &evidence),
             evidence,
         }
     }

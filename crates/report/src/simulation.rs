@@ -4,6 +4,7 @@ use estimate::{Outcome, Verdict};
 use serde::Serialize;
 
 use crate::rows::Remark;
+use crate::samples::SamplesRow;
 use crate::schema;
 
 /// Many runs of one method over one scenario.
@@ -48,6 +49,8 @@ pub struct RunRow {
     pub seconds: f64,
     /// Highest IP-layer rate imposed over 10 ms ([`estimate::Cost::peak_10ms_bps`]).
     pub peak_rate_bps: u64,
+    /// What it rests on.
+    pub samples: SamplesRow,
     /// Why it might mislead.
     pub caveats: Vec<Remark>,
     /// Why there is no value.
@@ -98,9 +101,9 @@ impl RunRow {
     /// The row of one run.
     pub fn new(seed: u64, truth: Option<u64>, measured: &estimate::Measured) -> Self {
         let estimate = measured.outcome.estimate();
-        let reason = match &measured.outcome {
-            Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
-            Outcome::Estimated(_) => None,
+        let (reason, evidence) = match &measured.outcome {
+            Outcome::Inconclusive { reason, evidence, .. } => (Some(Remark::from(reason)), evidence),
+            Outcome::Estimated(estimate) => (None, &estimate.evidence),
         };
         Self {
             seed,
@@ -113,6 +116,7 @@ impl RunRow {
             packets: measured.cost.packets,
             seconds: measured.cost.time.as_secs_f64(),
             peak_rate_bps: measured.cost.peak_10ms_bps,
+            samples: SamplesRow::new(measured.cost.samples, evidence),
             caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
         }
@@ -243,6 +247,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
+            samples: SamplesRow::default(),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,

@@ -1,10 +1,12 @@
-//! `narrows capacity | available | burst | udp | tcp HOST`: one metric, one method.
+//! `narrows capacity | available | rtt | burst | udp | tcp HOST`: one metric, one method.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use estimate::job::Entry;
 use estimate::methods::{self, DEFAULT};
-use estimate::{Beginning, Budget, EvidenceValue, Method, Outcome, RawParams, World};
+use estimate::{Answering, Beginning, Budget, EvidenceValue, Method, Outcome, RawParams, World};
+use net::lone::Via;
 use report::MetricRow;
 use trace::{Recorder, Setting, WorldKind};
 use units::{Direction, Metric};
@@ -14,6 +16,7 @@ use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
+use crate::far::Far;
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::{interrupt, output};
@@ -29,6 +32,10 @@ pub(crate) struct MeasureArgs {
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// How a host that runs no `narrows serve` is made to answer: icmp (echo), udp[:PORT] (a closed port), tcp[:PORT] (SYNs; needs
+    /// `CAP_NET_RAW`; ask the host's owner first) or stamp[:PORT] (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
+    #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
+    via: Option<Via>,
     /// Measure the way from the far host to this one
     #[arg(long, short = 'R')]
     reverse: bool,
@@ -78,12 +85,7 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 }
 
 fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
-    let name = args.method.as_deref().unwrap_or(DEFAULT);
-    let method = methods::named(name, metric).ok_or_else(|| unknown(name))?;
-    if method.info().metric != metric {
-        let why = format!("{name} measures {}, not {metric}", method.info().metric);
-        return Err(Failure::usage(why));
-    }
+    let method = choose(args, metric)?;
     output::check(args.output.as_ref())?;
     let given = super::simulate::split(&args.params)?;
     let params: RawParams = extra.iter().cloned().chain(given).collect();
@@ -104,6 +106,67 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
     } else {
         Exit::Inconclusive
     })
+}
+
+/// The method that the caller named, or the automatic choice; either must be able to do with what answers there.
+fn choose(args: &MeasureArgs, metric: Metric) -> Result<&'static dyn Method, Failure> {
+    let name = args.method.as_deref().unwrap_or(DEFAULT);
+    let answering = args.via.map_or(Answering::Server, Via::answering);
+    if let (DEFAULT, Some(via)) = (name, args.via) {
+        return methods::automatic_for(metric, answering).ok_or_else(|| not_by(via, None, metric));
+    }
+    let method = methods::named(name, metric).ok_or_else(|| unknown(name))?;
+    if method.info().metric != metric {
+        let why = format!("{name} measures {}, not {metric}", method.info().metric);
+        return Err(Failure::usage(why));
+    }
+    match args.via {
+        Some(via) if !method.answered_by().contains(&answering) => Err(not_by(via, Some(name), metric)),
+        _ => Ok(method),
+    }
+}
+
+/// Nothing there can answer the method, or any method for this metric; says what could be done instead.
+fn not_by(via: Via, name: Option<&str>, metric: Metric) -> Failure {
+    let names = |answering: Answering| {
+        let able = methods::answered(metric, answering).map(|method| method.info().name);
+        able.collect::<Vec<_>>().join(", ")
+    };
+    let who = name.map_or_else(|| format!("no method for {metric}"), |name| format!("{name} cannot"));
+    let verb = if name.is_some() { "work" } else { "works" };
+    let mut text = format!("{who} {verb} with hosts that only answer by {via}");
+    let here = names(via.answering());
+    if !here.is_empty() {
+        let _ = write!(text, "; these can: {here}");
+    }
+    let ways = [
+        ("icmp", Answering::Echo),
+        ("udp", Answering::ClosedPort),
+        ("tcp", Answering::TcpSyn),
+        ("stamp", Answering::Reflector),
+    ];
+    for (way, answering) in ways.into_iter().filter(|(_, answering)| *answering != via.answering()) {
+        let there = names(answering);
+        if !there.is_empty() {
+            let _ = write!(text, "; --via {way}: {there}");
+        }
+    }
+    text += "; with `narrows serve` on the far host every method works";
+    Failure::usage(text)
+}
+
+/// Nobody is there, or nobody who speaks our protocol: says that this is not the only way.
+fn hinting(failure: Failure) -> Failure {
+    let text = match failure.exit {
+        Exit::Unreachable => {
+            format!(
+                "{}; without a server there, --via icmp, udp, tcp or stamp may do",
+                failure.text
+            )
+        }
+        _ => failure.text,
+    };
+    Failure { text, ..failure }
 }
 
 /// What was measured, and what broke on the way: what was known by then is a result too.
@@ -128,7 +191,12 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     };
     let progress = Progress::new(args.quiet);
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
-    let world = peer.connect(direction, stop, &progress)?;
+    let world = if let Some(via) = args.via {
+        Far::Lone(Box::new(peer.connect_lone(via, stop)?))
+    } else {
+        let world = peer.connect(direction, stop, &progress).map_err(hinting)?;
+        Far::Server(Box::new(world))
+    };
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
@@ -147,13 +215,14 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
         return Err(failure);
     }
-    let (_, writer, write_fault) = world.into_parts();
+    let (far, writer, write_fault) = world.into_parts();
+    let name = answered_by(&measured.outcome).unwrap_or(method.info().name);
     Ok(Ended {
         entry: Entry {
             metric,
-            direction,
-            method: answered_by(&measured.outcome).unwrap_or(method.info().name),
-            outcome: measured.outcome,
+            direction: far.direction(method.info(), direction),
+            method: name,
+            outcome: far.told(method.info(), measured.outcome),
             cost: measured.cost,
         },
         failure,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use net::reflect::{Reflector, ReflectorOptions};
 use net::serve::{Running, ServeError, ServeOptions};
 use units::{BitRate, Octets};
 
@@ -23,6 +24,10 @@ pub(crate) struct ServeArgs {
     /// File with a key that clients must prove
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
+    /// Also be an RFC 8762 STAMP reflector, at this UDP port; with --psk-file, an authenticated one
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "862",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    stamp: Option<u16>,
     /// Allow UDP loads to clients from anywhere without a key
     #[arg(long)]
     allow_load: bool,
@@ -46,15 +51,38 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let options = options(args)?;
     let stop = interrupt::flag()?;
+    let reflector = args.stamp.map(|port| reflector(&options, port)).transpose()?;
     let server = Running::start(options).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         output::complain(&format!("listening on {address}, TCP and UDP"));
+    }
+    for address in reflector.iter().flat_map(Reflector::addresses) {
+        output::complain(&format!("reflecting STAMP on {address}, UDP"));
     }
     while !stop.load(Ordering::Relaxed) {
         interrupt::nap(Duration::from_millis(50));
     }
     server.stop().map_err(|error| failure(&error))?;
     Ok(Exit::Valid)
+}
+
+/// Where the server listens, with its key, at a port of its own.
+fn reflector(options: &ServeOptions, port: u16) -> Result<Reflector, Failure> {
+    let mut wanted = ReflectorOptions::new(options.listen.clone(), port);
+    wanted.key.clone_from(&options.psk);
+    Reflector::start(&wanted).map_err(|error| {
+        let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+        let hint = if denied {
+            "; ports below 1024 need CAP_NET_BIND_SERVICE"
+        } else {
+            ""
+        };
+        Failure {
+            exit: if denied { Exit::Privilege } else { Exit::Failure },
+            who: "host",
+            text: format!("cannot reflect STAMP on UDP port {port}: {error}{hint}"),
+        }
+    })
 }
 
 fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {

@@ -231,6 +231,8 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     let mut evidence = Evidence::default();
     evidence.insert("sent", sent);
     evidence.insert("answered", good.len());
+    evidence.insert("kept_round_trips", good.len());
+    evidence.insert("rejected_clock_set", times.len() - good.len());
     match Sorted::new(good) {
         Ok(sorted) => {
             let estimate = conclude(facts, &sorted, caveats, evidence);

@@ -125,6 +125,15 @@ pub(super) fn least_round_trip(report: &TrainReport, far_end: FarEnd) -> Option<
     times.min()
 }
 
+/// The longest answer of the far host itself.
+pub(super) fn largest_reply(report: &TrainReport, sides: &[Option<Side>]) -> Option<u16> {
+    let quoted = report.arrivals.iter().filter_map(|row| match row.fate {
+        Fate::Answered(reply) if reply.kind == HopReplyKind::PortUnreachable => Some(reply.reply_ip_octets),
+        Fate::Answered(_) | Fate::Received(_) | Fate::Echoed { .. } | Fate::Lost => None,
+    });
+    quoted.chain(sides.iter().flatten().map(|side| side.ip_octets)).max()
+}
+
 /// The account of losses each way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Losses {

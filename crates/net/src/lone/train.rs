@@ -275,6 +275,7 @@ impl LoneWorld {
             .flatten()
             .min();
         self.losses.take(report, sides);
+        self.largest_reply = self.largest_reply.max(rows::largest_reply(report, sides));
     }
 
     /// What the far host's limit left for the train, and so which losses are the limit's. Returns how many answers came before one

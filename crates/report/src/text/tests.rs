@@ -18,6 +18,7 @@ fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
             time: Duration::from_millis(850),
             peak_bps: 12_000_000,
             peak_10ms_bps: 12_000_000,
+            ..Cost::default()
         },
     }
 }

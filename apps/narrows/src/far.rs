@@ -1,0 +1,131 @@
+//! The far host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
+
+use estimate::{Answering, Caveat, Deployment, Estimate, Event, MethodInfo, Outcome, PathFacts, Probe, World};
+use net::client::SocketWorld;
+use net::lone::{LoneWorld, Via};
+use units::{Direction, Metric, Sender, Stamp, Unit};
+
+/// A world over real sockets.
+#[derive(Debug)]
+pub(crate) enum Far {
+    /// It runs the server.
+    Server(Box<SocketWorld>),
+    /// It does not.
+    Lone(Box<LoneWorld>),
+}
+
+impl World for Far {
+    type Fault = net::Error;
+
+    fn now(&self) -> Stamp<Sender> {
+        match self {
+            Self::Server(world) => world.now(),
+            Self::Lone(world) => world.now(),
+        }
+    }
+
+    fn facts(&self) -> PathFacts {
+        match self {
+            Self::Server(world) => world.facts(),
+            Self::Lone(world) => world.facts(),
+        }
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+        match self {
+            Self::Server(world) => world.send(probe),
+            Self::Lone(world) => world.send(probe),
+        }
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+        match self {
+            Self::Server(world) => world.wait(until),
+            Self::Lone(world) => world.wait(until),
+        }
+    }
+
+    fn rest(&mut self) -> Result<(), net::Error> {
+        match self {
+            Self::Server(world) => world.rest(),
+            Self::Lone(world) => world.rest(),
+        }
+    }
+
+    fn stop_requested(&self) -> bool {
+        match self {
+            Self::Server(world) => world.stop_requested(),
+            Self::Lone(world) => world.stop_requested(),
+        }
+    }
+}
+
+impl Far {
+    /// The way that a result of this method is about, where `asked` is what the caller wanted: both ways at once, where echoes come
+    /// back as they went and the method does not tell the ways apart.
+    pub(crate) fn direction(&self, method: &MethodInfo, asked: Direction) -> Direction {
+        match self {
+            Self::Lone(world) if both_ways(method, world.via()) => Direction::RoundTrip,
+            Self::Server(_) | Self::Lone(_) => asked,
+        }
+    }
+
+    /// The outcome, with what a measurement from one end alone has to say of itself.
+    pub(crate) fn told(&self, method: &MethodInfo, outcome: Outcome) -> Outcome {
+        let Self::Lone(world) = self else { return outcome };
+        let mut caveats = Vec::new();
+        if let Some(limit) = world.answer_limit() {
+            caveats.push(Caveat::AnswersLimited {
+                burst: limit.burst(),
+                every: limit.every(),
+            });
+        }
+        let rate = method.metric.unit() == Unit::BitPerSecond;
+        if both_ways(method, world.via()) {
+            caveats.push(Caveat::AsymmetricLimit);
+        } else if rate && let Some(reply_ip_octets) = world.largest_reply() {
+            caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
+        }
+        match outcome {
+            Outcome::Estimated(estimate) => {
+                let estimate = caveats.into_iter().fold(*estimate, Estimate::caveat);
+                let estimate = estimate.with("answered_via", world.via().name());
+                with_losses(estimate, world).into()
+            }
+            Outcome::Inconclusive {
+                reason,
+                caveats: mut seen,
+                mut evidence,
+            } => {
+                seen.append(&mut caveats);
+                evidence.insert("answered_via", world.via().name());
+                Outcome::Inconclusive {
+                    reason,
+                    caveats: seen,
+                    evidence,
+                }
+            }
+        }
+    }
+}
+
+/// A reflector that counts tells which way lost packets.
+fn with_losses(estimate: Estimate, world: &LoneWorld) -> Estimate {
+    match world.losses() {
+        Some(split) => estimate
+            .with("forward_lost", split.forward)
+            .with("reverse_lost", split.reverse),
+        None => estimate,
+    }
+}
+
+/// The result is that of the two ways together: the narrower of them, where a rate is measured by echoes of one size.
+fn both_ways(method: &MethodInfo, via: Via) -> bool {
+    let echoes = match via.answering() {
+        // Its own stamps are a receiver's.
+        Answering::Reflector => method.class.deployment == Deployment::Sender,
+        Answering::Echo => true,
+        Answering::Server | Answering::ClosedPort | Answering::TcpSyn => false,
+    };
+    echoes && method.metric != Metric::RoundTripTime && !method.class.works_on_asymmetric
+}
