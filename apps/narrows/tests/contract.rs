@@ -135,8 +135,11 @@ fn is_a_report(document: &Value) {
                 "limited_by",
                 "verdict",
                 "caveats",
+                "samples",
+                "evidence",
             ],
         );
+        has_samples(row);
         is_coherent(row, ["value", "low", "high"]);
     }
     for advice in document["advice"].as_array().expect("a list") {
@@ -193,20 +196,128 @@ fn test_over_loopback_is_as_promised() {
     }
 }
 
+/// What a result rests on: every packet has one fate.
+#[track_caller]
+fn has_samples(row: &Value) {
+    let count = |name: &str| {
+        row["samples"][name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{name}: {row:#}"))
+    };
+    let fates = count("answered") + count("lost") + count("dropped_by_host");
+    if count("captures") == 0 && count("loads") == 0 {
+        assert_eq!(count("sent"), fates, "{row:#}");
+    }
+    assert!(row["samples"]["kept"].is_object() && row["samples"]["rejected"].is_object());
+}
+
 #[test]
 fn one_metric_is_a_row_of_the_report() {
     let server = Server::start(&[]);
-    let mut call = client("capacity", server.address.port(), &["--json", "--budget", "10 MB, 2 s"]);
-    let ended = Running::start(&mut call).end();
+    for (command, metric) in [("capacity", "ip_capacity"), ("available", "available_ip_capacity")] {
+        let mut call = client(command, server.address.port(), &["--json", "--budget", "10 MB, 2 s"]);
+        let ended = Running::start(&mut call).end();
+        assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+        let row = ended.json();
+        assert_eq!(row["metric"], metric);
+        assert!(row["samples"]["sent"].as_u64() > Some(0), "{row:#}");
+        is_a_row(&row);
+    }
+}
+
+/// Without any server: the loopback's own kernel answers.
+#[test]
+fn a_host_that_runs_nothing_is_measured_by_what_it_answers() {
+    let ended = run(&["rtt", "127.0.0.1", "--via", "udp", "--quiet", "--json"]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let row = ended.json();
+    is_a_row(&row);
+    assert_eq!(
+        (&row["metric"], &row["method"]),
+        (&"round_trip_time".into(), &"rtt".into())
+    );
+    assert_eq!(row["evidence"]["answered_via"], "udp");
+    let kept = row["samples"]["kept"]["round_trips"].as_u64();
+    assert!(kept >= Some(6), "{row:#}");
+    let value = row["value"].as_u64().expect("loopback answers");
+    assert!((500..50_000_000).contains(&value), "{value} ns");
+}
+
+#[test]
+fn methods_that_need_a_server_say_so_and_who_does_not() {
+    for (call, words) in [
+        (
+            &["tcp", "127.0.0.1", "--via", "icmp"][..],
+            ["tcp_achievable_single", "narrows serve"],
+        ),
+        (
+            &["capacity", "127.0.0.1", "--via", "icmp", "--method", "pathrate"],
+            ["pathrate cannot", "--via stamp: pathrate"],
+        ),
+        (
+            &["capacity", "127.0.0.1", "--via", "carrier-pigeon"],
+            ["carrier-pigeon", "stamp[:PORT]"],
+        ),
+        (&["capacity", "127.0.0.1", "--via", "udp:0"], ["udp:0", "1 to 65535"]),
+        (
+            &["capacity", "127.0.0.1", "--via", "icmp", "--reverse"],
+            ["--reverse", "--via"],
+        ),
+    ] {
+        let ended = run(call);
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "{ended:?}");
+        for word in words {
+            assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+        }
+    }
+    // Where nothing answers as a server does, the other ways are named.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    let port = free.local_addr().expect("it is bound").port().to_string();
+    drop(free);
+    let ended = run(&["capacity", "127.0.0.1", "--port", &port]);
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("--via icmp, udp, tcp or stamp"), "{ended:?}");
+}
+
+#[test]
+fn a_reflector_stands_in_for_a_receiver() {
+    // Its port is free for UDP a moment before it is asked for; nobody else here binds it.
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let port = free.local_addr().expect("it is bound").port().to_string();
+    drop(free);
+    let _server = Server::start(&["--stamp", &port]);
+    let via = format!("stamp:{port}");
+    let ended = run(&[
+        "capacity",
+        "127.0.0.1",
+        "--via",
+        &via,
+        "--quiet",
+        "--json",
+        "--budget",
+        "3 MB, 4 s",
+    ]);
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     let row = ended.json();
-    assert_eq!(row["metric"], "ip_capacity");
+    is_a_row(&row);
+    assert_eq!(
+        (&row["direction"], &row["method"]),
+        (&"forward".into(), &"pathrate".into())
+    );
+    assert_eq!(row["evidence"]["answered_via"], "stamp");
+    assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
+}
+
+#[track_caller]
+fn is_a_row(row: &Value) {
+    has_samples(row);
     let mut schema: Value = serde_json::from_str(report::schema::REPORT).expect("the schema that ships is JSON");
     let definitions = schema["$defs"].take();
     let mut alone = definitions["row"].clone();
     alone["$defs"] = definitions;
-    validate(&alone.to_string(), &row);
-    is_coherent(&row, ["value", "low", "high"]);
+    validate(&alone.to_string(), row);
+    is_coherent(row, ["value", "low", "high"]);
 }
 
 #[test]

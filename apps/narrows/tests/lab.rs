@@ -244,6 +244,85 @@ fn traceroute_sees_the_routers() {
     assert_eq!(shown, ["10.77.1.1", "10.77.1.2", RECEIVER], "{ended:?}");
 }
 
+/// The receiving host runs nothing but its kernel, and a reflector in one case: round trips from one end.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn round_trips_need_no_server() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let truth = Scenario::from_toml(THREE_HOPS).expect("a scenario").truth(Way::Forward);
+    let narrows = env!("CARGO_BIN_EXE_narrows");
+    let serve = format!("{narrows} serve --stamp");
+    for (via, there, back, receiver) in [
+        ("icmp", 64, 64, None),
+        ("udp", 64, 92, None),
+        ("tcp:9", 64, 40, None),
+        ("stamp", 72, 72, Some(serve.as_str())),
+    ] {
+        let script = format!("sleep 1; {narrows} rtt {RECEIVER} --via {via} --quiet --json");
+        let measure = || emulate(&path, receiver, &["sh", "-c", &script]);
+        let Some(ended) = measured(&format!("rtt via {via}"), measure, path_kept_time) else {
+            continue;
+        };
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        let line = ended
+            .stdout
+            .lines()
+            .find(|line| line.starts_with('{'))
+            .expect("a result");
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let value = row["value"].as_u64().expect("a number") as f64 * 1e-9;
+        let base = truth.base_rtt(there, back).as_secs_f64();
+        assert!((base..base + 500e-6).contains(&value), "{via}: {value} for {base}");
+    }
+}
+
+/// A reflector's stamps tell the way there from the way back, which is narrower and lossy here.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_reflector_shows_the_way_there() {
+    const ASYMMETRIC: &str = r#"
+name = "asymmetric"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[hop]]
+rate = "40 Mbit/s"
+delay = "1 ms"
+[[reverse_hop]]
+rate = "15 Mbit/s"
+delay = "2 ms"
+[[reverse_hop]]
+rate = "100 Mbit/s"
+delay = "1 ms"
+"#;
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "asymmetric.toml", ASYMMETRIC);
+    let truth = Scenario::from_toml(ASYMMETRIC)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .capacity(1500)
+        .as_f64();
+    let narrows = env!("CARGO_BIN_EXE_narrows");
+    let script = format!("sleep 1; {narrows} capacity {RECEIVER} --via stamp --quiet --json");
+    let measure = || emulate(&path, Some(&format!("{narrows} serve --stamp")), &["sh", "-c", &script]);
+    let Some(ended) = measured("capacity via stamp", measure, path_kept_time) else {
+        return;
+    };
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let line = ended
+        .stdout
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .expect("a result");
+    let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let value = row["value"].as_u64().expect("a number") as f64;
+    assert!((value / truth - 1.0).abs() < 0.03, "{value} for {truth}: {row:#}");
+    assert_eq!(row["direction"], "forward");
+}
+
 #[test]
 #[ignore = "lab: needs namespaces, and the program iperf3; run by cargo xtask lab"]
 fn iperf3_sees_the_rate() {

@@ -30,12 +30,14 @@ pub trait Method: Sync {
     }
 
     /// What may answer its probes at the far end. By its deployment: a method that runs at the sender alone takes what
-    /// [`PathFacts::answering`](crate::PathFacts) says there is; one that needs a receiver takes a server, or a reflector if its
-    /// probes are trains; loads and transfers need a server. A method that can do with less, or needs one kind, says so here.
+    /// [`PathFacts::answering`](crate::PathFacts) says there is (TCP, if its probes are TCP's); one that needs a receiver takes a
+    /// server, or a reflector if its probes are trains; loads and transfers need a server. A method that can do with less, or needs
+    /// something else, says so here.
     fn answered_by(&self) -> &'static [Answering] {
         const RECEIVERS: [Answering; 2] = [Answering::Server, Answering::Reflector];
         let class = &self.info().class;
         match (class.deployment, class.methodology) {
+            (Deployment::Sender, _) if class.protocol == Protocol::Tcp => &[Answering::TcpSyn],
             (Deployment::Sender, _) => &EVERYTHING,
             (Deployment::Both | Deployment::Receiver, Methodology::Flooding | Methodology::BulkTransfer) => {
                 &[Answering::Server]

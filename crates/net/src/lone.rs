@@ -225,14 +225,14 @@ impl LoneWorld {
             return Ok(());
         };
         let burst = burst.saturating_add(u16::try_from(before).unwrap_or(0));
-        self.learn_refill(burst)
+        self.learn_refill(burst, rows::last_answered_ns(&report))
     }
 
-    /// The bucket is empty; asks ten times a second until there is an answer again.
-    fn learn_refill(&mut self, burst: u16) -> Result<(), Error> {
+    /// The bucket is empty since the last answer, to a packet of `since_ns`; asks ten times a second until there is one again.
+    fn learn_refill(&mut self, burst: u16, since_ns: Option<i64>) -> Result<(), Error> {
         const EVERY: Duration = Duration::from_millis(100);
         const MOST: u32 = 30;
-        let began = clock::now_ns();
+        let began = since_ns.unwrap_or_else(clock::now_ns);
         // Hosts that answer no sooner than this are asked no sooner either.
         let mut every = EVERY * MOST;
         for _ in 0..MOST {

@@ -219,7 +219,7 @@ fn limited_answers_are_no_losses() {
     let limit = world.answer_limit().expect("six of fifteen were answered");
     assert_eq!(limit.burst(), 6);
     assert!(
-        (Duration::from_millis(850)..=Duration::from_millis(1150)).contains(&limit.every()),
+        (Duration::from_millis(980)..=Duration::from_millis(1200)).contains(&limit.every()),
         "{limit:?}"
     );
     assert_eq!(world.facts().answer_limit, Some(limit));

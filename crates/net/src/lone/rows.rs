@@ -125,6 +125,12 @@ pub(super) fn least_round_trip(report: &TrainReport, far_end: FarEnd) -> Option<
     times.min()
 }
 
+/// When the last packet left that was answered.
+pub(super) fn last_answered_ns(report: &TrainReport) -> Option<i64> {
+    let answered = report.arrivals.iter().filter(|row| row.fate != Fate::Lost);
+    answered.map(|row| row.departed.nanos()).max()
+}
+
 /// The longest answer of the far host itself.
 pub(super) fn largest_reply(report: &TrainReport, sides: &[Option<Side>]) -> Option<u16> {
     let quoted = report.arrivals.iter().filter_map(|row| match row.fate {

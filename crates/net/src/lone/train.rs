@@ -91,7 +91,7 @@ impl LoneWorld {
         let last = departures.stamps_ns.last().copied().unwrap_or(0);
         self.learn(&report, train.far_end, &sides);
         if let Some(burst) = self.account(train, &mut report, last) {
-            self.learn_refill(burst)?;
+            self.learn_refill(burst, rows::last_answered_ns(&report))?;
         }
         Ok(report)
     }
