@@ -290,10 +290,10 @@ delay = "2 ms"
 [[hop]]
 rate = "40 Mbit/s"
 delay = "1 ms"
-[[reverse_hop]]
+[[reverse]]
 rate = "15 Mbit/s"
 delay = "2 ms"
-[[reverse_hop]]
+[[reverse]]
 rate = "100 Mbit/s"
 delay = "1 ms"
 "#;

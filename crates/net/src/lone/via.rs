@@ -29,7 +29,7 @@ pub enum Via {
 }
 
 impl Via {
-    /// First port of traceroute (`[Jacobson89]`): nothing is known to listen there.
+    /// First port that traceroute asks at: nothing is known to listen there.
     pub const UDP_PORT: u16 = 33_434;
     /// HTTP: the port that firewalls most often let through.
     pub const TCP_PORT: u16 = 80;
