@@ -58,6 +58,7 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
             ("pacing jitter", host.pacing_jitter == ideal.pacing_jitter),
             ("stalls", host.stalls == ideal.stalls),
             ("coalescing", host.coalescing == ideal.coalescing),
+            ("kernel's answers", host.answers == ideal.answers),
             (
                 "TCP receive buffer",
                 host.tcp_receive_octets == ideal.tcp_receive_octets,

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use units::{BitRate, Delta};
 
+use crate::hop::Router;
+
 /// A host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
@@ -24,10 +26,13 @@ pub struct Host {
     pub interface_rate: Option<BitRate>,
     /// Most octets that its TCP receive buffer can hold of payload.
     pub tcp_receive_octets: u32,
+    /// How its kernel answers packets that no program awaits: UDP datagrams to a closed port (with all of this), TCP SYNs (the
+    /// limit and the size of ICMP messages aside). No receive or send call is made for these.
+    pub answers: Router,
 }
 
 impl Default for Host {
-    /// An ideal host with Linux's usual receive-buffer limit (6 MiB of memory, half of it payload).
+    /// An ideal host with Linux's usual receive-buffer limit (6 MiB of memory, half of it payload) and its ICMP limit off.
     fn default() -> Self {
         Self {
             clock: ClockModel::default(),
@@ -38,6 +43,7 @@ impl Default for Host {
             coalescing: None,
             interface_rate: None,
             tcp_receive_octets: 3 << 20,
+            answers: Router::default(),
         }
     }
 }

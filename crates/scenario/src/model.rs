@@ -6,7 +6,7 @@ use units::Metric;
 
 use crate::cross::Cross;
 use crate::error::ScenarioError;
-use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue};
+use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
 
 /// Which way over the path.
@@ -267,13 +267,8 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
     if matches!(hop.jitter, Jitter::Uniform(width) | Jitter::Exponential(width) if width > Duration::from_secs(10)) {
         return invalid("jitter", "must be at most 10 s");
     }
-    if let Some((rate, burst)) = hop.router.icmp_limit
-        && (!rate.is_finite() || rate <= 0.0 || burst == 0)
-    {
-        return invalid(
-            "router",
-            "an ICMP limit needs a rate above zero and a burst of at least 1",
-        );
+    if !sound(&hop.router) {
+        return invalid("router", ICMP_LIMIT);
     }
     Ok(())
 }
@@ -295,5 +290,17 @@ fn check_host(place: &str, host: &Host) -> Result<(), ScenarioError> {
     if host.interface_rate.is_some_and(|rate| rate.bps() == 0) {
         return invalid("interface_rate", "must be above zero");
     }
+    if !sound(&host.answers) {
+        return invalid("answers", ICMP_LIMIT);
+    }
     Ok(())
+}
+
+const ICMP_LIMIT: &str = "an ICMP limit needs a rate above zero and a burst of at least 1";
+
+/// The limit of an answering node lets something through.
+fn sound(answers: &Router) -> bool {
+    answers
+        .icmp_limit
+        .is_none_or(|(rate, burst)| rate.is_finite() && rate > 0.0 && burst > 0)
 }

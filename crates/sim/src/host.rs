@@ -1,10 +1,12 @@
 //! The hosts at the ends: what their clocks show, when their packets really leave, and when they notice what arrives.
 
 mod intake;
+mod kernel;
 
 use scenario::{ClockModel, Host, Way};
 
 pub(crate) use intake::Intake;
+pub(crate) use kernel::Kernel;
 
 use crate::rng::{Purpose, Stream, round_ns};
 use crate::{NEVER, nanos};

@@ -36,6 +36,7 @@ use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
 pub(crate) use link::Link;
 pub use part::{LinkPart, Segment};
+pub(crate) use router::Answers;
 use router::Pending;
 use source::Source;
 pub use source::{Arrival, ArrivalStream};

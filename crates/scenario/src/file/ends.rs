@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::links::RouterFile;
 use super::{delta, duration, octets, optional, rate};
 use crate::error::ScenarioError;
 use crate::host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
@@ -17,6 +18,7 @@ pub(super) struct HostFile {
     coalescing: Option<CoalescingFile>,
     interface_rate: Option<String>,
     tcp_receive: Option<String>,
+    answers: Option<RouterFile>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +79,9 @@ impl HostFile {
                 timer: duration(&at("coalescing timer"), &coalescing.timer)?,
                 frames: coalescing.frames,
             });
+        }
+        if let Some(answers) = self.answers {
+            host.answers = answers.read(&at("answers"))?;
         }
         if let Some(text) = &self.tcp_receive {
             let count = octets(&at("tcp_receive"), text)?.count();

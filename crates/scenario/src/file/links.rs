@@ -112,7 +112,7 @@ struct ChangeFile {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct RouterFile {
+pub(super) struct RouterFile {
     answers: Option<bool>,
     icmp_delay: Option<String>,
     icmp_jitter: Option<String>,
@@ -257,7 +257,7 @@ impl JitterFile {
 }
 
 impl RouterFile {
-    fn read(&self, place: &str) -> Result<Router, ScenarioError> {
+    pub(super) fn read(&self, place: &str) -> Result<Router, ScenarioError> {
         let usual = Router::default();
         let icmp_limit = match (self.icmp_per_second, self.icmp_burst) {
             (Some(rate), burst) => Some((rate, burst.unwrap_or(6))),

@@ -50,6 +50,7 @@ interface_rate = "10 Gbit/s"
 clock = { offset = "-40 ms", skew_ppm = 20, granularity = "1 us", steps = [{ at = "1 s", by = "-3 ms" }] }
 coalescing = { timer = "50 us", frames = 64 }
 tcp_receive = "256 kB"
+answers = { icmp_per_second = 1.0, icmp_delay = "3 us" }
 
 [[expect]]
 method = "pathload"
@@ -94,6 +95,9 @@ fn every_field_is_read() {
     assert_eq!((scenario.cross[3].first_hop, scenario.cross[3].last_hop), (0, 1));
     assert_eq!(scenario.receiver.clock.offset, Delta::from_nanos(-40_000_000));
     assert_eq!(scenario.receiver.tcp_receive_octets, 256_000);
+    assert_eq!(scenario.receiver.answers.icmp_limit, Some((1.0, 6)));
+    assert_eq!(scenario.receiver.answers.icmp_delay, Duration::from_micros(3));
+    assert_eq!(scenario.sender.answers.icmp_limit, None);
     assert_eq!(scenario.sender.interface_rate, Some(BitRate::from_gbps(10)));
     assert_eq!(
         scenario.expect[0].params,

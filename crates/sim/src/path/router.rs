@@ -8,9 +8,9 @@ use super::Output;
 use crate::nanos;
 use crate::rng::{Purpose, Stream, round_ns};
 
-/// The ICMP side of a router.
+/// The ICMP side of a router, or of the host at the end of a way.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     router: Router,
     tokens: f64,
     refilled: u64,
@@ -18,7 +18,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new(router: Router, way: Way, node: usize, seed: u64) -> Self {
+    pub(crate) fn new(router: Router, way: Way, node: usize, seed: u64) -> Self {
         Self {
             router,
             tokens: router.icmp_limit.map_or(0.0, |(_, burst)| f64::from(burst)),
@@ -27,9 +27,14 @@ impl Answers {
         }
     }
 
+    /// When an answer leaves that no limit concerns (a TCP segment); `None` if the node never answers.
+    pub(crate) fn answer_unlimited(&mut self, at: u64) -> Option<u64> {
+        self.router.answers.then(|| self.made_at(at))
+    }
+
     /// When the answer to a packet that arrived at `at` leaves; `None` if there is none. Linux's limiter: a bucket of `burst`
     /// answers, refilled at the rate.
-    pub(super) fn answer(&mut self, at: u64) -> Option<u64> {
+    pub(crate) fn answer(&mut self, at: u64) -> Option<u64> {
         if !self.router.answers {
             return None;
         }
@@ -42,13 +47,17 @@ impl Answers {
             }
             self.tokens -= 1.0;
         }
+        Some(self.made_at(at))
+    }
+
+    fn made_at(&mut self, at: u64) -> u64 {
         let jitter = nanos(self.router.icmp_jitter);
         let jitter = if jitter == 0 {
             0
         } else {
             round_ns(self.rng.exponential() * jitter as f64)
         };
-        Some(at.saturating_add(nanos(self.router.icmp_delay)).saturating_add(jitter))
+        at.saturating_add(nanos(self.router.icmp_delay)).saturating_add(jitter)
     }
 }
 

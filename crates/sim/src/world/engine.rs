@@ -6,7 +6,7 @@ use estimate::probe::HopReplyKind;
 use scenario::{Scenario, Way};
 
 use super::connections::Connections;
-use crate::host::{HostState, Intake};
+use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
 use crate::tcp::Segment;
 
@@ -21,8 +21,8 @@ pub(super) enum Cargo {
         seq: u32,
         /// What the sender's clock showed.
         sent: i64,
-        /// The far end shall send it back in a packet of this many IP octets.
-        echo: Option<u16>,
+        /// What the far end does with it.
+        wants: Wants,
     },
     /// A probe that comes back.
     Echo {
@@ -31,7 +31,7 @@ pub(super) enum Cargo {
         /// What the far end's clock showed when it received the probe.
         turned: i64,
     },
-    /// A router's ICMP message about a probe.
+    /// What a router or the far end's kernel answered to a probe.
     Answer {
         run: u32,
         seq: u32,
@@ -41,6 +41,19 @@ pub(super) enum Cargo {
     },
     /// A segment of a TCP connection.
     Tcp(Segment),
+}
+
+/// Who at the far end takes a probe, and what comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// The program stamps it.
+    Stamp,
+    /// The program sends it back in a packet of this many IP octets.
+    Echo(u16),
+    /// No program listens on its port: the kernel says so in an ICMP message.
+    PortUnreachable,
+    /// It is a SYN: the kernel answers with a segment.
+    Segment,
 }
 
 /// A packet that a program has read.
@@ -63,7 +76,9 @@ pub(super) struct Engine {
     hosts: [HostState; 2],
     /// What arrives there.
     intakes: [Intake<(u16, Cargo)>; 2],
-    /// Most octets of the ICMP messages of the router at each node of each way.
+    /// What their kernels answer.
+    kernels: [Kernel<Unawaited>; 2],
+    /// Most octets of the ICMP messages of the router at each node of each way, and of the host at its end.
     icmp_octets: [Vec<u16>; 2],
     connections: Connections,
     outputs: Vec<Output<Cargo>>,
@@ -73,18 +88,39 @@ pub(super) struct Engine {
 /// Hop limit of packets that shall arrive (RFC 1700's recommended default, Linux's too).
 pub(super) const FULL_HOP_LIMIT: u8 = 64;
 const ICMP_HEADERS: u16 = 28;
+/// IP octets of a TCP answer to a SYN without options: RST, or SYN and ACK (RFC 9293 §3.1, over IPv4).
+const TCP_ANSWER_OCTETS: u16 = 40;
+
+/// A probe that a kernel will answer, and which way it came.
+#[derive(Debug)]
+struct Unawaited {
+    way: Way,
+    node: usize,
+    ip_octets: u16,
+    wants: Wants,
+    probe: Cargo,
+}
 
 impl Engine {
     pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
         let ends = [(Way::Forward, &scenario.sender), (Way::Reverse, &scenario.receiver)];
         let icmp_octets = |way: Way| {
-            let routers = scenario.hops(way).iter().map(|hop| hop.router.icmp_max_octets);
-            std::iter::once(0).chain(routers).collect()
+            let end = match way {
+                Way::Forward => &scenario.receiver,
+                Way::Reverse => &scenario.sender,
+            };
+            let hops = scenario.hops(way);
+            let routers = hops.iter().take(hops.len() - 1).map(|hop| hop.router);
+            let nodes = routers.chain(std::iter::once(end.answers));
+            std::iter::once(0)
+                .chain(nodes.map(|node| node.icmp_max_octets))
+                .collect()
         };
         Self {
             path: Path::new(scenario, seed),
             hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
             intakes: ends.map(|(_, host)| Intake::new(host.coalescing)),
+            kernels: [Way::Forward, Way::Reverse].map(|way| Kernel::new(scenario, way, seed)),
             icmp_octets: [icmp_octets(Way::Forward), icmp_octets(Way::Reverse)],
             connections: Connections::new(scenario, seed),
             outputs: Vec::new(),
@@ -138,6 +174,7 @@ impl Engine {
         loop {
             let due = until.min(self.connections.next_at());
             let due = self.intakes.iter().map(Intake::next_at).fold(due, u64::min);
+            let due = self.kernels.iter().map(Kernel::next_at).fold(due, u64::min);
             self.path.advance_to_output(due.max(self.now()), &mut self.outputs);
             self.react(heard);
             if heard.len() > before || self.now() >= until {
@@ -163,19 +200,12 @@ impl Engine {
             match output {
                 Output::Delivered {
                     at,
-                    payload: Cargo::Tcp(segment),
-                    ..
-                } => self.connections.deliver(at, &segment),
-                Output::Delivered {
-                    at,
                     way,
+                    node,
                     ip_octets,
                     payload,
                     ..
-                } => {
-                    let end = side(opposite(way));
-                    self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
-                }
+                } => self.deliver(at, way, node, ip_octets, payload),
                 Output::Expired {
                     at,
                     way,
@@ -199,6 +229,7 @@ impl Engine {
         }
         self.outputs = outputs;
         self.connections.run(&mut self.path);
+        self.answer_unawaited();
         for way in [Way::Forward, Way::Reverse] {
             let end = side(way);
             while let Some(reading) = self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end]) {
@@ -215,13 +246,37 @@ impl Engine {
         }
     }
 
+    /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the program.
+    fn deliver(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, payload: Cargo) {
+        let end = side(opposite(way));
+        match payload {
+            Cargo::Tcp(segment) => self.connections.deliver(at, &segment),
+            Cargo::Probe {
+                wants: wants @ (Wants::PortUnreachable | Wants::Segment),
+                ..
+            } => self.kernels[end].arrive(
+                at,
+                Unawaited {
+                    way,
+                    node,
+                    ip_octets,
+                    wants,
+                    probe: payload,
+                },
+            ),
+            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => {
+                self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
+            }
+        }
+    }
+
     /// The program on the host at the beginning of `way` has read a packet, or that one was dropped.
     fn hear(&mut self, way: Way, word: Heard, heard: &mut Vec<Heard>) {
         match word.cargo {
             Cargo::Probe {
                 run,
                 seq,
-                echo: Some(echo_octets),
+                wants: Wants::Echo(echo_octets),
                 ..
             } if !word.dropped => {
                 let host = self.host(way);
@@ -235,6 +290,35 @@ impl Engine {
             }
             // Segments never get here: the kernel takes them.
             Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } | Cargo::Tcp(_) => heard.push(word),
+        }
+    }
+
+    /// The kernels answer what no program awaits.
+    fn answer_unawaited(&mut self) {
+        for end in 0..self.kernels.len() {
+            let now = self.path.now();
+            let icmp = |packet: &Unawaited| packet.wants == Wants::PortUnreachable;
+            while let Some((leaves, packet)) = self.kernels[end].pop_until(now, icmp) {
+                let (Some(leaves), Cargo::Probe { run, seq, .. }) = (leaves, packet.probe) else {
+                    continue;
+                };
+                let most = self.icmp_octets[side(packet.way)].get(packet.node).copied();
+                let (kind, reply_ip_octets) = match packet.wants {
+                    Wants::PortUnreachable => (
+                        HopReplyKind::PortUnreachable,
+                        reply_octets(most.unwrap_or(0), packet.ip_octets),
+                    ),
+                    Wants::Segment | Wants::Stamp | Wants::Echo(_) => (HopReplyKind::TcpAnswer, TCP_ANSWER_OCTETS),
+                };
+                let payload = Cargo::Answer {
+                    run,
+                    seq,
+                    from: router_address(packet.way, packet.node),
+                    reply_ip_octets,
+                    kind,
+                };
+                self.send(leaves, opposite(packet.way), self::packet(reply_ip_octets, payload));
+            }
         }
     }
 

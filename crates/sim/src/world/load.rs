@@ -10,7 +10,7 @@ use scenario::{Queue, Way};
 use units::{BitRate, Stamp};
 
 use super::SimWorld;
-use super::engine::{Cargo, Heard, opposite, packet};
+use super::engine::{Cargo, Heard, Wants, opposite, packet};
 use crate::path::Link;
 use crate::{NEVER, nanos};
 use sink::LoadSink;
@@ -141,7 +141,7 @@ impl SimWorld {
             run: running.run,
             seq: running.sent,
             sent: self.engine.reading(self.way, at),
-            echo: None,
+            wants: Wants::Stamp,
         };
         running.sent = running.sent.wrapping_add(1);
         self.engine.send(at, self.way, packet(ip_octets, payload));

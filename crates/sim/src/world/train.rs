@@ -2,25 +2,22 @@
 
 use std::time::Duration;
 
-use estimate::probe::{Arrival, FarEnd, Fate, HopReply, PacingCheck, PacketPlan, Train, TrainReport};
+use estimate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainReport};
 use estimate::{Event, Refusal, StampSource};
 use scenario::Way;
 use units::Stamp;
 
 use super::SimWorld;
-use super::engine::{Cargo, FULL_HOP_LIMIT, Heard};
+use super::engine::{Cargo, FULL_HOP_LIMIT, Heard, Wants};
 use crate::nanos;
 use crate::path::Packet;
 
+/// Smallest SYN: IPv4 and TCP header without options.
+const MIN_SYN_OCTETS: u16 = 40;
+
 impl SimWorld {
     pub(super) fn send_train(&mut self, train: &Train) -> Event {
-        let echo = match train.far_end {
-            FarEnd::EchoSized(octets) => Some(octets),
-            FarEnd::Receiver | FarEnd::Echo => None,
-            FarEnd::ClosedPort | FarEnd::TcpSyn => return Event::Refused(Refusal::NotOffered),
-        };
-        let sizes = train.packets.iter().map(|packet| packet.ip_octets);
-        if let Some(refusal) = self.size_refusal(sizes.chain(echo)) {
+        if let Some(refusal) = self.train_refusal(train) {
             return Event::Refused(refusal);
         }
         let run = self.engine.new_run();
@@ -32,10 +29,12 @@ impl SimWorld {
                 run,
                 seq: row.seq,
                 sent: row.departed.nanos(),
-                echo: match train.far_end {
-                    FarEnd::Receiver | FarEnd::ClosedPort | FarEnd::TcpSyn => None,
-                    FarEnd::Echo => Some(plan.ip_octets),
-                    FarEnd::EchoSized(octets) => Some(octets),
+                wants: match train.far_end {
+                    FarEnd::Receiver => Wants::Stamp,
+                    FarEnd::Echo => Wants::Echo(plan.ip_octets),
+                    FarEnd::EchoSized(octets) => Wants::Echo(octets),
+                    FarEnd::ClosedPort => Wants::PortUnreachable,
+                    FarEnd::TcpSyn => Wants::Segment,
                 },
             };
             let packet = Packet {
@@ -62,6 +61,21 @@ impl SimWorld {
             arrived_by: StampSource::Simulated,
             pacing: pacing_check(&train.packets, &departures, send_cost),
         })
+    }
+
+    /// Why a train's packets cannot be sent.
+    fn train_refusal(&self, train: &Train) -> Option<Refusal> {
+        let echo = match train.far_end {
+            FarEnd::EchoSized(octets) => Some(octets),
+            FarEnd::Receiver | FarEnd::Echo | FarEnd::ClosedPort | FarEnd::TcpSyn => None,
+        };
+        let sizes = train.packets.iter().map(|packet| packet.ip_octets);
+        if train.far_end == FarEnd::TcpSyn && sizes.clone().any(|octets| octets < MIN_SYN_OCTETS) {
+            return Some(Refusal::TooSmall {
+                min_ip_octets: MIN_SYN_OCTETS,
+            });
+        }
+        self.size_refusal(sizes.chain(echo))
     }
 
     /// When the sending host can begin: now, or when the far host has been told.
@@ -197,10 +211,18 @@ impl Watch {
         self.missing -= 1;
         self.last_heard = heard.at;
         // Routers answer at different distances; only packets that went all the way can overtake.
-        if !matches!(fate, Fate::Answered(_)) {
+        if went_all_the_way(fate) {
             self.reordered += u32::from(self.latest.is_some_and(|latest| seq < latest));
             self.latest = self.latest.max(Some(seq));
         }
+    }
+}
+
+fn went_all_the_way(fate: Fate) -> bool {
+    match fate {
+        Fate::Received(_) | Fate::Echoed { .. } => true,
+        Fate::Answered(reply) => matches!(reply.kind, HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer),
+        Fate::Lost => false,
     }
 }
 

@@ -1,0 +1,61 @@
+//! What a host's kernel answers by itself, without any program's call.
+
+use scenario::{Host, Scenario, Way};
+
+use super::{HostState, Intake};
+use crate::path::Answers;
+
+/// Packets without a program, from the interface to their answers' departure. They share the interface's coalescing and the
+/// host's stalls with those that a program reads, and cost no call.
+#[derive(Debug)]
+pub(crate) struct Kernel<C> {
+    host: HostState,
+    intake: Intake<C>,
+    answers: Answers,
+    /// Packets are handled one after the other, so that no answer overtakes another.
+    last: u64,
+}
+
+impl<C> Kernel<C> {
+    /// The kernel of the host at the beginning of `way`, where the other way ends.
+    pub(crate) fn new(scenario: &Scenario, way: Way, seed: u64) -> Self {
+        let (host, arriving) = match way {
+            Way::Forward => (&scenario.sender, Way::Reverse),
+            Way::Reverse => (&scenario.receiver, Way::Forward),
+        };
+        let without_calls = Host {
+            send_cost: std::time::Duration::ZERO,
+            receive_cost: std::time::Duration::ZERO,
+            ..host.clone()
+        };
+        Self {
+            host: HostState::new(&without_calls, way, seed),
+            intake: Intake::new(host.coalescing),
+            answers: Answers::new(host.answers, arriving, scenario.hops(arriving).len(), seed),
+            last: 0,
+        }
+    }
+
+    /// A packet arrives at `at`, no earlier than the one before.
+    pub(crate) fn arrive(&mut self, at: u64, cargo: C) {
+        self.intake.arrive(at, cargo, &mut self.host);
+    }
+
+    /// When the kernel sees the next packet.
+    pub(crate) fn next_at(&self) -> u64 {
+        self.intake.next_at()
+    }
+
+    /// The next packet seen up to `until`, and when its answer leaves: an ICMP message, which the limit concerns, or a segment.
+    pub(crate) fn pop_until(&mut self, until: u64, icmp: impl Fn(&C) -> bool) -> Option<(Option<u64>, C)> {
+        let reading = self.intake.pop_until(until, &mut self.host)?;
+        let made = match (reading.dropped, icmp(&reading.cargo)) {
+            (true, _) => None,
+            (false, true) => self.answers.answer(reading.at),
+            (false, false) => self.answers.answer_unlimited(reading.at),
+        };
+        let leaves = made.map(|at| at.max(self.last));
+        self.last = leaves.unwrap_or(self.last);
+        Some((leaves, reading.cargo))
+    }
+}
