@@ -17,6 +17,7 @@ pub mod pathrate;
 pub mod pmtu;
 pub mod rtt;
 mod spacing;
+pub mod sprobe;
 pub mod streams;
 pub mod tcp;
 pub mod udp;
@@ -33,6 +34,7 @@ pub const METHODS: &[&dyn Method] = &[
     &pathrate::Pathrate,
     &nettimer::Nettimer,
     &bprobe::Bprobe,
+    &sprobe::Sprobe,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
