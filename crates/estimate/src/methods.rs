@@ -19,6 +19,7 @@ pub mod rtt;
 mod spacing;
 pub mod sprobe;
 pub mod streams;
+pub mod tailgate;
 pub mod tcp;
 pub mod udp;
 pub mod window;
@@ -35,6 +36,7 @@ pub const METHODS: &[&dyn Method] = &[
     &nettimer::Nettimer,
     &bprobe::Bprobe,
     &sprobe::Sprobe,
+    &tailgate::Tailgate,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,

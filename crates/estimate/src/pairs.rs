@@ -74,6 +74,8 @@ pub struct Densest {
     pub high: f64,
     /// Share of the pairs that count whose rate lies in that stretch.
     pub share: f64,
+    /// How many those are.
+    pub inside: u64,
     /// Highest density far from the point: its rate, and its ratio to the point's density.
     pub second: Option<(f64, f64)>,
 }
@@ -155,6 +157,11 @@ fn peak(pairs: &[Pair], filter: &Filter) -> Option<Densest> {
         low: peak.half_maximum.low(),
         high: peak.half_maximum.high(),
         share: peak.share,
+        inside: rates
+            .iter()
+            .filter(|rate| peak.half_maximum.contains(**rate))
+            .map(|_| 1)
+            .sum(),
         second: peak.second.map(|second| (second.at, second.ratio)),
     })
 }

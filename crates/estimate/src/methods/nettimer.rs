@@ -27,8 +27,8 @@
 //! `received = 8 W(L2) / (r2 - r1)` and `sent = 8 W(L2) / (d2 - d1)`, bit/s, of departures `d` and arrivals (or returns) `r` in s, where
 //! `W` are the second packet's octets on the narrow link's wire. Pairs with `received > 0.8 sent` were not closed up by any link: they
 //! only bound. Density of the others: `d(x) = 1/n sum K((x - x_i) / (c x))`, `K` triangular, `c` = 0.10 (`pairs::densest`). The answer
-//! is the received rate of highest score, restated for full-size packets at the IP layer (`x L / W(L)`, `answer`); its range is
-//! where the density is at least half the peak's, widened by the clock's tick; `peak_share` in the evidence is the share of pairs
+//! is the received rate of highest score, restated for full-size packets at the IP layer (`x L / W(L)`, `answer`), a spacing
+//! of which ticks are a part taken for the mean of those a tick around it; its range is where the density is at least half the peak's, widened by the tick; `peak_share` in the evidence is the share of pairs
 //! in it.
 //!
 //! `preset=tool` is what `[Abut18]` measured: 8 pairs of 565 octets in one second, replies of 60, all round trips, nettimer's score
@@ -60,11 +60,11 @@
 //!
 //! - A1: striped links show pairs that came together; [`Reason::ReceiveBatching`].
 //! - A2: more pairs bound than count: a lower bound limited by the sender (`nettimer-slow-sender`).
-//! - A3: a second peak of at least half the first's density raises [`Caveat::Multimodal`], widens the range to it, and takes the
-//!   confidence; no peak with a quarter of the pairs ends in [`Reason::NoAgreement`]. Where most pairs meet the same traffic at
-//!   the same distance the peak is theirs, and too low; that is what pathrate was made for (`nettimer-loaded`).
-//! - A4: [`Reason::StampsTooCoarse`] beyond a quarter of the spacing (`nettimer-coarse-stamps`), [`Reason::ReceiveBatching`]; a far end or
-//!   a sender that cannot take packets faster gives a lower bound that the receiver limits.
+//! - A3: a second peak of at least half the first's density, or a peak with less than half of the pairs, says that traffic of others
+//!   decides: [`Caveat::Multimodal`], and what the mean spacing leaves as a lower bound (`nettimer-six-loaded-hops`). Where most
+//!   pairs meet the same traffic at the same distance the peak is theirs, and too low; that is what pathrate was made for.
+//! - A4: [`Reason::StampsTooCoarse`] beyond a quarter of the spacing (`nettimer-coarse-stamps`), [`Reason::ReceiveBatching`]; spacings
+//!   that a host's own cost per packet may have set end in [`Reason::ReceiverTooSlow`], for packets handed over together look the same.
 //! - A5: [`Caveat::AsymmetricLimit`] unless the far end's own stamps were used, or its replies are ten times smaller on the wire than
 //!   the probes. Where they have more than a quarter of the probe (a plain echo), the value is the lesser of both ways, and a lower
 //!   bound for either (`nettimer-closed-port`).

@@ -25,10 +25,10 @@
 //! With `a_i` the times of the answers, in s: `x = 8 W(L) / (a_k+1 - a_k)` of the large pair `k`, `k+1`; `W` are octets on the narrow link's
 //! wire. A train counts if (`train`) all answers came, in order; the pair's spacing is the largest of all but the one in front
 //! of it; the small ones' median spacing is less than two thirds of it (ours: else hosts or the way back set the distances, A4);
-//! and the spacing in front of the pair, which the first large packet makes at every link on the way, is no less than the pair's and no
-//! more than twice that (ours). The original compares with every spacing; in front of the pair that refuses idle paths, since
-//! the first large packet's own time on the faster links adds to it. The answer is the median of at least three trains, which
-//! must agree within a quarter.
+//! and the spacing in front of the pair, which holds the first large packet's time on every link, is no less than the pair's
+//! (ours). The original compares with every spacing; in front of the pair that refuses idle paths, since
+//! the first large packet's own time on the faster links adds to it. The answer is the median of at least three trains, no fewer
+//! than those that do not count, which must agree within a quarter.
 //!
 //! # Parameters
 //!

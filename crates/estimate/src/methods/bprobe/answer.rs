@@ -6,7 +6,7 @@ use units::{BitRate, Framing, Metric};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{Session, Spacing};
-use crate::methods::spacing::{Stamped, Trust};
+use crate::methods::spacing::{Stamped, Trust, mean_bound};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -47,7 +47,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     for spacing in &session.spacings {
         phases.entry(spacing.ip_octets).or_default().push(*spacing);
     }
-    check_stamps(&phases, &trust)?;
+    check_stamps(session, &phases, &trust)?;
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
     if open * 2 > session.spacings.len() {
         return sender_limited(session, &phases);
@@ -57,18 +57,31 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         .map(|(octets, spacings)| (*octets, union(estimates(session, spacings, &trust))))
         .collect();
     let joined: Vec<Vec<Joined>> = sets.iter().map(|(_, set)| set.clone()).collect();
-    let common = intersect(&joined).ok_or(Reason::NoAgreement)?;
     let usable = joined.iter().filter(|set| !set.is_empty()).count();
-    let ambiguous = common.second.is_some_and(|(phases, _)| phases >= common.phases);
-    if common.phases < LEAST_PHASES.max(usable.div_ceil(2)) || ambiguous {
-        return Err(Reason::NoAgreement);
+    let agreed = intersect(&joined).filter(|common| {
+        let ambiguous = common.second.is_some_and(|(phases, _)| phases >= common.phases);
+        let share = common.weight as f64 / session.spacings.len() as f64;
+        common.phases >= LEAST_PHASES.max((2 * usable).div_ceil(3)) && !ambiguous && share >= LEAST_SHARE
+    });
+    match agreed {
+        Some(common) => state(session, &sets, &common, &trust),
+        None => at_least(session, &phases),
     }
-    state(session, &sets, &common, &trust)
+}
+
+/// Sizes that do not agree still say what the path carries at least; the largest say it best.
+fn at_least(session: &Session, phases: &Phases) -> Result<Estimate, Reason> {
+    let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
+    let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
+    let rate = mean_bound(wire_octets(session, *octets), &spans).ok_or(Reason::NoAgreement)?;
+    let rate = restated(session, rate)?;
+    let estimate = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Path);
+    Ok(estimate.caveat(Caveat::NotConverged))
 }
 
 /// The largest packets have the largest spacings: if stamps fail those they fail all.
-fn check_stamps(phases: &Phases, trust: &Trust) -> Result<(), Reason> {
-    let Some(largest) = phases.values().next_back() else {
+fn check_stamps(session: &Session, phases: &Phases, trust: &Trust) -> Result<(), Reason> {
+    let Some((octets, largest)) = phases.iter().next_back() else {
         return Err(Reason::NoAnswer);
     };
     let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
@@ -84,6 +97,11 @@ fn check_stamps(phases: &Phases, trust: &Trust) -> Result<(), Reason> {
         } else {
             Reason::StampsTooCoarse
         });
+    }
+    let wire = wire_octets(session, *octets);
+    let by_host = spans.iter().filter(|span| trust.by_host(wire, **span)).count();
+    if by_host as f64 > MOST_TOGETHER * spans.len() as f64 {
+        return Err(Reason::ReceiverTooSlow);
     }
     if trust.resolves(median) {
         Ok(())
@@ -157,17 +175,20 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
         .rev()
         .find_map(of_set)
         .unwrap_or((session.full_size(), middle));
-    let rate = restated(session, point)?;
-    let span = 8e9 * wire_octets(session, octets) / point;
-    if trust.at_floor(span) {
-        let bound = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Receiver);
-        return Ok(bound.caveat(Caveat::ReceiverLimited));
-    }
+    let wire = wire_octets(session, octets);
+    let all: Vec<f64> = session
+        .spacings
+        .iter()
+        .filter(|spacing| spacing.ip_octets == octets)
+        .map(|spacing| spacing.gap_ns as f64)
+        .collect();
+    let point = 8e9 * wire / trust.unrounded(8e9 * wire / point, &all);
+    let half = session.params.tolerance;
     let estimate = Estimate::ip_rate(
         Metric::IpCapacity,
-        rate,
-        restated(session, common.low)?,
-        restated(session, common.high)?,
+        restated(session, point)?,
+        restated(session, common.low.min(point * (1.0 - half)))?,
+        restated(session, common.high.max(point * (1.0 + half)))?,
     );
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let estimate = estimate
@@ -238,8 +259,10 @@ const MOST_TOGETHER: f64 = 0.2;
 const OPEN: f64 = 0.8;
 /// Estimates blurred by more than this say nothing (ours).
 const BLURRED: f64 = 0.5;
-/// Phases that must agree (ours).
+/// Phases that must agree (ours); two thirds of those that say anything must as well.
 const LEAST_PHASES: usize = 2;
+/// Share of all estimates that must have the answer in common (ours: the majority).
+const LEAST_SHARE: f64 = 0.5;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;
 const NEGLIGIBLE: f64 = 0.1;

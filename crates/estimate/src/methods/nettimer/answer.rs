@@ -4,7 +4,7 @@ use units::{BitRate, Framing, Metric};
 
 use super::params::Preset;
 use super::session::{Sample, Session};
-use crate::methods::spacing::{Stamped, Trust};
+use crate::methods::spacing::{Stamped, Trust, mean_bound};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 use crate::pairs::{self, Densest, Sifted};
 
@@ -23,7 +23,10 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 
 /// Whether what stopped the run says more than what the few pairs till then lacked.
 fn gives_way(own: &Reason) -> bool {
-    !matches!(own, Reason::StampsTooCoarse | Reason::ReceiveBatching)
+    !matches!(
+        own,
+        Reason::StampsTooCoarse | Reason::ReceiveBatching | Reason::ReceiverTooSlow
+    )
 }
 
 fn judge(session: &Session) -> Result<Estimate, Reason> {
@@ -38,11 +41,38 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         return Err(too_much_loss(session));
     }
     let trust = Trust::new(facts, last.stamped, last.source);
-    let pairs = session.pairs();
-    let together = session.samples.len() - pairs.len();
-    let span = typical_span_ns(&session.samples).ok_or(Reason::ReceiveBatching)?;
-    // What the packets could be apart if this host's own spacing were the narrow link's.
-    if together as f64 > MOST_TOGETHER * session.samples.len() as f64 {
+    check_stamps(session, &trust)?;
+    let sifted = pairs::densest(&session.pairs(), &session.params.filter);
+    if sifted.open > sifted.closed {
+        let rate = sifted.open_rate.ok_or(Reason::NoAgreement)?;
+        return bound(session, rate, Limit::Sender).map(|estimate| estimate.caveat(Caveat::SenderLimited));
+    }
+    let peak = sifted.densest.ok_or(Reason::NoAgreement)?;
+    if peak.share < LEAST_SHARE || peak.rival().is_some() {
+        return at_least(session, &peak);
+    }
+    let wire = wire_octets(session, last);
+    let seen = 8e9 * wire / peak.rate;
+    let spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
+    let span = match session.params.preset {
+        Preset::Adaptive => trust.unrounded(seen, &spans),
+        Preset::Tool => seen,
+    };
+    let rate = 8e9 * wire / span;
+    if reply_share(session) > DECIDES {
+        return bound(session, rate, Limit::Path);
+    }
+    point(session, &sifted, &Densest { rate, ..peak }, trust.blur(span))
+}
+
+/// Whether the stamps can tell the spacings at all.
+fn check_stamps(session: &Session, trust: &Trust) -> Result<(), Reason> {
+    let Some(span) = typical_span_ns(&session.samples) else {
+        return Err(Reason::ReceiveBatching);
+    };
+    let share = |count: usize| count as f64 / session.samples.len() as f64;
+    let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
+    if share(together) > MOST_TOGETHER {
         let fine = trust.resolves(span.max(sent_span_ns(&session.samples)));
         return Err(if fine {
             Reason::ReceiveBatching
@@ -50,26 +80,30 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
             Reason::StampsTooCoarse
         });
     }
-    if !trust.resolves(span) {
-        return Err(Reason::StampsTooCoarse);
+    let by_host = |sample: &&Sample| trust.by_host(wire_octets(session, sample), sample.span_ns as f64);
+    if share(session.samples.iter().filter(by_host).count()) > MOST_TOGETHER {
+        return Err(Reason::ReceiverTooSlow);
     }
-    let sifted = pairs::densest(&pairs, &session.params.filter);
-    if sifted.open > sifted.closed {
-        let rate = sifted.open_rate.ok_or(Reason::NoAgreement)?;
-        return bound(session, rate, Limit::Sender).map(|estimate| estimate.caveat(Caveat::SenderLimited));
+    if trust.resolves(span) {
+        Ok(())
+    } else {
+        Err(Reason::StampsTooCoarse)
     }
-    let peak = sifted.densest.ok_or(Reason::NoAgreement)?;
-    if peak.share < LEAST_SHARE {
-        return Err(Reason::NoAgreement);
+}
+
+/// Pairs that do not crowd at one rate still say what the path carries at least.
+fn at_least(session: &Session, peak: &Densest) -> Result<Estimate, Reason> {
+    let last = session.samples.last().ok_or(Reason::NoAnswer)?;
+    let spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
+    let rate = mean_bound(wire_octets(session, last), &spans).ok_or(Reason::NoAgreement)?;
+    let mut estimate = bound(session, rate, Limit::Path)?
+        .with("peak_share", peak.share)
+        .with("peak_bps", peak.rate);
+    let other = peak.second.map_or(peak.rate, |(rate, _)| rate);
+    if let Some(other) = restated(session, other) {
+        estimate = estimate.caveat(Caveat::Multimodal { other });
     }
-    let peak_span = 8e9 * wire_octets(session, last) / peak.rate;
-    if trust.at_floor(peak_span) {
-        return bound(session, peak.rate, Limit::Receiver).map(|estimate| estimate.caveat(Caveat::ReceiverLimited));
-    }
-    if reply_share(session) > DECIDES {
-        return bound(session, peak.rate, Limit::Path);
-    }
-    point(session, &sifted, &peak, trust.blur(peak_span))
+    Ok(estimate)
 }
 
 fn too_much_loss(session: &Session) -> Reason {
@@ -112,12 +146,7 @@ fn bound(session: &Session, wire_rate: f64, limit: Limit) -> Result<Estimate, Re
 
 fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Result<Estimate, Reason> {
     let state = |rate: f64| restated(session, rate).ok_or(Reason::NoAgreement);
-    let rival = peak.rival();
-    let (mut low, mut high) = (peak.low * (1.0 - blur), peak.high * (1.0 + blur));
-    if let Some(rival) = rival {
-        low = low.min(rival.as_f64() * (1.0 - session.params.filter.half_width / 2.0));
-        high = high.max(rival.as_f64() * (1.0 + session.params.filter.half_width / 2.0));
-    }
+    let (low, high) = (peak.low * (1.0 - blur), peak.high * (1.0 + blur));
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, state(peak.rate)?, state(low)?, state(high)?)
         .with("peak_share", peak.share)
         .with("open_pairs", u32::try_from(sifted.open).unwrap_or(u32::MAX));
@@ -129,10 +158,7 @@ fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Resul
         let samples = u32::try_from(sifted.closed).unwrap_or(u32::MAX);
         estimate = estimate.caveat(Caveat::FewSamples { samples });
     }
-    if let Some(other) = rival.and_then(|rate| restated(session, rate.as_f64())) {
-        estimate = estimate.caveat(Caveat::Multimodal { other });
-    }
-    if peak.share < 0.5 || few || rival.is_some() || session.params.preset == Preset::Tool {
+    if few || session.params.preset == Preset::Tool {
         estimate.confidence = Confidence::Low;
     }
     Ok(estimate)
@@ -208,8 +234,8 @@ const LEAST: usize = 4;
 const FEW: usize = 8;
 /// More pairs than this share with one stamp for both packets: stamps are no spacing (ours).
 const MOST_TOGETHER: f64 = 0.2;
-/// A peak with fewer of the pairs is none (ours).
-const LEAST_SHARE: f64 = 0.25;
+/// A peak with fewer of the pairs is not the link's alone (ours: the majority).
+const LEAST_SHARE: f64 = 0.5;
 /// Replies of up to this share of the probe go unmentioned: only a way back ten times slower than the way there spreads them (ours).
 const NEGLIGIBLE: f64 = 0.1;
 /// Beyond this share the value may as well be the way back's, and the way there has at least that (ours).

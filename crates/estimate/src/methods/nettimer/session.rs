@@ -220,8 +220,8 @@ impl Session {
 
 /// The answer is looked at after every so many pairs (ours: the tool's whole run).
 const SETTLED: usize = 8;
-/// Share of the pairs at the peak that is enough to stop (ours).
-const SETTLED_SHARE: f64 = 0.6;
+/// Share of the pairs at the peak that is enough to stop, if it is surely above it (ours).
+const SETTLED_SHARE: f64 = 0.5;
 /// Pairs without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 4;
 const MOST_RESIZED: u32 = 8;

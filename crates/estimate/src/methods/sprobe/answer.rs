@@ -5,7 +5,7 @@ use units::{BitRate, Framing, Metric};
 use super::session::Session;
 use super::train::{Flaw, Sample};
 use crate::methods::spacing::{Stamped, Trust};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
@@ -33,13 +33,16 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     if session.lost == session.packets {
         return Err(Reason::NoAnswer);
     }
-    let Some(last) = session.samples.last().filter(|_| session.samples.len() >= LEAST) else {
+    let found = session.samples.len();
+    let enough = found >= LEAST && found >= session.flaws.len();
+    let Some(last) = session.samples.last().filter(|_| enough) else {
         return Err(why_not(session, facts));
     };
     let trust = Trust::new(facts, Stamped::Returned, session.source);
     let mut spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
     spans.sort_by(f64::total_cmp);
     let span = stat::median(&spans).ok_or(Reason::NoAgreement)?;
+    let span = trust.unrounded(span, &spans);
     if !trust.resolves(span) {
         return Err(Reason::StampsTooCoarse);
     }
@@ -49,9 +52,9 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     }
     let rate = |span_ns: f64| restated(session, last, span_ns);
     let value = rate(span)?;
-    if trust.at_floor(span) {
-        let bound = Estimate::ip_rate(Metric::IpCapacity, value, value, value).at_least(Limit::Receiver);
-        return Ok(bound.caveat(Caveat::ReceiverLimited));
+    let framing = session.params.framing;
+    if trust.by_host(f64::from(framing.wire_octets(u32::from(last.ip_octets))), span) {
+        return Err(Reason::ReceiverTooSlow);
     }
     let half = trust.blur(span).max(LEAST_HALF);
     let mut estimate = Estimate::ip_rate(
@@ -150,7 +153,8 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     evidence
 }
 
-/// Fewest trains that must count (ours).
+/// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree among many that were thrown away agree by
+/// chance.
 const LEAST: usize = 3;
 /// Largest ratio of their spacings (ours: they must agree within a quarter).
 const AGREE: f64 = 1.25;

@@ -108,5 +108,5 @@ const OPEN: f64 = 0.8;
 /// Small packets are a tenth of the large ones or less; where they come back at two thirds of their distance something else spaces
 /// them (ours).
 const SPREAD: f64 = 2.0 / 3.0;
-/// What two spacings that a quiet path makes alike may differ by (ours).
+/// By what the spacing in front of the pair may be shorter (ours: stamps).
 const ALIKE: f64 = 0.05;
