@@ -52,9 +52,9 @@
 //! # Fails when
 //!
 //! - A1, A4: packets that come together raise [`Reason::ReceiveBatching`], stamps that blur the largest size by more than a quarter
-//!   [`Reason::StampsTooCoarse`] (`bprobe-coarse-stamps`); spacings that a host's own cost per packet may have set
+//!   [`Reason::StampsTooCoarse`] (`nettimer-coarse-stamps`); spacings that a host's own cost per packet may have set
 //!   [`Reason::ReceiverTooSlow`].
-//! - A2: a lower bound limited by the sender (`bprobe-slow-sender`).
+//! - A2: a lower bound limited by the sender (`nettimer-slow-sender`).
 //! - A3: less than two thirds of the phases agree, or half of the estimates, or another stretch has as many: what the mean spacing
 //!   of the largest packets leaves is a lower bound, with [`Caveat::NotConverged`] (`bprobe-loaded-behind`).
 //! - A5: without a reflector's stamps a lower bound with [`Caveat::AsymmetricLimit`]: the lesser of both ways is at most the way there

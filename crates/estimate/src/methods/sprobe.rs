@@ -48,7 +48,7 @@
 //! # Fails when
 //!
 //! - A1: striped links change the order of answers: [`Reason::NoAgreement`].
-//! - A2: [`Reason::SenderTooSlow`] (`sprobe-slow-sender`).
+//! - A2: [`Reason::SenderTooSlow`] (`nettimer-slow-sender`).
 //! - A3: no answer at all is [`Reason::NoAnswer`], half of them [`Reason::TooMuchLoss`]; in a world without SYNs
 //!   [`Reason::NotOffered`]. Send them only to hosts whose owners agree.
 //! - A4: [`Reason::NoAgreement`] with [`Caveat::AsymmetricLimit`] (`sprobe-asymmetric`).

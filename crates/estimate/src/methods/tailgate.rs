@@ -54,7 +54,7 @@
 //! - A1: switches inside a hop make it look slower: two links of 100 Mbit/s look like 50 (`[PDM03]`). Estimates of single hops have low
 //!   confidence for that.
 //! - A2: the fifth sample is far from the least: wide ranges, [`Caveat::NotConverged`], refused hops; all of them:
-//!   [`Reason::NotConverged`] (`tailgate-six-loaded-hops`).
+//!   [`Reason::NotConverged`] (`nettimer-six-loaded-hops`).
 //! - A3: the hop is refused; a lower bound that holds. The same where the small packet leaves later than the first link needs for the
 //!   large one.
 //! - A4: p never arrives within `hops`: [`Reason::MissingInput`].
@@ -62,7 +62,7 @@
 //!   estimates come out low. [`Caveat::AsymmetricLimit`]. Where the far end stamps what it receives this does not arise.
 //! - Hosts that gather interrupts, or read slowly, hold back a small packet that comes right behind a large one: the last hop. The large
 //!   packet alone then contradicts the hops: [`Caveat::NotConverged`] and a wider range, [`Reason::NoAgreement`] above a quarter.
-//! - Ticks of the size of a hop's time: refused hops; all of them: [`Reason::StampsTooCoarse`] (`tailgate-coarse-stamps`).
+//! - Ticks of the size of a hop's time: refused hops; all of them: [`Reason::StampsTooCoarse`] (`nettimer-coarse-stamps`).
 //!
 //! # References
 //!
