@@ -1,6 +1,7 @@
 //! Bounds on what a method may impose, and the account of what it did.
 
 mod peak;
+mod samples;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use units::{BitRate, Sender, Stamp};
 
 use self::peak::Peak;
+pub use self::samples::Samples;
 use crate::contract::{Event, Step};
 use crate::outcome::Reason;
 use crate::probe::{Load, Probe, Transfer};
@@ -53,6 +55,9 @@ pub struct Cost {
     /// 10 ms, loads over their segment, transfers between their samples.
     #[serde(default)]
     pub peak_10ms_bps: u64,
+    /// What the answer rests on.
+    #[serde(default)]
+    pub samples: Samples,
 }
 
 impl Cost {
@@ -65,6 +70,7 @@ impl Cost {
             time: self.time + next.time,
             peak_bps: self.peak_bps.max(next.peak_bps),
             peak_10ms_bps: self.peak_10ms_bps.max(next.peak_10ms_bps),
+            samples: self.samples.then(next.samples),
         }
     }
 }
@@ -136,6 +142,7 @@ impl Meter {
     /// Accounts for what only the answer tells: octets of transfers, and probes that were refused and so never sent.
     pub(crate) fn settle(&mut self, event: &Event) {
         self.imposed.settle(event);
+        self.cost.samples.take(event);
         if matches!(event, Event::Refused(_)) {
             self.cost.packets -= self.last.0;
             self.cost.octets -= self.last.1;

@@ -1,9 +1,12 @@
 //! What a world knows of the path and the hosts before the first probe.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use units::BitRate;
+
+use crate::probe::FarEnd;
 
 /// Where a stamp was taken; its error grows down the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +83,67 @@ impl HostFacts {
     }
 }
 
+/// What answers probes at the far end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answering {
+    /// A narrows server: it stamps trains, echoes them in packets of any size, and takes part in loads and transfers.
+    #[default]
+    Server,
+    /// A host that echoes each packet whole and says no more (ICMP echo).
+    Echo,
+    /// A host that echoes each packet whole, with its own receive stamp (STAMP, RFC 8762; TWAMP, RFC 5357): [`FarEnd::Echo`], and
+    /// [`FarEnd::Receiver`] by those stamps, as far as the echoes come back.
+    Reflector,
+    /// A host that says of each datagram that nothing listens on its port: [`FarEnd::ClosedPort`].
+    ClosedPort,
+    /// A host whose TCP answers SYNs: [`FarEnd::TcpSyn`].
+    TcpSyn,
+}
+
+impl Answering {
+    /// Everything but a server of ours: hosts on which nobody installed anything for this.
+    pub const LONE: [Self; 4] = [Self::Echo, Self::Reflector, Self::ClosedPort, Self::TcpSyn];
+
+    /// What a round trip is asked with.
+    pub fn far_end(self) -> FarEnd {
+        match self {
+            Self::Server | Self::Echo | Self::Reflector => FarEnd::Echo,
+            Self::ClosedPort => FarEnd::ClosedPort,
+            Self::TcpSyn => FarEnd::TcpSyn,
+        }
+    }
+}
+
+/// How many answers a far host gives: so many at once, and then one per `every` (a token bucket, as Linux limits its ICMP errors:
+/// 6, and one per second).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerLimit {
+    burst: NonZeroU16,
+    every_ms: u16,
+}
+
+impl AnswerLimit {
+    /// `burst` at once (at least 1), then one per `every` (to the millisecond, at most 65 s: hosts that answer faster than a
+    /// thousand times a second limit no method of ours).
+    pub fn new(burst: u16, every: Duration) -> Self {
+        Self {
+            burst: NonZeroU16::new(burst).unwrap_or(NonZeroU16::MIN),
+            every_ms: u16::try_from(every.as_millis()).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// Answers at once, at least 1.
+    pub fn burst(self) -> u32 {
+        self.burst.get().into()
+    }
+
+    /// Time after which there is one more.
+    pub fn every(self) -> Duration {
+        Duration::from_millis(self.every_ms.into())
+    }
+}
+
 /// What is known when a method begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathFacts {
@@ -95,6 +159,13 @@ pub struct PathFacts {
     pub receiver: HostFacts,
     /// Highest IP-layer rate that the user allows over any 100 ms.
     pub rate_cap: Option<BitRate>,
+    /// What answers at the far end.
+    #[serde(default)]
+    pub answering: Answering,
+    /// How many answers it gives, where it was seen to limit them. What it does not answer for that reason is in
+    /// [`TrainReport::local_drops`](crate::probe::TrainReport).
+    #[serde(default)]
+    pub answer_limit: Option<AnswerLimit>,
 }
 
 impl PathFacts {
@@ -107,6 +178,8 @@ impl PathFacts {
             sender: HostFacts::ideal(),
             receiver: HostFacts::ideal(),
             rate_cap: None,
+            answering: Answering::Server,
+            answer_limit: None,
         }
     }
 

@@ -24,9 +24,9 @@ mod registry;
 #[allow(dead_code, reason = "a shared test fixture: no one method needs all of it")]
 mod testbed;
 
-pub use budget::{Budget, Cost};
+pub use budget::{Budget, Cost, Samples};
 pub use contract::{Beginning, Broken, Estimator, Event, Measured, Refusal, Step, World, run};
-pub use facts::{HostFacts, PathFacts, StampSource};
+pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
 pub use probe::Probe;

@@ -13,6 +13,7 @@ use units::{Layer, Metric};
 
 use crate::budget::Budget;
 use crate::contract::Estimator;
+use crate::facts::Answering;
 use crate::observations::{AnalyseError, Observations};
 use crate::outcome::Outcome;
 
@@ -28,6 +29,21 @@ pub trait Method: Sync {
         self.info().imposes.clone()
     }
 
+    /// What may answer its probes at the far end. By its deployment: a method that runs at the sender alone takes what
+    /// [`PathFacts::answering`](crate::PathFacts) says there is; one that needs a receiver takes a server, or a reflector if its
+    /// probes are trains; loads and transfers need a server. A method that can do with less, or needs one kind, says so here.
+    fn answered_by(&self) -> &'static [Answering] {
+        const RECEIVERS: [Answering; 2] = [Answering::Server, Answering::Reflector];
+        let class = &self.info().class;
+        match (class.deployment, class.methodology) {
+            (Deployment::Sender, _) => &EVERYTHING,
+            (Deployment::Both | Deployment::Receiver, Methodology::Flooding | Methodology::BulkTransfer) => {
+                &[Answering::Server]
+            }
+            (Deployment::Both | Deployment::Receiver, _) => &RECEIVERS,
+        }
+    }
+
     /// Its state machine, with parameters as the caller typed them.
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError>;
 
@@ -38,6 +54,15 @@ pub trait Method: Sync {
     /// is ignored), or be stopped by their end ([`Reason::RowsSpent`](crate::Reason), or a caveat).
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError>;
 }
+
+/// All that may answer.
+const EVERYTHING: [Answering; 5] = [
+    Answering::Server,
+    Answering::Echo,
+    Answering::Reflector,
+    Answering::ClosedPort,
+    Answering::TcpSyn,
+];
 
 /// A registry entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Train, TrainId};
-use estimate::{Event, HostFacts, PathFacts, Refusal, World};
+use estimate::{Answering, Event, HostFacts, PathFacts, Refusal, World};
 use units::{Sender, Stamp};
 use wire::{Direction, LightMeter, SessionLimits, SlotKind};
 
@@ -219,6 +219,8 @@ impl World for SocketWorld {
             sender: sender.clone(),
             receiver: receiver.clone(),
             rate_cap: None,
+            answering: Answering::Server,
+            answer_limit: None,
         }
     }
 

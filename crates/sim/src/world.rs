@@ -17,7 +17,7 @@ mod transfer;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use estimate::{Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
+use estimate::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
 use scenario::{Host, Scenario, Way};
 use units::{BitRate, Sender, Stamp};
 
@@ -150,6 +150,8 @@ fn path_facts(scenario: &Scenario, way: Way) -> PathFacts {
         sender: host_facts(sender, path_mtu),
         receiver: host_facts(receiver, path_mtu),
         rate_cap: None,
+        answering: Answering::Server,
+        answer_limit: None,
     }
 }
 

@@ -63,6 +63,7 @@ use units::{Layer, Metric, Sender, Stamp};
 use self::search::Search;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
@@ -112,6 +113,10 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Pmtu {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Echo, Answering::Reflector]
     }
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {

@@ -43,6 +43,8 @@
 //! - A1: nothing is seen but a wide distribution.
 //! - A2: the value is too high by the smallest waiting; a median far above the minimum is the warning.
 //! - A3: the far end's own delay is part of the value.
+//! - Against a host that runs nothing of ours ([`Answering`](crate::Answering)) closed ports and TCP answer instead of echoes: answers
+//!   then differ in size from the probes. Where the host limits them, trains are as short as it allows, and none is dense.
 //! - Hosts that coalesce interrupts: low confidence, [`Caveat::ReceiveBatching`], where the time from batch to batch is above 3 % of
 //!   the value; an upper bound where all of the dense train came as one batch.
 //! - Fewer than five answers raise [`Caveat::FewSamples`], losses [`Caveat::Loss`], a clock set meanwhile
@@ -62,6 +64,7 @@ use units::{Delta, Metric, Sender, Stamp};
 
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::facts::{AnswerLimit, Answering};
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{Arrival, Fate, HopReplyKind, Probe, Train, TrainId, TrainReport};
@@ -115,6 +118,16 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Rtt {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[
+            Answering::Server,
+            Answering::Echo,
+            Answering::Reflector,
+            Answering::ClosedPort,
+            Answering::TcpSyn,
+        ]
     }
 
     fn imposes(&self, params: &RawParams) -> Imposes {
@@ -205,7 +218,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
         .filter(|time| **time >= Delta::ZERO)
         .map(|time| time.as_f64())
         .collect();
-    let lost = rows().filter(|row| row.fate == Fate::Lost).count();
+    let lost: usize = sparse.iter().map(|report| report.lost_on_path()).sum();
     let mut caveats = Vec::new();
     if lost > 0 {
         caveats.push(Caveat::Loss {
@@ -352,7 +365,9 @@ const FEW: usize = 5;
 fn round_trip(row: &Arrival) -> Option<Delta> {
     match row.fate {
         Fate::Echoed { returned, .. } => Some(returned - row.departed),
-        Fate::Answered(reply) if reply.kind == HopReplyKind::PortUnreachable => Some(reply.returned - row.departed),
+        Fate::Answered(reply) if matches!(reply.kind, HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer) => {
+            Some(reply.returned - row.departed)
+        }
         Fate::Answered(_) | Fate::Received(_) | Fate::Lost => None,
     }
 }
@@ -396,13 +411,27 @@ impl Run {
         if self.sent >= self.params.probes || late {
             return self.dense().unwrap_or_else(|| Step::Done(self.conclude()));
         }
-        let count = (self.params.probes - self.sent).min(TRAIN);
+        let most = self.limit().map_or(TRAIN, |limit| limit.burst().clamp(1, TRAIN));
+        let count = (self.params.probes - self.sent).min(most);
         self.serial += 1;
         let id = TrainId(self.serial);
         let packets = usize::try_from(count).unwrap_or(usize::MAX);
         let train = Train::uniform(id, packets, self.params.ip_octets, self.params.spacing);
         self.sent += count;
-        Step::Send(Probe::Train(train.echoed()))
+        Step::Send(Probe::Train(self.answered(train)))
+    }
+
+    fn limit(&self) -> Option<AnswerLimit> {
+        self.facts.as_ref().and_then(|facts| facts.answer_limit)
+    }
+
+    /// The train, answered by what there is.
+    fn answered(&self, train: Train) -> Train {
+        let answering = self.facts.as_ref().map_or(Answering::Server, |facts| facts.answering);
+        Train {
+            far_end: answering.far_end(),
+            ..train
+        }
     }
 
     /// On a short path, one train of packets so close that batches show.
@@ -413,7 +442,7 @@ impl Run {
             .flat_map(|report| &report.arrivals)
             .filter_map(round_trip);
         let least = times.min().filter(|least| *least < Delta::from(SHORT_PATH))?;
-        if self.densely || least <= Delta::ZERO {
+        if self.densely || least <= Delta::ZERO || self.limit().is_some() {
             return None;
         }
         self.densely = true;
@@ -424,7 +453,7 @@ impl Run {
             .map_or(DENSE_GAP, |facts| facts.sender.min_gap.max(DENSE_GAP));
         let packets = usize::try_from(DENSE).unwrap_or(usize::MAX);
         let train = Train::uniform(TrainId(self.serial), packets, self.params.ip_octets, gap);
-        Some(Step::Send(Probe::Train(train.echoed())))
+        Some(Step::Send(Probe::Train(self.answered(train))))
     }
 
     fn conclude(&self) -> Outcome {

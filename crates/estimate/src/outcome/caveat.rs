@@ -85,6 +85,18 @@ pub enum Caveat {
     },
     /// Forward and reverse direction cannot be told apart.
     AsymmetricLimit,
+    /// The far host limits how many answers it gives; what it did not answer was not lost.
+    AnswersLimited {
+        /// Answers at once.
+        burst: u32,
+        /// Time after which there is one more.
+        every: Duration,
+    },
+    /// Answers came back in packets of this size; a way back that is narrower than they allow shapes the result.
+    ReverseInfluence {
+        /// IP octets of the longest answer.
+        reply_ip_octets: u16,
+    },
     /// The window is wider than the resolution asked for.
     CoarseResolution,
     /// The interval between connection start and the stable phase was cut short.
@@ -120,6 +132,8 @@ impl Caveat {
             Self::HostStall => "host_stall",
             Self::FewSamples { .. } => "few_samples",
             Self::AsymmetricLimit => "asymmetric_limit",
+            Self::AnswersLimited { .. } => "answers_limited",
+            Self::ReverseInfluence { .. } => "reverse_influence",
             Self::CoarseResolution => "coarse_resolution",
             Self::TestTooShort => "test_too_short",
             Self::StoppedEarly => "stopped_early",
@@ -167,6 +181,15 @@ impl fmt::Display for Caveat {
             Self::HostStall => f.write_str("a host did not run for a while in the middle of a train"),
             Self::FewSamples { samples } => write!(f, "only {samples} sample(s) stand behind it"),
             Self::AsymmetricLimit => f.write_str("forward and reverse direction cannot be told apart"),
+            Self::AnswersLimited { burst, every } => write!(
+                f,
+                "the far host answers {burst} probe(s) at once and then one per {}; it was asked no faster",
+                format_duration(*every)
+            ),
+            Self::ReverseInfluence { reply_ip_octets } => write!(
+                f,
+                "answers of {reply_ip_octets} IP octets crossed the way back: if that is narrower in proportion, the result is its"
+            ),
             Self::CoarseResolution => f.write_str("the interval is wider than was asked for"),
             Self::TestTooShort => f.write_str("the transfer was still growing when it was read"),
             Self::StoppedEarly => f.write_str("stopped before the method was done"),
