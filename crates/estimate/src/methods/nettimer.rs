@@ -65,9 +65,9 @@
 //!   pairs meet the same traffic at the same distance the peak is theirs, and too low; that is what pathrate was made for.
 //! - A4: [`Reason::StampsTooCoarse`] beyond a quarter of the spacing (`nettimer-coarse-stamps`), [`Reason::ReceiveBatching`]; spacings
 //!   that a host's own cost per packet may have set end in [`Reason::ReceiverTooSlow`], for packets handed over together look the same.
-//! - A5: [`Caveat::AsymmetricLimit`] unless the far end's own stamps were used, or its replies are ten times smaller on the wire than
-//!   the probes. Where they have more than a quarter of the probe (a plain echo), the value is the lesser of both ways, and a lower
-//!   bound for either (`nettimer-closed-port`).
+//! - A5: unless the far end's own stamps were used. Where replies have more than a quarter of the probe on the wire (a plain echo), the
+//!   value is the lesser of both ways, and a lower bound for either, with [`Caveat::AsymmetricLimit`] (`nettimer-closed-port`); smaller ones
+//!   leave ways back unseen that are slower than the way there by more than that: [`Caveat::ReverseInfluence`].
 //! - Lost or reordered pairs do not count; more than half of them lost is [`Reason::TooMuchLoss`] (hosts limit the rate of ICMP
 //!   messages: `nettimer-rate-limited`).
 //!

@@ -80,6 +80,7 @@ use std::time::Duration;
 use units::{Framing, Layer, Metric};
 
 use crate::contract::Estimator;
+use crate::facts::Answering;
 use crate::methods::campaign::{Machine, read_framing, within};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
@@ -143,6 +144,10 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Tailgate {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {

@@ -215,8 +215,13 @@ fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
 
 fn caveats(session: &Session) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    if reply_share(session) > NEGLIGIBLE {
+    let share = reply_share(session);
+    if share > DECIDES {
         caveats.push(Caveat::AsymmetricLimit);
+    } else if let Some(reply_ip_octets) = session.spacings.last().and_then(|last| last.reply_octets)
+        && share > 0.0
+    {
+        caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
     }
     let ratio = |count: f64| count / (session.packets as f64).max(1.0);
     if session.lost > 0 {
@@ -265,4 +270,3 @@ const LEAST_PHASES: usize = 2;
 const LEAST_SHARE: f64 = 0.5;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;
-const NEGLIGIBLE: f64 = 0.1;

@@ -179,8 +179,13 @@ fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
 fn caveats(session: &Session) -> Vec<Caveat> {
     let tally = &session.tally;
     let mut caveats = Vec::new();
-    if both_ways(session) {
+    let share = reply_share(session);
+    if share > DECIDES {
         caveats.push(Caveat::AsymmetricLimit);
+    } else if let Some(reply_ip_octets) = session.samples.last().and_then(|last| last.reply_octets)
+        && share > 0.0
+    {
+        caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
     }
     if tally.lost_packets > 0 && tally.packets > 0 {
         let ratio = tally.lost_packets as f64 / tally.packets as f64;
@@ -191,11 +196,6 @@ fn caveats(session: &Session) -> Vec<Caveat> {
         caveats.push(Caveat::Reordering { ratio });
     }
     caveats
-}
-
-/// Whether replies may have been spread by the way back rather than by the way there.
-fn both_ways(session: &Session) -> bool {
-    reply_share(session) > NEGLIGIBLE
 }
 
 /// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps count. A way back slower than the way
@@ -236,7 +236,5 @@ const FEW: usize = 8;
 const MOST_TOGETHER: f64 = 0.2;
 /// A peak with fewer of the pairs is not the link's alone (ours: the majority).
 const LEAST_SHARE: f64 = 0.5;
-/// Replies of up to this share of the probe go unmentioned: only a way back ten times slower than the way there spreads them (ours).
-const NEGLIGIBLE: f64 = 0.1;
 /// Beyond this share the value may as well be the way back's, and the way there has at least that (ours).
 const DECIDES: f64 = 0.25;

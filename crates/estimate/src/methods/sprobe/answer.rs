@@ -63,8 +63,9 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         rate(longest * (1.0 + half))?,
         rate(shortest * (1.0 - half))?,
     );
-    if reply_share(last) > NEGLIGIBLE {
-        estimate = estimate.caveat(Caveat::AsymmetricLimit);
+    if reply_share(last) > DECIDES {
+        let reply_ip_octets = last.reply_octets;
+        estimate = estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets });
         estimate.confidence = Confidence::Low;
     }
     Ok(estimate)
@@ -160,5 +161,5 @@ const LEAST: usize = 3;
 const AGREE: f64 = 1.25;
 /// The range is no narrower than this on either side (ours: framing, and what few trains leave open).
 const LEAST_HALF: f64 = 0.02;
-/// As in `nettimer`.
-const NEGLIGIBLE: f64 = 0.1;
+/// As in `nettimer`: a larger answer may set the spacing. Smaller ones would spread the small packets' answers as well, and are seen.
+const DECIDES: f64 = 0.25;
