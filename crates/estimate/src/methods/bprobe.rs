@@ -42,7 +42,7 @@
 //! | `tolerance` | of the rate | 0.05 | 0.001 to 0.3 | ours: half-width of an estimate that has no other error |
 //! | `spacing` | s | 50 ms | 0 to 10 s | ours: from train to train, varied by half either way |
 //! | `stamps` | | auto | auto, returned | ours: whether a reflector's stamps count |
-//! | `via` | | auto | auto, sized_echo, echo, closed_port, tcp_syn | ours: whom to ask; auto: echo, then the others |
+//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom to ask; auto: echo, then the others |
 //! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: the original counted IP octets, which makes small packets disagree with large ones by up to a quarter |
 //!
 //! # Cost

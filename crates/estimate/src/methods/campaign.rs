@@ -264,7 +264,7 @@ pub(super) fn unreadable(name: &str, value: &str, why: &str) -> ParamError {
 }
 
 /// Refuses a value outside what the method can do.
-pub(super) fn within(good: bool, name: &'static str, value: impl ToString, why: &str) -> Result<(), ParamError> {
+pub(super) fn within(good: bool, name: &'static str, value: impl ToString + Copy, why: &str) -> Result<(), ParamError> {
     let error = || ParamError::OutOfRange {
         name,
         value: value.to_string(),

@@ -42,7 +42,7 @@
 //! |---|---|---|---|---|
 //! | `preset` | | adaptive | adaptive, tool | ours; `[Abut18]` table 5 |
 //! | `end` | | sender | sender, receiver | `[Abut18]` §IV.A: who stamps |
-//! | `via` | | auto | auto, sized_echo, echo, closed_port, tcp_syn | ours: whom the sender asks; auto tries them in this order |
+//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom the sender asks; auto tries them in this order |
 //! | `stamps` | | auto (returned) | auto, returned | ours: whether a reflector's stamps count |
 //! | `pairs` | 1 | 64 at most (8) | 2 to 1000 | ours; `[Abut18]` §IV.B: always 8 |
 //! | `octets` | IP octets | path MTU (565) | 64 to 65535 | ours: large pairs give large spacings; 10 KB over 32 packets with replies of 60 |

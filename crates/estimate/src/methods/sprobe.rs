@@ -60,7 +60,7 @@
 //!
 //! # References
 //!
-//! - `[SProbe02]` S. Saroiu, P. Gummadi, S. Gribble: SProbe, a fast technique for measuring bottleneck bandwidth in uncooperative
+//! - `[SProbe02]` S. Saroiu, P. Gummadi, S. Gribble: `SProbe`, a fast technique for measuring bottleneck bandwidth in uncooperative
 //!   environments, 2002. Known from the authors' talk; numbers of packets and trains are ours.
 
 mod answer;
@@ -206,7 +206,12 @@ impl TryFrom<&RawParams> for Params {
         let large = params.ip_octets.is_none_or(|octets| octets >= 200);
         within(large, "octets", octets, "200 to 65535")?;
         let spacing = params.spacing <= Duration::from_secs(10);
-        within(spacing, "spacing", units::format_duration(params.spacing), "0 to 10 s")?;
+        within(
+            spacing,
+            "spacing",
+            units::format_duration(params.spacing).as_str(),
+            "0 to 10 s",
+        )?;
         Ok(params)
     }
 }

@@ -227,9 +227,19 @@ impl TryFrom<&RawParams> for Params {
         let fits = (40..=500).contains(&small) && params.large_octets.is_none_or(|large| small * 2 <= large);
         within(fits, "small", small, "40 to 500, and half of octets at most")?;
         let spacing = params.spacing <= Duration::from_secs(10);
-        within(spacing, "spacing", units::format_duration(params.spacing), "0 to 10 s")?;
+        within(
+            spacing,
+            "spacing",
+            units::format_duration(params.spacing).as_str(),
+            "0 to 10 s",
+        )?;
         let lead = (Duration::from_micros(100)..=Duration::from_secs(1)).contains(&params.lead);
-        within(lead, "lead", units::format_duration(params.lead), "100 us to 1 s")?;
+        within(
+            lead,
+            "lead",
+            units::format_duration(params.lead).as_str(),
+            "100 us to 1 s",
+        )?;
         Ok(params)
     }
 }

@@ -91,7 +91,7 @@ fn check_stamps(session: &Session, phases: &Phases, trust: &Trust) -> Result<(),
     let together = spans.iter().filter(|span| **span <= 0.0).count();
     if together as f64 > MOST_TOGETHER * spans.len() as f64 {
         let mean = stat::mean(&spans).unwrap_or(0.0).max(sent);
-        let fine = mean > 0.0 && trust.resolves(mean);
+        let fine = mean <= 0.0 || trust.resolves(mean);
         return Err(if fine {
             Reason::ReceiveBatching
         } else {

@@ -112,7 +112,12 @@ impl Params {
         let tolerance = (0.001..=0.3).contains(&self.tolerance);
         within(tolerance, "tolerance", self.tolerance, "0.001 to 0.3")?;
         let spacing = self.spacing <= Duration::from_secs(10);
-        within(spacing, "spacing", units::format_duration(self.spacing), "0 to 10 s")
+        within(
+            spacing,
+            "spacing",
+            units::format_duration(self.spacing).as_str(),
+            "0 to 10 s",
+        )
     }
 
     /// Sizes of the phases on a path of this MTU: each half as large again as the last, or two and a half times, in turn. The last is

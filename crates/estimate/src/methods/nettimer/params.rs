@@ -112,6 +112,14 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "adaptive (up to 64 full-size pairs, wire rates) or tool (8 pairs of 565 octets, as published); adaptive",
     ),
     ("end", "whose stamps count: sender (round trips) or receiver; sender"),
+    (
+        "via",
+        "whom the sender asks: auto, sized_echo, echo, closed_port, tcp_syn; auto: each in turn until one is offered",
+    ),
+    (
+        "stamps",
+        "auto (a reflector's, where it sends them along) or returned (round trips alone); auto, tool: returned",
+    ),
     ("pairs", "pairs at most (tool: exactly), 2..1000; 64, tool: 8"),
     ("octets", "IP octets of a probe, 64..65535; path MTU, tool: 565"),
     (
@@ -173,7 +181,12 @@ impl Params {
         let reply = self.reply_octets;
         within((28..=1500).contains(&reply), "reply", reply, "28 to 1500")?;
         let spacing = self.spacing <= Duration::from_secs(10);
-        within(spacing, "spacing", units::format_duration(self.spacing), "0 to 10 s")?;
+        within(
+            spacing,
+            "spacing",
+            units::format_duration(self.spacing).as_str(),
+            "0 to 10 s",
+        )?;
         let width = self.filter.half_width;
         within((0.01..=0.5).contains(&width), "width", width, "0.01 to 0.5")
     }

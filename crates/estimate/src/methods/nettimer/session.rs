@@ -87,10 +87,12 @@ impl Session {
             return false;
         }
         let sifted = pairs::densest(&self.pairs(), &self.params.filter);
-        let agree = sifted
-            .densest
-            .is_some_and(|peak| peak.share >= SETTLED_SHARE && peak.rival().is_none());
-        agree && sifted.closed >= SETTLED * 3 / 4
+        let all = u64::try_from(found).unwrap_or(u64::MAX);
+        // The peak surely holds the majority of all pairs that could be sent.
+        sifted.densest.is_some_and(|peak| {
+            let bounds = stat::wilson(peak.inside.min(all), all, 0.95);
+            peak.rival().is_none() && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE)
+        })
     }
 }
 
@@ -220,7 +222,7 @@ impl Session {
 
 /// The answer is looked at after every so many pairs (ours: the tool's whole run).
 const SETTLED: usize = 8;
-/// Share of the pairs at the peak that is enough to stop, if it is surely above it (ours).
+/// The share of all pairs that the peak must surely exceed before no more are sent (ours).
 const SETTLED_SHARE: f64 = 0.5;
 /// Pairs without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 4;

@@ -95,8 +95,9 @@ fn judge(gaps: &[i64], pair: usize, sample: &Sample) -> Result<(), Flaw> {
         .checked_sub(1)
         .and_then(|at| gaps.get(at))
         .map_or(span, |gap| *gap as f64);
-    let alike = (1.0 - ALIKE) * span <= before && before <= 2.0 * (1.0 + ALIKE) * span;
-    if largest >= span || !alike {
+    // The first large packet falls behind the small ones on every link, by its own time there at least.
+    let stretched = before < (1.0 - ALIKE) * span;
+    if largest >= span || stretched {
         Err(Flaw::Disturbed)
     } else {
         Ok(())
