@@ -16,6 +16,7 @@ pub mod job;
 pub mod methods;
 mod observations;
 mod outcome;
+pub mod pairs;
 pub mod passive;
 pub mod probe;
 mod registry;

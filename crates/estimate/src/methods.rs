@@ -2,18 +2,24 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod bprobe;
 mod bulk;
 pub mod burst;
+mod campaign;
 #[cfg(test)]
 mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+pub mod nettimer;
 pub mod pathload;
 pub mod pathrate;
 pub mod pmtu;
 pub mod rtt;
+mod spacing;
+pub mod sprobe;
 pub mod streams;
+pub mod tailgate;
 pub mod tcp;
 pub mod udp;
 pub mod window;
@@ -28,6 +34,10 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &pathrate::Pathrate,
+    &nettimer::Nettimer,
+    &bprobe::Bprobe,
+    &sprobe::Sprobe,
+    &tailgate::Tailgate,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,

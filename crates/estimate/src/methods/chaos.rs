@@ -2,6 +2,7 @@
 //! panic, and what it says is in order.
 
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -13,8 +14,8 @@ use crate::contract::{Event, Refusal, World, run};
 use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{EvidenceValue, Outcome};
 use crate::probe::{
-    Arrival, Congestion, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, StreamReport, TcpSample, TcpState,
-    Train, TrainReport, Transfer, TransferReport,
+    Arrival, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load, LoadReport, LoadStatus, PacingCheck, Probe,
+    StreamReport, TcpSample, TcpState, Train, TrainReport, Transfer, TransferReport,
 };
 use crate::registry::RawParams;
 
@@ -66,7 +67,7 @@ impl Chaos {
             departed: self.stamp(),
             ip_octets: packet.ip_octets,
             fate: if self.chance(80) {
-                Fate::Received(self.stamp())
+                self.fate(train.far_end)
             } else {
                 Fate::Lost
             },
@@ -85,6 +86,29 @@ impl Chaos {
             arrived_by: StampSource::User,
             pacing: PacingCheck::Unknown,
         })
+    }
+
+    fn fate(&mut self, far_end: FarEnd) -> Fate {
+        match far_end {
+            FarEnd::Receiver => Fate::Received(self.stamp()),
+            FarEnd::Echo | FarEnd::EchoSized(_) => Fate::Echoed {
+                returned: self.stamp(),
+                turned: self.maybe(Self::stamp),
+            },
+            FarEnd::ClosedPort | FarEnd::TcpSyn => {
+                let kinds = [
+                    HopReplyKind::PortUnreachable,
+                    HopReplyKind::TcpAnswer,
+                    HopReplyKind::TimeExceeded,
+                ];
+                Fate::Answered(HopReply {
+                    from: Ipv4Addr::LOCALHOST.into(),
+                    returned: self.stamp(),
+                    reply_ip_octets: u16::try_from(self.number() & 0xffff).unwrap(),
+                    kind: kinds[usize::try_from(self.below(3)).unwrap()],
+                })
+            }
+        }
     }
 
     fn load(&mut self, _: &Load) -> Event {
@@ -210,7 +234,7 @@ impl World for Chaos {
 }
 
 /// Every way to begin each of the methods.
-const WAYS: [(&str, &[(&str, &str)]); 12] = [
+const WAYS: [(&str, &[(&str, &str)]); 21] = [
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),
@@ -224,6 +248,15 @@ const WAYS: [(&str, &[(&str, &str)]); 12] = [
         "streams",
         &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")],
     ),
+    ("nettimer", &[]),
+    ("nettimer", &[("preset", "tool"), ("via", "tcp_syn")]),
+    ("nettimer", &[("end", "receiver"), ("pairs", "20")]),
+    ("nettimer", &[("stamps", "returned"), ("framing", "bare")]),
+    ("bprobe", &[("rounds", "3"), ("tolerance", "0.3")]),
+    ("bprobe", &[("stamps", "returned"), ("via", "closed_port")]),
+    ("sprobe", &[]),
+    ("tailgate", &[("hops", "3")]),
+    ("tailgate", &[("rounds", "8"), ("hops", "1")]),
     ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
     ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),
 ];

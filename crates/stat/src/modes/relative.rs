@@ -36,7 +36,7 @@ pub struct Peak {
 pub struct SecondPeak {
     /// Sample value.
     pub at: f64,
-    /// Its density over the highest one, at most one.
+    /// Its density over the highest one, at most one (see [`RelativeDensity::around`]).
     pub ratio: f64,
 }
 
@@ -78,12 +78,18 @@ impl RelativeDensity {
 
     /// The peak over the sample's own values. Quadratic at worst, when all values share a kernel.
     pub fn peak(&self) -> Peak {
-        let densities: Vec<(f64, f64)> = self.distinct().map(|v| (v, self.at(v))).collect();
-        let highest = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
         // A value always finds itself under its kernel, so some density is above zero.
-        let (at, density) = densities.iter().copied().fold((self.sample.min(), 0.0), highest);
+        let (at, _) = self.heights().fold((self.sample.min(), 0.0), higher);
+        self.around(at)
+    }
+
+    /// The same around a value that the caller holds for the peak, by this density or by more than it. The second peak's ratio is
+    /// above one where the density has its maximum elsewhere. A value outside the sample is taken for the nearest inside.
+    pub fn around(&self, at: f64) -> Peak {
+        let at = self.nearest(at);
+        let density = self.at(at);
         let apart = |v: f64| (v - at).abs() > self.half_width * (v + at);
-        let second = densities.iter().copied().filter(|d| apart(d.0)).reduce(highest);
+        let second = self.heights().filter(|d| apart(d.0)).reduce(higher);
         let (low, high) = (self.edge(at, density, -1.0), self.edge(at, density, 1.0));
         let inside = self
             .sample
@@ -103,6 +109,17 @@ impl RelativeDensity {
         }
     }
 
+    fn nearest(&self, at: f64) -> f64 {
+        let distance = |v: f64| (v - at).abs();
+        let nearer = |a: f64, b: f64| if distance(b) < distance(a) { b } else { a };
+        self.distinct().fold(self.sample.min(), nearer)
+    }
+
+    /// Values and their densities, ascending.
+    fn heights(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.distinct().map(|v| (v, self.at(v)))
+    }
+
     fn distinct(&self) -> impl Iterator<Item = f64> {
         self.sample
             .values()
@@ -120,6 +137,11 @@ impl RelativeDensity {
         }
         edge
     }
+}
+
+/// The higher of two points; the first of equals.
+fn higher(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+    if b.1 > a.1 { b } else { a }
 }
 
 /// Smallest value accepted; the counterpart of [`LARGEST`].
@@ -173,6 +195,20 @@ mod tests {
         let second = peak.second.unwrap();
         assert_close(second.at, 40.0, 0.0);
         assert_close(second.ratio, 15.0 / 34.5, 1e-12);
+    }
+
+    #[test]
+    fn around_another_value_than_the_highest() {
+        let mut values = vec![100.0; 30];
+        values.extend([40.0; 15]);
+        let density = relative_density(&values, 0.1).unwrap();
+        let peak = density.around(41.0);
+        assert_close(peak.at, 40.0, 0.0);
+        assert_close(peak.share, 1.0 / 3.0, 1e-12);
+        assert_close(peak.second.unwrap().at, 100.0, 0.0);
+        assert_close(peak.second.unwrap().ratio, 2.0, 1e-12);
+        assert_close(density.around(f64::NAN).at, 40.0, 0.0);
+        assert_eq!(density.around(100.0), density.peak());
     }
 
     #[test]

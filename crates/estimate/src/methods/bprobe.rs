@@ -1,0 +1,146 @@
+//! bprobe: estimates the capacity of the path from echoes of short back-to-back trains in phases of growing packet sizes.
+//!
+//! # Model
+//!
+//! ```text
+//!  phase 1   |.|.|.|.|.| 124 octets  ──▶ narrow link ──▶ far end ──▶ echoes, each as far from the last as the narrow link put it
+//!  phase 2   | . | . | . | 186          intervals of phase 1     [--[==]--]      [-]      union of those that overlap
+//!    ...                                intervals of phase 2       [-[==]-]   [--]        intersection over the phases
+//!  phase 5   |    .    |    .    | 1500 answer                        ==
+//! ```
+//!
+//! Each spacing of two echoes is an estimate of the narrow link with an interval of error. What other traffic adds or takes is a
+//! time, so it moves estimates of different packet sizes to different rates; what the link does is the same rate for all. Estimates
+//! of one size that overlap are joined (*union*); what the joined intervals of most sizes have in common (*intersection*) is the
+//! answer.
+//!
+//! # Assumptions
+//!
+//! - A1 First come, first served, one packet at a time; the echo is sent at once.
+//! - A2 Packets leave faster than the narrow link can send them.
+//! - A3 Other traffic does not meet most sizes with the same *relative* error.
+//! - A4 Stamps are finer than the spacing of the larger packets.
+//! - A5 The way back is no slower than the way there, for an echo has the probe's size, unless a reflector sends its stamps along.
+//!
+//! # Formula
+//!
+//! `x = 8 W(L) / g` for each spacing `g` (s) of neighbours of one size, `W` the octets on the narrow link's wire; interval
+//! `8 W / (g + e) .. 8 W / (g - e)` with `e` the clock's tick or the stamps' error, and no narrower than `tolerance` on either side.
+//! Spacings of at least the departures' own do not count (A2). Overlapping intervals of a phase are joined, sets of one are dropped
+//! (`union`). The stretch of rates that the most phases cover, then the most estimates, is the answer's interval
+//! (`intersect`); the answer is the median of the estimates of the largest size inside it. At the IP layer for full-size packets: `x L / W(L)`.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `first` | IP octets | 124 | 64 to 1500 | `[Carter96]`, recalled |
+//! | `growth` | | 1.5 and 2.5 in turn | | `[Carter96]`, recalled: sizes that have no common factor |
+//! | `phases` | 1 | 7 | 2 to 20 | `[Carter96]`, recalled: up to 8000 octets; here the path MTU ends them, for fragments have spacings of their own |
+//! | `packets` | 1 | 10 | 3 to 100 | `[Carter96]`, recalled |
+//! | `rounds` | 1 | 2 | 1 to 50 | ours: each phase this often |
+//! | `tolerance` | of the rate | 0.05 | 0.001 to 0.3 | ours: half-width of an estimate that has no other error |
+//! | `spacing` | s | 50 ms | 0 to 10 s | ours: from train to train, varied by half either way |
+//! | `stamps` | | auto | auto, returned | ours: whether a reflector's stamps count |
+//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom to ask; auto: echo, then the others |
+//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: the original counted IP octets, which makes small packets disagree with large ones by up to a quarter |
+//!
+//! # Cost
+//!
+//! Five sizes up to 1500 octets, ten packets each, twice: 60 kB there and 60 kB back, 0.5 s.
+//!
+//! # Fails when
+//!
+//! - A1, A4: packets that come together raise [`Reason::ReceiveBatching`], stamps that blur the largest size by more than a quarter
+//!   [`Reason::StampsTooCoarse`] (`nettimer-coarse-stamps`); spacings that a host's own cost per packet may have set
+//!   [`Reason::ReceiverTooSlow`].
+//! - A2: a lower bound limited by the sender (`nettimer-slow-sender`).
+//! - A3: less than two thirds of the phases agree, or half of the estimates, or another stretch has as many: what the mean spacing
+//!   of the largest packets leaves is a lower bound, with [`Caveat::NotConverged`] (`bprobe-loaded-behind`).
+//! - A5: without a reflector's stamps a lower bound with [`Caveat::AsymmetricLimit`]: the lesser of both ways is at most the way there
+//!   (`bprobe-round-trip`).
+//!
+//! # References
+//!
+//! - `[Carter96]` R. Carter, M. Crovella: Measuring bottleneck link speed in packet-switched networks, Performance Evaluation 27-28,
+//!   1996. Not re-read: phases, sizes and filters are as recalled, and parameters.
+
+mod answer;
+mod filter;
+mod params;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{Layer, Metric};
+
+use crate::contract::Estimator;
+use crate::methods::campaign::Machine;
+use crate::observations::{self, AnalyseError, Observations};
+use crate::outcome::Outcome;
+#[cfg(doc)]
+use crate::outcome::{Caveat, Reason};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+pub use params::Params;
+use session::Session;
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Bprobe;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "bprobe",
+    summary: "capacity that echoes of trains of several packet sizes have in common",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::PacketDispersion,
+        activity: Activity::Active,
+        protocol: Protocol::Icmp,
+        works_on_asymmetric: false,
+        deployment: Deployment::Sender,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::RawSocket,
+    },
+    needs: Needs {
+        single_packet_stamps: true,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 60_000,
+        max_octets: 400_000,
+        typical_time: Duration::from_millis(600),
+        max_time: Duration::from_secs(20),
+        fills_path: false,
+    },
+    parameters: params::PARAMETERS,
+    source: include_str!("bprobe.rs"),
+};
+
+impl Method for Bprobe {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, raw: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
+    }
+
+    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
+        raw.check_names(&INFO)?;
+        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
+    }
+}

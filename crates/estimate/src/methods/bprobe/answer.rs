@@ -1,0 +1,272 @@
+//! From spacings to an answer.
+
+use std::collections::BTreeMap;
+
+use units::{BitRate, Framing, Metric};
+
+use super::filter::{Common, Interval, Joined, intersect, union};
+use super::session::{Session, Spacing};
+use crate::methods::spacing::{Stamped, Trust, mean_bound};
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+
+pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+    match (judge(session), stopped) {
+        (Ok(estimate), stopped) => {
+            let estimate = match stopped {
+                Some(_) => estimate.caveat(Caveat::StoppedEarly),
+                None => estimate,
+            };
+            finish(session, estimate)
+        }
+        (Err(own), stopped) => Outcome::Inconclusive {
+            reason: stopped.cloned().unwrap_or(own),
+            caveats: caveats(session),
+            evidence: evidence(session, Evidence::default()),
+        },
+    }
+}
+
+/// What each packet size said, by octets.
+type Phases = BTreeMap<u16, Vec<Spacing>>;
+
+fn judge(session: &Session) -> Result<Estimate, Reason> {
+    let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
+    let loss = Reason::TooMuchLoss {
+        lost: session.lost,
+        sent: session.packets,
+    };
+    let Some(last) = session.spacings.last() else {
+        let none = session.lost == session.packets;
+        return Err(if none { Reason::NoAnswer } else { loss });
+    };
+    if session.lost * 2 > session.packets {
+        return Err(loss);
+    }
+    let trust = Trust::new(facts, last.stamped, last.source);
+    let mut phases = Phases::new();
+    for spacing in &session.spacings {
+        phases.entry(spacing.ip_octets).or_default().push(*spacing);
+    }
+    check_stamps(session, &phases, &trust)?;
+    let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
+    if open * 2 > session.spacings.len() {
+        return sender_limited(session, &phases);
+    }
+    let sets: Vec<(u16, Vec<Joined>)> = phases
+        .iter()
+        .map(|(octets, spacings)| (*octets, union(estimates(session, spacings, &trust))))
+        .collect();
+    let joined: Vec<Vec<Joined>> = sets.iter().map(|(_, set)| set.clone()).collect();
+    let usable = joined.iter().filter(|set| !set.is_empty()).count();
+    let agreed = intersect(&joined).filter(|common| {
+        let ambiguous = common.second.is_some_and(|(phases, _)| phases >= common.phases);
+        let share = common.weight as f64 / session.spacings.len() as f64;
+        common.phases >= LEAST_PHASES.max((2 * usable).div_ceil(3)) && !ambiguous && share >= LEAST_SHARE
+    });
+    match agreed {
+        Some(common) => state(session, &sets, &common, &trust),
+        None => at_least(session, &phases),
+    }
+}
+
+/// Sizes that do not agree still say what the path carries at least; the largest say it best.
+fn at_least(session: &Session, phases: &Phases) -> Result<Estimate, Reason> {
+    let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
+    let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
+    let rate = mean_bound(wire_octets(session, *octets), &spans).ok_or(Reason::NoAgreement)?;
+    let rate = restated(session, rate)?;
+    let estimate = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Path);
+    Ok(estimate.caveat(Caveat::NotConverged))
+}
+
+/// The largest packets have the largest spacings: if stamps fail those they fail all.
+fn check_stamps(session: &Session, phases: &Phases, trust: &Trust) -> Result<(), Reason> {
+    let Some((octets, largest)) = phases.iter().next_back() else {
+        return Err(Reason::NoAnswer);
+    };
+    let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
+    let median = stat::median(&spans).unwrap_or(0.0);
+    let sent: Vec<f64> = largest.iter().map(|spacing| spacing.sent_ns.max(0) as f64).collect();
+    let sent = stat::median(&sent).unwrap_or(0.0);
+    let together = spans.iter().filter(|span| **span <= 0.0).count();
+    if together as f64 > MOST_TOGETHER * spans.len() as f64 {
+        let mean = stat::mean(&spans).unwrap_or(0.0).max(sent);
+        let fine = mean <= 0.0 || trust.resolves(mean);
+        return Err(if fine {
+            Reason::ReceiveBatching
+        } else {
+            Reason::StampsTooCoarse
+        });
+    }
+    let wire = wire_octets(session, *octets);
+    let by_host = spans.iter().filter(|span| trust.by_host(wire, **span)).count();
+    if by_host as f64 > MOST_TOGETHER * spans.len() as f64 {
+        return Err(Reason::ReceiverTooSlow);
+    }
+    if trust.resolves(median) {
+        Ok(())
+    } else {
+        Err(Reason::StampsTooCoarse)
+    }
+}
+
+/// It came no slower than it left.
+fn is_open(spacing: &Spacing) -> bool {
+    spacing.sent_ns as f64 > OPEN * spacing.gap_ns as f64
+}
+
+fn wire_octets(session: &Session, ip_octets: u16) -> f64 {
+    f64::from(session.params.framing.wire_octets(u32::from(ip_octets)))
+}
+
+/// Rates on the wire, with what each may be wrong by.
+fn estimates(session: &Session, spacings: &[Spacing], trust: &Trust) -> Vec<Interval> {
+    let good = spacings
+        .iter()
+        .filter(|spacing| spacing.gap_ns > 0 && !is_open(spacing));
+    good.filter_map(|spacing| {
+        let gap = spacing.gap_ns as f64;
+        let blur = trust.blur(gap);
+        let point = 8e9 * wire_octets(session, spacing.ip_octets) / gap;
+        let half = session.params.tolerance;
+        (blur < BLURRED).then(|| Interval {
+            low: (point / (1.0 + blur)).min(point * (1.0 - half)),
+            point,
+            high: (point / (1.0 - blur)).max(point * (1.0 + half)),
+        })
+    })
+    .collect()
+}
+
+/// A rate on the wire, for full-size packets at the IP layer.
+fn restated(session: &Session, wire_rate: f64) -> Result<BitRate, Reason> {
+    let full = session.full_size();
+    let share = f64::from(full) / wire_octets(session, full);
+    BitRate::from_bps_f64(wire_rate * share).ok_or(Reason::NoAgreement)
+}
+
+fn sender_limited(session: &Session, phases: &Phases) -> Result<Estimate, Reason> {
+    let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
+    let spans: Vec<f64> = largest
+        .iter()
+        .map(|spacing| spacing.gap_ns as f64)
+        .filter(|gap| *gap > 0.0)
+        .collect();
+    let span = stat::median(&spans).ok_or(Reason::NoAgreement)?;
+    let rate = restated(session, 8e9 * wire_octets(session, *octets) / span)?;
+    let estimate = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Sender);
+    Ok(estimate.caveat(Caveat::SenderLimited))
+}
+
+fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust: &Trust) -> Result<Estimate, Reason> {
+    let inside = |rate: &f64| common.low <= *rate && *rate <= common.high;
+    let of_set = |(octets, set): &(u16, Vec<Joined>)| {
+        let points: Vec<f64> = set
+            .iter()
+            .flat_map(|one| one.points.iter().copied())
+            .filter(inside)
+            .collect();
+        stat::median(&points).map(|point| (*octets, point))
+    };
+    let middle = f64::midpoint(common.low, common.high);
+    // The largest packets have the smallest errors.
+    let (octets, point) = sets
+        .iter()
+        .rev()
+        .find_map(of_set)
+        .unwrap_or((session.full_size(), middle));
+    let wire = wire_octets(session, octets);
+    let all: Vec<f64> = session
+        .spacings
+        .iter()
+        .filter(|spacing| spacing.ip_octets == octets)
+        .map(|spacing| spacing.gap_ns as f64)
+        .collect();
+    let point = 8e9 * wire / trust.unrounded(8e9 * wire / point, &all);
+    let half = session.params.tolerance;
+    let estimate = Estimate::ip_rate(
+        Metric::IpCapacity,
+        restated(session, point)?,
+        restated(session, common.low.min(point * (1.0 - half)))?,
+        restated(session, common.high.max(point * (1.0 + half)))?,
+    );
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let estimate = estimate
+        .with("phases", number(sets.len()))
+        .with("phases_that_agree", number(common.phases))
+        .with("estimates_that_agree", number(common.weight));
+    Ok(if reply_share(session) > DECIDES {
+        estimate.at_least(Limit::Path)
+    } else {
+        estimate
+    })
+}
+
+fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
+    estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+    for caveat in caveats(session) {
+        if caveat == Caveat::AsymmetricLimit {
+            estimate.confidence = Confidence::Low;
+        }
+        estimate = estimate.caveat(caveat);
+    }
+    estimate.into()
+}
+
+fn caveats(session: &Session) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    let share = reply_share(session);
+    if share > DECIDES {
+        caveats.push(Caveat::AsymmetricLimit);
+    } else if let Some(reply_ip_octets) = session.spacings.last().and_then(|last| last.reply_octets)
+        && share > 0.0
+    {
+        caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
+    }
+    let ratio = |count: f64| count / (session.packets as f64).max(1.0);
+    if session.lost > 0 {
+        caveats.push(Caveat::Loss {
+            ratio: ratio(session.lost as f64),
+        });
+    }
+    if session.disordered > 0 {
+        caveats.push(Caveat::Reordering {
+            ratio: ratio(f64::from(session.disordered)),
+        });
+    }
+    caveats
+}
+
+/// The largest reply over its probe on an Ethernet wire; zero where the far end's own stamps count.
+fn reply_share(session: &Session) -> f64 {
+    let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
+    let share = |spacing: &Spacing| match (spacing.stamped, spacing.reply_octets) {
+        (Stamped::Returned, Some(reply)) => wire(reply) / wire(spacing.ip_octets),
+        _ => 0.0,
+    };
+    session.spacings.iter().map(share).fold(0.0, f64::max)
+}
+
+fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    evidence.insert("spacings", number(session.spacings.len()));
+    let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
+    evidence.insert("open_spacings", number(open));
+    if let Some(last) = session.spacings.last() {
+        evidence.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
+    }
+    evidence
+}
+
+/// More neighbours than this share with one stamp: stamps are no spacing (ours).
+const MOST_TOGETHER: f64 = 0.2;
+/// A spacing that left at more than this share of the time in which it came was not closed up by any link (ours).
+const OPEN: f64 = 0.8;
+/// Estimates blurred by more than this say nothing (ours).
+const BLURRED: f64 = 0.5;
+/// Phases that must agree (ours); two thirds of those that say anything must as well.
+const LEAST_PHASES: usize = 2;
+/// Share of all estimates that must have the answer in common (ours: the majority).
+const LEAST_SHARE: f64 = 0.5;
+/// As in `nettimer`: beyond this share of the probe a reply may set the value.
+const DECIDES: f64 = 0.25;

@@ -1,0 +1,279 @@
+//! What methods share that send small trains one after the other, whoever answers: the machine around a plan, and the reading of rows.
+//!
+//! A [`Campaign`] says which train comes next, takes each report beside the train that was asked for (a report does not say who was
+//! to answer), and concludes at any time. Waiting, names of trains, refusals and the analysis of other runs' rows are here.
+
+use std::time::Duration;
+
+use units::{Framing, Sender, Stamp};
+
+use crate::PathFacts;
+use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::observations::Follower;
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::registry::{ParamError, RawParams};
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Next {
+    pub(super) packets: Vec<PacketPlan>,
+    pub(super) far_end: FarEnd,
+    /// The train after this one begins no earlier than this after its begin.
+    pub(super) spacing: Duration,
+    /// Nor earlier than this after its end.
+    pub(super) rest: Duration,
+}
+
+/// A method's own part.
+pub(super) trait Campaign {
+    /// Its name, and what it reads.
+    const READS: (&'static str, &'static str);
+
+    /// The run begins.
+    fn begin(&mut self, facts: &PathFacts);
+
+    /// The next train; `None`: it has what it wants.
+    fn next(&mut self) -> Option<Next>;
+
+    /// An answer to `asked`.
+    fn take(&mut self, asked: &Train, report: &TrainReport);
+
+    /// The world does not carry out the last train: the campaign changes its plan, or gives up for a reason.
+    fn refused(&mut self, refusal: Refusal) -> Result<(), Reason>;
+
+    /// Whether a train that it did not ask for tells it anything.
+    fn reads(&self, asked: &Train) -> bool;
+
+    /// The answer from what there is; `stopped` if it was not the campaign's own end.
+    fn conclude(&self, stopped: Option<&Reason>) -> Outcome;
+}
+
+/// One run of a campaign.
+#[derive(Debug, Clone)]
+pub(super) struct Machine<C> {
+    campaign: C,
+    began: bool,
+    serial: u32,
+    planned: Option<Next>,
+    asked: Option<Train>,
+    not_before: Option<Stamp<Sender>>,
+    rest: Duration,
+}
+
+impl<C: Campaign> Machine<C> {
+    pub(super) fn new(campaign: C) -> Self {
+        Self {
+            campaign,
+            began: false,
+            serial: 0,
+            planned: None,
+            asked: None,
+            not_before: None,
+            rest: Duration::ZERO,
+        }
+    }
+
+    fn proceed(&mut self, now: Stamp<Sender>) -> Step {
+        self.planned = self.campaign.next();
+        match self.not_before.filter(|until| *until > now) {
+            Some(until) if self.planned.is_some() => Step::Wait { until },
+            _ => self.send(now),
+        }
+    }
+
+    fn send(&mut self, now: Stamp<Sender>) -> Step {
+        let Some(next) = self.planned.take() else {
+            return Step::Done(self.campaign.conclude(None));
+        };
+        self.serial += 1;
+        let train = Train {
+            id: TrainId(self.serial),
+            packets: next.packets,
+            far_end: next.far_end,
+        };
+        self.not_before = Some(now + next.spacing);
+        self.rest = next.rest;
+        self.asked = Some(train.clone());
+        Step::Send(Probe::Train(train))
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        match self.asked.take() {
+            Some(asked) if asked.id == report.id => {
+                self.campaign.take(&asked, report);
+                let rested = now + self.rest;
+                self.not_before = self.not_before.max(Some(rested));
+                self.proceed(now)
+            }
+            _ => unexpected(),
+        }
+    }
+
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        self.asked = None;
+        match self.campaign.refused(refusal) {
+            Ok(()) => {
+                self.not_before = None;
+                self.proceed(now)
+            }
+            Err(reason) => Step::Done(self.campaign.conclude(Some(&reason))),
+        }
+    }
+}
+
+impl<C: Campaign> Estimator for Machine<C> {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match event {
+            Event::Started(facts) if !self.began => {
+                self.began = true;
+                self.campaign.begin(&facts);
+                self.proceed(now)
+            }
+            Event::Train(report) if self.began => self.take(now, &report),
+            Event::Refused(refusal) if self.asked.is_some() => self.refused(now, refusal),
+            Event::TimerFired if self.planned.is_some() => self.send(now),
+            Event::Stop(reason) if self.began => Step::Done(self.campaign.conclude(Some(&reason))),
+            Event::Stop(reason) => Step::Done(Outcome::inconclusive(reason)),
+            _ => unexpected(),
+        }
+    }
+}
+
+impl<C: Campaign> Follower for Machine<C> {
+    const READS: (&'static str, &'static str) = C::READS;
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        match (asked, &self.asked) {
+            (Probe::Train(train), Some(wanted)) if self.campaign.reads(train) => {
+                let id = wanted.id;
+                self.asked = Some(Train { id, ..train.clone() });
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+fn unexpected() -> Step {
+    Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent))
+}
+
+/// A spacing that varies by up to a half from train to train and never repeats its phase (the golden ratio's multiples, which fill the
+/// circle most evenly): periodic traffic would otherwise meet every train at the same point, and all would agree on what is wrong (ours).
+pub(super) fn uneven(spacing: Duration, train: u32) -> Duration {
+    let phase = (f64::from(train) * 0.618_033_988_749_895).fract();
+    spacing.mul_f64(0.5 + phase)
+}
+
+/// When the answer of the far end was back, on the sender's clock, ns. Routers on the way are not the far end.
+pub(super) fn returned_ns(row: &Arrival) -> Option<i64> {
+    match row.fate {
+        Fate::Echoed { returned, .. } => Some(returned.nanos()),
+        Fate::Answered(reply) => match reply.kind {
+            HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => Some(reply.returned.nanos()),
+            HopReplyKind::TimeExceeded | HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => None,
+        },
+        Fate::Received(_) | Fate::Lost => None,
+    }
+}
+
+/// When the far end had the packet, on its own clock, ns: a receiver's stamp, or a reflector's.
+pub(super) fn arrived_ns(row: &Arrival) -> Option<i64> {
+    match row.fate {
+        Fate::Received(stamp)
+        | Fate::Echoed {
+            turned: Some(stamp), ..
+        } => Some(stamp.nanos()),
+        Fate::Echoed { turned: None, .. } | Fate::Answered(_) | Fate::Lost => None,
+    }
+}
+
+/// Octets of the packet that came back; `None` if that was nothing.
+pub(super) fn reply_octets(asked: &Train, row: &Arrival) -> Option<u16> {
+    match (row.fate, asked.far_end) {
+        (Fate::Echoed { .. }, FarEnd::EchoSized(octets)) => Some(octets),
+        (Fate::Echoed { .. }, _) => Some(row.ip_octets),
+        (Fate::Answered(reply), _) => Some(reply.reply_ip_octets),
+        (Fate::Received(_) | Fate::Lost, _) => None,
+    }
+}
+
+/// The reason that a refusal comes to once there is no other way to ask.
+pub(super) fn refusal_reason(refusal: Refusal, what: &str) -> Reason {
+    match refusal {
+        Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
+        Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
+            Reason::NotOffered { what: what.to_owned() }
+        }
+    }
+}
+
+/// Reads the parameter `framing`: how the narrow link wraps packets.
+pub(super) fn read_framing(raw: &RawParams, default: Framing) -> Result<Framing, ParamError> {
+    let word: String = raw.get("framing", String::new())?;
+    match (word.as_str(), word.parse::<u16>()) {
+        ("", _) => Ok(default),
+        ("ethernet", _) => Ok(Framing::ETHERNET),
+        ("vlan", _) => Ok(Framing::ethernet(1)),
+        ("bare", _) => Ok(Framing::BARE),
+        (_, Ok(octets)) if octets <= 1000 => Ok(Framing::fixed(octets)),
+        _ => Err(unreadable(
+            "framing",
+            &word,
+            "write ethernet, vlan, bare, or 0 to 1000 octets per packet",
+        )),
+    }
+}
+
+/// Reads the parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end can choose.
+pub(super) fn read_via(raw: &RawParams, auto: &[FarEnd], reply: u16) -> Result<Vec<FarEnd>, ParamError> {
+    let word: String = raw.get("via", "auto".to_owned())?;
+    let only = |far_end| Ok(vec![far_end]);
+    match word.as_str() {
+        "auto" => Ok(auto.to_vec()),
+        "sized_echo" => only(FarEnd::EchoSized(reply)),
+        "echo" => only(FarEnd::Echo),
+        "closed_port" => only(FarEnd::ClosedPort),
+        "tcp_syn" => only(FarEnd::TcpSyn),
+        _ => Err(unreadable(
+            "via",
+            &word,
+            "write auto, sized_echo, echo, closed_port or tcp_syn",
+        )),
+    }
+}
+
+/// Reads the parameter `stamps`: whether only round trips count, even where a reflector tells when it had the packet.
+pub(super) fn read_returned_only(raw: &RawParams, default: bool) -> Result<bool, ParamError> {
+    let word: String = raw.get("stamps", String::new())?;
+    match word.as_str() {
+        "" => Ok(default),
+        "auto" => Ok(false),
+        "returned" => Ok(true),
+        _ => Err(unreadable("stamps", &word, "write auto or returned")),
+    }
+}
+
+pub(super) fn unreadable(name: &str, value: &str, why: &str) -> ParamError {
+    ParamError::Unreadable {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// Refuses a value outside what the method can do.
+pub(super) fn within(good: bool, name: &'static str, value: impl ToString + Copy, why: &str) -> Result<(), ParamError> {
+    let error = || ParamError::OutOfRange {
+        name,
+        value: value.to_string(),
+        why: why.to_owned(),
+    };
+    if good { Ok(()) } else { Err(error()) }
+}
+
+/// Nanoseconds of a duration, as a float.
+pub(super) fn nanos(time: Duration) -> f64 {
+    units::Delta::from(time).as_f64()
+}

@@ -1,0 +1,231 @@
+//! Pairs: sent, and read.
+
+use std::time::Duration;
+
+use super::answer;
+use super::params::{End, Params, Preset};
+use crate::contract::Refusal;
+use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
+use crate::methods::spacing::Stamped;
+use crate::outcome::{Outcome, Reason};
+use crate::pairs::{self, Pair};
+use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
+use crate::{PathFacts, StampSource};
+
+/// One pair that came whole and in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sample {
+    pub(super) stamped: Stamped,
+    /// Between the arrivals, or the returns; zero if they share a stamp.
+    pub(super) span_ns: i64,
+    /// Between the departures.
+    pub(super) sent_ns: i64,
+    pub(super) ip_octets: u16,
+    /// Octets of what came back, where that counts.
+    pub(super) reply_octets: Option<u16>,
+    pub(super) source: StampSource,
+}
+
+/// What became of all pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    pub(super) pairs: u32,
+    pub(super) packets: u64,
+    pub(super) lost_packets: u64,
+    pub(super) lost: u32,
+    pub(super) disordered: u32,
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(in crate::methods) struct Session {
+    pub(super) params: Params,
+    pub(super) facts: Option<PathFacts>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) tally: Tally,
+    ip_octets: u16,
+    reply: u16,
+    /// Whom to ask, the best first; those that refused are gone.
+    far_ends: Vec<FarEnd>,
+    /// Size refusals so far: a world that contradicts itself is not asked for ever.
+    resized: u32,
+}
+
+impl Session {
+    pub(super) fn new(params: Params) -> Self {
+        Self {
+            ip_octets: 0,
+            reply: params.reply_octets,
+            far_ends: Vec::new(),
+            facts: None,
+            samples: Vec::new(),
+            tally: Tally::default(),
+            resized: 0,
+            params,
+        }
+    }
+
+    /// Octets of a full-size packet: those for which the answer is stated.
+    pub(super) fn full_size(&self) -> u16 {
+        self.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64)
+    }
+
+    /// The pair as a rate on the wire; `None` if its packets share a stamp.
+    pub(super) fn pair(&self, sample: &Sample) -> Option<Pair> {
+        let wire = self.params.framing.wire_octets(u32::from(sample.ip_octets));
+        Pair::new(wire, sample.span_ns, Some(sample.sent_ns))
+    }
+
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        self.samples.iter().filter_map(|sample| self.pair(sample)).collect()
+    }
+
+    /// Enough pairs agree.
+    fn settled(&self) -> bool {
+        let found = self.samples.len();
+        if self.params.preset == Preset::Tool || found < SETTLED || !found.is_multiple_of(SETTLED) {
+            return false;
+        }
+        let sifted = pairs::densest(&self.pairs(), &self.params.filter);
+        let all = u64::try_from(found).unwrap_or(u64::MAX);
+        // The peak surely holds the majority of all pairs that could be sent.
+        sifted.densest.is_some_and(|peak| {
+            let bounds = stat::wilson(peak.inside.min(all), all, 0.95);
+            peak.rival().is_none() && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE)
+        })
+    }
+}
+
+impl Campaign for Session {
+    const READS: (&'static str, &'static str) = ("nettimer", "pairs of packets, back to back");
+
+    fn begin(&mut self, facts: &PathFacts) {
+        self.ip_octets = self.params.ip_octets.unwrap_or(facts.path_mtu);
+        self.far_ends = match self.params.end {
+            End::Receiver => vec![FarEnd::Receiver],
+            End::Sender => self.params.via.clone(),
+        };
+        self.facts = Some(facts.clone());
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let far_end = match *self.far_ends.first()? {
+            FarEnd::EchoSized(_) => FarEnd::EchoSized(self.reply),
+            other => other,
+        };
+        if self.tally.pairs >= self.params.pairs || self.settled() || self.unanswered() {
+            return None;
+        }
+        let packet = PacketPlan {
+            gap: Duration::ZERO,
+            ip_octets: self.ip_octets,
+            hop_limit: None,
+        };
+        let last_ns = self
+            .samples
+            .last()
+            .map_or(0, |sample| sample.span_ns.clamp(0, LONGEST_REST_NS));
+        Some(Next {
+            packets: vec![packet; 2],
+            far_end,
+            spacing: match self.params.preset {
+                Preset::Adaptive => uneven(self.params.spacing, self.tally.pairs),
+                Preset::Tool => self.params.spacing,
+            },
+            rest: Duration::from_nanos(last_ns.unsigned_abs()) * 3,
+        })
+    }
+
+    fn take(&mut self, asked: &Train, report: &TrainReport) {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        self.tally.pairs = self.tally.pairs.saturating_add(1);
+        self.tally.packets += count(report.arrivals.len());
+        self.tally.lost_packets += count(report.lost());
+        let [first, second] = report.arrivals.as_slice() else {
+            self.tally.lost += 1;
+            return;
+        };
+        let far_end = arrived_ns(first).zip(arrived_ns(second));
+        let returned = returned_ns(first).zip(returned_ns(second));
+        let one_way = far_end.filter(|_| !self.params.returned_only || returned.is_none());
+        let (stamped, (before, after)) = match (one_way, returned) {
+            (Some(stamps), _) => (Stamped::FarEnd, stamps),
+            (None, Some(stamps)) => (Stamped::Returned, stamps),
+            (None, None) => {
+                self.tally.lost += 1;
+                return;
+            }
+        };
+        let span_ns = after.saturating_sub(before);
+        if span_ns < 0 {
+            self.tally.disordered += 1;
+            return;
+        }
+        self.samples.push(Sample {
+            stamped,
+            span_ns,
+            sent_ns: second.departed.nanos().saturating_sub(first.departed.nanos()),
+            ip_octets: second.ip_octets,
+            reply_octets: reply_octets(asked, second),
+            source: report.arrived_by,
+        });
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
+        self.resized += 1;
+        let again = self.resized <= MOST_RESIZED;
+        match refusal {
+            Refusal::TooLarge { max_ip_octets } if again && (28..self.ip_octets).contains(&max_ip_octets) => {
+                self.ip_octets = max_ip_octets;
+            }
+            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.reply.min(self.ip_octets) => {
+                self.reply = self.reply.max(min_ip_octets);
+                self.ip_octets = self.ip_octets.max(min_ip_octets);
+            }
+            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
+            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
+                if !self.far_ends.is_empty() {
+                    self.far_ends.remove(0);
+                }
+                if self.far_ends.is_empty() {
+                    return Err(refusal_reason(refusal, self.wants()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reads(&self, asked: &Train) -> bool {
+        let to_receiver = asked.far_end == FarEnd::Receiver;
+        let pair = asked.packets.len() == 2 && asked.packets.iter().all(|packet| packet.hop_limit.is_none());
+        pair && asked.packets[1].gap.is_zero() && to_receiver == (self.params.end == End::Receiver)
+    }
+
+    fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+        answer::conclude(self, stopped)
+    }
+}
+
+impl Session {
+    fn wants(&self) -> &'static str {
+        match self.params.end {
+            End::Receiver => "a far end that stamps what it receives",
+            End::Sender => "a far end that answers to packets",
+        }
+    }
+
+    /// Nothing came back of the first pairs: nothing will.
+    fn unanswered(&self) -> bool {
+        self.tally.pairs >= UNANSWERED && self.tally.lost_packets == self.tally.packets
+    }
+}
+
+/// The answer is looked at after every so many pairs (ours: the tool's whole run).
+const SETTLED: usize = 8;
+/// The share of all pairs that the peak must surely exceed before no more are sent (ours).
+const SETTLED_SHARE: f64 = 0.5;
+/// Pairs without any answer after which no more are sent (ours).
+const UNANSWERED: u32 = 4;
+const MOST_RESIZED: u32 = 8;
+/// A pair may rest for three times its own dispersion, but no longer than this three times.
+const LONGEST_REST_NS: i64 = 300_000_000;

@@ -1,0 +1,163 @@
+//! How far stamps can be trusted with the spacing of single packets.
+
+use units::BitRate;
+
+use crate::facts::{HostFacts, PathFacts, StampSource};
+use crate::methods::campaign::nanos;
+
+/// Whose stamps a spacing is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stamped {
+    /// The far end's: a receiver, or a reflector that sends its stamps along. One direction.
+    FarEnd,
+    /// This host's, of what came back. Both directions.
+    Returned,
+}
+
+/// What one spacing may be wrong by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Trust {
+    /// The clock's step.
+    tick_ns: f64,
+    /// What one stamp is off by, its own step left out.
+    error_ns: f64,
+    /// Packets closer than this are seen, or sent back, this far apart.
+    floor_ns: f64,
+    /// Nominal rate of the interface through which the packets left, bit/s; zero if unknown.
+    interface: f64,
+}
+
+impl Trust {
+    pub(super) fn new(facts: &PathFacts, stamped: Stamped, source: StampSource) -> Self {
+        let (host, source) = match stamped {
+            Stamped::FarEnd => (&facts.receiver, facts.receiver.stamp_source),
+            Stamped::Returned => (&facts.sender, source),
+        };
+        let reflector = match stamped {
+            Stamped::FarEnd => 0.0,
+            Stamped::Returned => nanos(facts.receiver.receive_cost.max(facts.receiver.send_cost)),
+        };
+        Self {
+            tick_ns: nanos(host.clock_resolution),
+            error_ns: nanos(host.stamp_error),
+            floor_ns: own_floor_ns(host, source).max(reflector),
+            interface: facts.sender.interface_rate.map_or(0.0, BitRate::as_f64),
+        }
+    }
+
+    /// Relative error of a spacing: a whole tick, or the errors of both stamps.
+    pub(super) fn blur(&self, span_ns: f64) -> f64 {
+        self.tick_ns.max(std::f64::consts::SQRT_2 * self.error_ns) / span_ns
+    }
+
+    /// Whether the host's own cost per packet may have set the spacing.
+    pub(super) fn at_floor(&self, span_ns: f64) -> bool {
+        self.floor_ns > 0.0 && span_ns <= self.floor_ns / AT_FLOOR
+    }
+
+    /// Whether a host rather than a link set the spacing of packets of so many octets: they share a stamp, come at the host's own pace,
+    /// or faster than they can have left the sender. Such packets may have been held back and handed over together.
+    pub(super) fn by_host(&self, wire_octets: f64, span_ns: f64) -> bool {
+        span_ns <= 0.0 || self.at_floor(span_ns) || 8e9 * wire_octets > AT_INTERFACE * self.interface_or_any() * span_ns
+    }
+
+    fn interface_or_any(&self) -> f64 {
+        if self.interface > 0.0 {
+            self.interface
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// A spacing for the mean of those that differ from it by no more than a tick: rounding spreads one spacing over two readings, and
+    /// their mean is what was rounded.
+    pub(super) fn unrounded(&self, span_ns: f64, all_ns: &[f64]) -> f64 {
+        let alike: Vec<f64> = all_ns
+            .iter()
+            .copied()
+            .filter(|other| (other - span_ns).abs() <= self.tick_ns * 1.01)
+            .collect();
+        if self.tick_ns > WORTH_IT * span_ns {
+            stat::mean(&alike).unwrap_or(span_ns)
+        } else {
+            span_ns
+        }
+    }
+
+    /// Whether packets that far apart could be told apart at all, so that equal stamps mean that they were held back and handed over
+    /// together.
+    pub(super) fn resolves(&self, span_ns: f64) -> bool {
+        self.blur(span_ns) <= COARSEST
+    }
+}
+
+fn own_floor_ns(host: &HostFacts, source: StampSource) -> f64 {
+    match source {
+        StampSource::Simulated | StampSource::User => nanos(host.receive_cost),
+        StampSource::Kernel | StampSource::Hardware => 0.0,
+    }
+}
+
+/// More than the interface's rate by this factor is faster than packets can have left (ours).
+const AT_INTERFACE: f64 = 1.1;
+/// Ticks above this share of the spacing are worth a mean (ours).
+const WORTH_IT: f64 = 0.002;
+/// Spacings this near to the host's own are as good as at it (ours, as for trains).
+const AT_FLOOR: f64 = 0.95;
+/// The rate that the mean spacing leaves, wire bit/s: what a path carries at least. Other traffic lengthens spacings on the mean, and
+/// what it shortens behind the narrow link it lengthens as often (`[Dovrolis01]`: the asymptotic dispersion rate is below capacity);
+/// twice the mean's standard error is taken off. `None` without four spacings.
+pub(super) fn mean_bound(wire_octets: f64, spans_ns: &[f64]) -> Option<f64> {
+    if spans_ns.len() < 4 {
+        return None;
+    }
+    let mean = stat::mean(spans_ns)?;
+    let spread = stat::variance_sample(spans_ns).unwrap_or(0.0).sqrt();
+    let high = mean + 2.0 * spread / (spans_ns.len() as f64).sqrt();
+    (high > 0.0).then(|| 8e9 * wire_octets / high)
+}
+
+/// Spacings blurred by more than this tell no rate (ours): a quarter.
+pub(super) const COARSEST: f64 = 0.25;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testbed::real_host;
+
+    #[test]
+    fn ticks_errors_and_costs() {
+        let us = Duration::from_micros;
+        let mut facts = PathFacts::ideal(1500, us(1000));
+        facts.sender = real_host(us(2), us(3), us(4));
+        facts.receiver = real_host(us(1), us(5), us(6));
+        facts.sender.clock_resolution = us(1);
+        let returned = Trust::new(&facts, Stamped::Returned, StampSource::Kernel);
+        assert!((returned.blur(123_040.0) - 2000.0 * 2f64.sqrt() / 123_040.0).abs() < 1e-12);
+        // The reflector reads a packet in 6 us.
+        assert!(returned.at_floor(6300.0) && !returned.at_floor(6400.0));
+        facts.sender.interface_rate = Some(BitRate::from_gbps(1));
+        let wired = Trust::new(&facts, Stamped::FarEnd, StampSource::Kernel);
+        // 1538 octets take 12.304 us at 1 Gbit/s.
+        assert!(wired.by_host(1538.0, 11_000.0) && !wired.by_host(1538.0, 12_000.0));
+        assert!(wired.by_host(1538.0, 0.0) && returned.by_host(1538.0, 6000.0));
+        assert!(
+            (returned.unrounded(12_000.0, &[12_000.0, 12_000.0, 13_000.0, 20_000.0]) - 37_000.0 / 3.0).abs() < 1e-6
+        );
+        // 10 us on the mean, all alike: 1250 octets in 10 us are 1 Gbit/s.
+        assert!((mean_bound(1250.0, &[10_000.0; 9]).unwrap() - 1e9).abs() < 1.0);
+        assert_eq!(mean_bound(1250.0, &[10_000.0; 3]), None);
+        let mixed = mean_bound(1250.0, &[10_000.0, 10_000.0, 20_000.0, 20_000.0]).unwrap();
+        assert!(
+            (mixed - 1e13 / (15_000.0 + 33_333_333.333f64.sqrt())).abs() < 1.0,
+            "{mixed}"
+        );
+        assert!(returned.resolves(12_304.0) && !returned.resolves(11_000.0));
+        let own = Trust::new(&facts, Stamped::FarEnd, StampSource::User);
+        assert!(!own.at_floor(1.0), "kernel stamps follow the wire");
+        facts.receiver.stamp_source = StampSource::User;
+        assert!(Trust::new(&facts, Stamped::FarEnd, StampSource::Kernel).at_floor(6000.0));
+    }
+}
