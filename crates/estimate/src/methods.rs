@@ -4,11 +4,13 @@
 
 mod bulk;
 pub mod burst;
+pub mod capprobe;
 #[cfg(test)]
 mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+mod mindelay;
 pub mod pathload;
 pub mod pathrate;
 pub mod pmtu;
@@ -27,6 +29,7 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &pathrate::Pathrate,
+    &capprobe::CapProbe,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
