@@ -2,6 +2,7 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod asymprobe;
 mod bulk;
 pub mod burst;
 pub mod capprobe;
@@ -13,6 +14,7 @@ mod fluid;
 mod mindelay;
 pub mod pathload;
 pub mod pathrate;
+pub mod pbprobe;
 pub mod pmtu;
 pub mod rtt;
 pub mod streams;
@@ -30,6 +32,8 @@ pub const METHODS: &[&dyn Method] = &[
     &pmtu::Pmtu,
     &pathrate::Pathrate,
     &capprobe::CapProbe,
+    &pbprobe::PbProbe,
+    &asymprobe::AsymProbe,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
@@ -53,6 +57,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::ReverseIpCapacity => &asymprobe::AsymProbe,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,

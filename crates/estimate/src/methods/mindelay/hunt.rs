@@ -46,6 +46,8 @@ pub(crate) struct Found {
     pub(crate) span_ns: f64,
     /// The best sample.
     pub(crate) best: Bulk,
+    /// Batches that begin within the best sample.
+    pub(crate) batches: usize,
     /// Samples that met no queue.
     pub(crate) clean: usize,
     /// Samples.
@@ -179,9 +181,11 @@ impl Hunt {
         self.silent + self.holed
     }
 
-    /// Losses in a row, if there was nothing else so far.
-    pub(crate) fn only_lost(&self) -> bool {
-        self.lost() == self.sent
+    /// Typical time from batch to batch within the samples, ns; nothing where none is long enough to show it.
+    pub(crate) fn period_ns(&self) -> f64 {
+        let inner = self.bulks.iter().filter_map(|bulk| bulk.inner);
+        let periods: Vec<f64> = inner.map(|inner| inner.span_ns / (inner.batches - 1) as f64).collect();
+        stat::median(&periods).unwrap_or(0.0)
     }
 
     /// Largest and least dispersion, ns.
@@ -210,6 +214,7 @@ impl Hunt {
             each_high_ns: end(f64::max).max(mean + error),
             span_ns: best.span_ns,
             best,
+            batches: best.inner.map_or(0, |inner| inner.batches),
             clean: reading.clean.len(),
             samples: self.bulks.len(),
             residual_ns: reading.residual_ns,
