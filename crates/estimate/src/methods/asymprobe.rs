@@ -145,7 +145,9 @@ impl Method for AsymProbe {
 
     fn imposes(&self, raw: &RawParams) -> Imposes {
         let usual = INFO.imposes.clone();
-        let Ok(params) = Params::try_from(raw) else { return usual };
+        let Ok(params) = Params::try_from(raw) else {
+            return usual;
+        };
         let factor = params.most.div_ceil(Params::default().most);
         let time = usual.max_time * u32::try_from(factor).unwrap_or(u32::MAX).max(1);
         usual.lasting(time)

@@ -13,8 +13,8 @@ use crate::contract::{Event, Refusal, World, run};
 use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{EvidenceValue, Outcome};
 use crate::probe::{
-    Arrival, Congestion, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, StreamReport, TcpSample, TcpState,
-    Train, TrainReport, Transfer, TransferReport,
+    Arrival, Congestion, FarEnd, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, StreamReport, TcpSample,
+    TcpState, Train, TrainReport, Transfer, TransferReport,
 };
 use crate::registry::RawParams;
 
@@ -60,16 +60,23 @@ impl Chaos {
         if self.chance(70) { Some(value(self)) } else { None }
     }
 
+    fn fate(&mut self, train: &Train) -> Fate {
+        match train.far_end {
+            _ if self.chance(20) => Fate::Lost,
+            FarEnd::Receiver => Fate::Received(self.stamp()),
+            FarEnd::Echo | FarEnd::EchoSized(_) | FarEnd::ClosedPort | FarEnd::TcpSyn => Fate::Echoed {
+                returned: self.stamp(),
+                turned: self.maybe(Self::stamp),
+            },
+        }
+    }
+
     fn train(&mut self, train: &Train) -> Event {
         let rows = (0u32..).zip(&train.packets).map(|(seq, packet)| Arrival {
             seq,
             departed: self.stamp(),
             ip_octets: packet.ip_octets,
-            fate: if self.chance(80) {
-                Fate::Received(self.stamp())
-            } else {
-                Fate::Lost
-            },
+            fate: self.fate(train),
         });
         let mut arrivals: Vec<_> = rows.collect();
         if self.chance(20) {
@@ -210,7 +217,7 @@ impl World for Chaos {
 }
 
 /// Every way to begin each of the methods.
-const WAYS: [(&str, &[(&str, &str)]); 12] = [
+const WAYS: [(&str, &[(&str, &str)]); 19] = [
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),
@@ -226,6 +233,40 @@ const WAYS: [(&str, &[(&str, &str)]); 12] = [
     ),
     ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
     ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),
+    ("capprobe", &[("most_pairs", "20"), ("stable", "5")]),
+    (
+        "capprobe",
+        &[("preset", "kernel"), ("far_end", "echo"), ("most_pairs", "130")],
+    ),
+    (
+        "capprobe",
+        &[
+            ("far_end", "reflector"),
+            ("clean", "1"),
+            ("tolerance", "1"),
+            ("agree", "1"),
+        ],
+    ),
+    ("pbprobe", &[("bulks", "12"), ("stable", "3"), ("most_packets", "100")]),
+    (
+        "pbprobe",
+        &[
+            ("far_end", "syn"),
+            ("bulks", "12"),
+            ("tolerance", "1"),
+            ("most_packets", "20"),
+        ],
+    ),
+    ("asymprobe", &[("most_pairs", "12"), ("stable", "3")]),
+    (
+        "asymprobe",
+        &[
+            ("tolerance", "1"),
+            ("clean", "1"),
+            ("moved", "0.01"),
+            ("most_pairs", "12"),
+        ],
+    ),
 ];
 
 proptest! {

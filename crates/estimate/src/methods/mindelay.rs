@@ -95,6 +95,8 @@ pub(crate) struct Bulk {
     pub(crate) sent_ns: f64,
     /// Packets after the first.
     pub(crate) after: usize,
+    /// The median gap: what one packet takes, if fewer than half the gaps hold others.
+    pub(crate) typical_ns: f64,
     /// From the second batch that begins within it to the last one.
     inner: Option<Inner>,
     pub(crate) stamped_by: StampSource,
@@ -132,6 +134,10 @@ impl Bulk {
         if stamps.windows(2).any(|two| two[1] < two[0]) {
             return Err(Flaw::Disordered);
         }
+        let gaps: Vec<f64> = stamps
+            .windows(2)
+            .map(|two| two[1].saturating_sub(two[0]) as f64)
+            .collect();
         let (first, last) = (rows[0], rows[rows.len() - 1]);
         let span = stamps[stamps.len() - 1].saturating_sub(stamps[0]);
         if span <= 0 {
@@ -143,6 +149,7 @@ impl Bulk {
             span_ns: span as f64,
             sent_ns: last.departed.nanos().saturating_sub(first.departed.nanos()).max(0) as f64,
             after: rows.len() - 1,
+            typical_ns: stat::median(&gaps).unwrap_or(span as f64),
             inner: Inner::read(&stamps),
             stamped_by: report.arrived_by,
         })
@@ -250,7 +257,11 @@ fn read_with(bulks: &[Bulk], rule: &Rule, slope: f64) -> Option<Reading> {
     }
     let floor = least.0 + least.1;
     let residual = sum(delays[best]) - floor;
-    let within = |most: f64| (0..delays.len()).filter(|index| sum(delays[*index]) - floor <= most).collect();
+    let within = |most: f64| {
+        (0..delays.len())
+            .filter(|index| sum(delays[*index]) - floor <= most)
+            .collect()
+    };
     Some(Reading {
         best,
         residual_ns: residual,

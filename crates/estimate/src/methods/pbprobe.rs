@@ -32,7 +32,10 @@
 //! Ours: the threshold rises to 50 steps of the clock (or errors of a stamp), and to 20 batches of a receiver that batches. There,
 //! the time counts from the second batch that begins within the bulk to the last one, whose stamps are late alike, and the condition
 //! holds to one batch. Bulks that some queue cannot hold are halved; where bulks find no idle moment and stamps allow it, bulks of
-//! a tenth are tried.
+//! a tenth are tried. Packets come in whole ones, so that the best of many bulks may hold as many packets of others each, and tie:
+//! under load, the mean gap of the clean bulks must be their median gap to 5 %, or, where stamps do not tell gaps, bulks of packets
+//! 0.7 times as long must agree to 5 %. The interval reaches to the median gap, or, without gaps, to what the scatter s of all
+//! dispersions allows (`Run::least_each_ns`).
 //!
 //! # Parameters
 //!
@@ -49,6 +52,7 @@
 //! | `clean` | bulks | 3 | ours: one bulk may be chance |
 //! | `utilisation` | 1 | 0.01 | recalled from `[PBProbe08]` |
 //! | `shorten` | | true | ours |
+//! | `check` | | true | ours |
 //! | `framing` | | ethernet | IEEE 802.3; the original counts IP octets and a header |
 //!
 //! # Cost
@@ -65,6 +69,7 @@
 //! - A3: with `most_packets` reached and stamps above a twentieth of δ, [`Reason::StampsTooCoarse`]; fewer than four batches per
 //!   bulk, [`Reason::ReceiveBatching`].
 //! - A4: load on links not much faster than the narrow one, where a bulk takes as long as on it: [`Reason::NotConverged`].
+//!   Small packets at a steady rate on a hop as slow as the narrow one part all bulks alike and are not seen.
 //! - A5, A6: as `capprobe`.
 //!
 //! # References
@@ -138,7 +143,9 @@ impl Method for PbProbe {
 
     fn imposes(&self, raw: &RawParams) -> Imposes {
         let usual = INFO.imposes.clone();
-        let Ok(params) = Params::try_from(raw) else { return usual };
+        let Ok(params) = Params::try_from(raw) else {
+            return usual;
+        };
         let usual_parameters = Params::default();
         let factor = params.bulks as f64 / usual_parameters.bulks as f64 * usual_parameters.utilisation
             / params.utilisation.min(usual_parameters.utilisation);

@@ -168,7 +168,10 @@ impl Run {
 
     /// Why there is no forward capacity.
     fn why_not(&self) -> Reason {
-        if self.kind_found(Kind::Forward).is_some_and(|found| self.is_coarse(&found)) {
+        if self
+            .kind_found(Kind::Forward)
+            .is_some_and(|found| self.is_coarse(&found))
+        {
             return Reason::StampsTooCoarse;
         }
         let (sent, lost) = self.tally;

@@ -53,13 +53,22 @@ impl Default for Params {
 /// Names and descriptions, for the registry.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("large", "IP octets of long packets, 200..9000; the path's MTU"),
-    ("small", "IP octets of short packets, 28..1000, at most half of the long ones; 64"),
-    ("third", "size of the third kind, as a share of the long one, 0.3..0.9; 0.6"),
+    (
+        "small",
+        "IP octets of short packets, 28..1000, at most half of the long ones; 64",
+    ),
+    (
+        "third",
+        "size of the third kind, as a share of the long one, 0.3..0.9; 0.6",
+    ),
     (
         "moved",
         "least change of the dispersion that tells that the changed size governs it, 0.01..0.5; 0.05",
     ),
-    ("trio", "also bound both capacities by least round trips, true or false; true"),
+    (
+        "trio",
+        "also bound both capacities by least round trips, true or false; true",
+    ),
     ("stable", "pairs without a new minimum that end a kind, 1..10000; 40"),
     ("most_pairs", "pairs of a kind at most, 2..10000; 400"),
     (
@@ -67,7 +76,10 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "largest excess of the least delay sum over the sum of the least delays, share of the dispersion, 0..1; 0.01",
     ),
     ("clean", "pairs that must meet the condition, 1..100; 3"),
-    ("utilisation", "largest mean share of either narrow link, 0.001..1; 0.05"),
+    (
+        "utilisation",
+        "largest mean share of either narrow link, 0.001..1; 0.05",
+    ),
     (
         "framing",
         "of the narrow links: ethernet, vlan, bare, or octets per packet; ethernet",

@@ -175,7 +175,11 @@ impl Run {
     /// The dispersion is how long the slower of the two narrow links is busy with a packet.
     fn wait(&self, packets: usize) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let found = self.hunt.as_ref().filter(|hunt| hunt.samples() >= FEW).and_then(|hunt| hunt.found(false));
+        let found = self
+            .hunt
+            .as_ref()
+            .filter(|hunt| hunt.samples() >= FEW)
+            .and_then(|hunt| hunt.found(false));
         let seconds = match found {
             Some(found) => packets as f64 * found.each_ns / 1e9 / self.params.utilisation,
             None => rtt.mul_f64(1.25).max(FIRST_WAIT).as_secs_f64(),

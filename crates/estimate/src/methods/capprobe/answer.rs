@@ -24,8 +24,14 @@ impl Run {
             .iter()
             .filter_map(|(octets, found)| Some(rate(*octets, found.each_ns)?.as_f64()))
             .collect();
-        let lows = self.found.iter().filter_map(|(octets, found)| rate(*octets, found.each_high_ns));
-        let highs = self.found.iter().filter_map(|(octets, found)| rate(*octets, found.each_low_ns));
+        let lows = self
+            .found
+            .iter()
+            .filter_map(|(octets, found)| rate(*octets, found.each_high_ns));
+        let highs = self
+            .found
+            .iter()
+            .filter_map(|(octets, found)| rate(*octets, found.each_low_ns));
         let mean = stat::mean(&values).and_then(units::BitRate::from_bps_f64);
         let (Some(value), Some(low), Some(high)) = (mean, lows.min(), highs.max()) else {
             return self.no_number(Reason::StampsTooCoarse);
@@ -33,8 +39,12 @@ impl Run {
         let widened = |rate: units::BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
         let (low, high) = (widened(low, 1.0 - OTHER_ERROR), widened(high, 1.0 + OTHER_ERROR));
         let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, low, high);
-        if self.batching.seen().is_none() {
-            // Without the test, batches cannot be ruled out.
+        let unchecked = self
+            .checks
+            .iter()
+            .any(|checks| checks.iter().all(|(_, found)| found.is_none()));
+        if unchecked || self.batching.seen().is_none() {
+            // Stamps too coarse for small packets leave it open whether something steady parts the large ones. Without the test, batches cannot be ruled out.
             estimate.confidence = Confidence::Low;
         }
         for caveat in self.caveats() {
@@ -111,8 +121,20 @@ impl Run {
         evidence.insert("restarts", self.restarts);
         evidence.insert("batches_seen", self.batching.seen().unwrap_or(false));
         let names = [
-            ("first_octets", "first_bps", "first_clean", "first_pairs", "first_residual_ns"),
-            ("second_octets", "second_bps", "second_clean", "second_pairs", "second_residual_ns"),
+            (
+                "first_octets",
+                "first_bps",
+                "first_clean",
+                "first_pairs",
+                "first_residual_ns",
+            ),
+            (
+                "second_octets",
+                "second_bps",
+                "second_clean",
+                "second_pairs",
+                "second_residual_ns",
+            ),
         ];
         for ((octets, found), names) in self.found.iter().zip(names) {
             evidence.insert(names.0, u32::from(*octets));
@@ -124,9 +146,26 @@ impl Run {
         if let Some((_, found)) = self.found.first() {
             evidence.insert("skew_ppm", found.slope * 1e6);
         }
+        if let Some(checks) = &self.checks {
+            evidence.insert("small_packets_contradict", self.contradicted());
+            for (octets, found) in checks {
+                let name = if *octets == 300 {
+                    "check_300_bps"
+                } else {
+                    "check_100_bps"
+                };
+                if let Some(found) = found {
+                    evidence.insert(name, self.ip_bps(*octets, found));
+                }
+            }
+        }
         let last = self.hunt.as_ref().and_then(|hunt| hunt.found(false));
         if let Some(found) = last {
-            let octets = if self.found.len() == 1 { self.octets.1 } else { self.octets.0 };
+            let octets = if self.found.len() == 1 {
+                self.octets.1
+            } else {
+                self.octets.0
+            };
             evidence.insert("best_pair_bps", self.ip_bps(octets, &found));
             evidence.insert("best_pair_residual_ns", found.residual_ns);
             evidence.insert("stable_pairs", found.stable);

@@ -45,6 +45,8 @@ pub struct Params {
     pub every: u32,
     /// Restarts at most.
     pub restarts: u32,
+    /// Checks an answer found under load with small packets.
+    pub check: bool,
     /// Largest mean share of the narrow link.
     pub utilisation: f64,
     /// How the narrow link frames packets.
@@ -70,6 +72,7 @@ impl Params {
             spread: if kernel { 5.0 } else { 50.0 },
             every: if kernel { 2 } else { 1 },
             restarts: 6,
+            check: true,
             utilisation: 0.05,
             framing: Framing::ETHERNET,
         }
@@ -84,14 +87,26 @@ impl Default for Params {
 
 /// Names and descriptions, for the registry.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    ("preset", "whose constants: paper or kernel (Linux re-implementation); paper"),
+    (
+        "preset",
+        "whose constants: paper or kernel (Linux re-implementation); paper",
+    ),
     (
         "far_end",
         "who answers: auto, receiver, echo, reflector (echo with its own stamps), closed_port, syn; auto",
     ),
-    ("octets", "IP octets of the first run's packets, 100..9000; 900, kernel: 1200"),
-    ("second_octets", "IP octets of the second run's packets, 100..9000; 700, kernel: 900"),
-    ("stable", "pairs without a new minimum that end a run, 1..10000; 40, kernel: 20"),
+    (
+        "octets",
+        "IP octets of the first run's packets, 100..9000; 900, kernel: 1200",
+    ),
+    (
+        "second_octets",
+        "IP octets of the second run's packets, 100..9000; 700, kernel: 900",
+    ),
+    (
+        "stable",
+        "pairs without a new minimum that end a run, 1..10000; 40, kernel: 20",
+    ),
     ("least_pairs", "pairs of a run at least, 0..10000; 0, kernel: 120"),
     ("most_pairs", "pairs of a run at most, 2..10000; 100, kernel: 500"),
     (
@@ -103,10 +118,23 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "largest excess of the least delay sum over the sum of the least delays, share of the dispersion, 0..1; 0.01",
     ),
     ("clean", "pairs that must meet the condition, 1..100; 3"),
-    ("agree", "largest half-difference of two runs as a share of their mean, 0..1; 0.05"),
-    ("resize", "by what share sizes change after a run without agreement, 0.01..1; 0.2"),
-    ("spread", "largest over least dispersion from which sizes grow, 1..1e6; 50, kernel: 5"),
+    (
+        "agree",
+        "largest half-difference of two runs as a share of their mean, 0..1; 0.05",
+    ),
+    (
+        "resize",
+        "by what share sizes change after a run without agreement, 0.01..1; 0.2",
+    ),
+    (
+        "spread",
+        "largest over least dispersion from which sizes grow, 1..1e6; 50, kernel: 5",
+    ),
     ("restarts", "attempts after the first at most, 0..100; 6"),
+    (
+        "check",
+        "check an answer found under load with pairs of small packets, true or false; true",
+    ),
     ("utilisation", "largest mean share of the narrow link, 0.001..1; 0.05"),
     (
         "framing",
@@ -146,6 +174,7 @@ impl TryFrom<&RawParams> for Params {
             resize: share(raw, "resize", base.resize, 0.01)?,
             spread: checked(raw, "spread", base.spread, 1.0..=1e6)?,
             restarts: checked(raw, "restarts", base.restarts, 0..=100)?,
+            check: raw.get("check", base.check)?,
             utilisation: share(raw, "utilisation", base.utilisation, 0.001)?,
             framing: framing(raw)?,
             ..base

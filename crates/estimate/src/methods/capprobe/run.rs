@@ -25,6 +25,8 @@ pub struct Run {
     /// What the first run found, and the second's.
     pub(super) found: Vec<(u16, Found)>,
     pub(super) hunt: Option<Hunt>,
+    /// What pairs of small packets found, once the check is on.
+    pub(super) checks: Option<Vec<(u16, Option<Found>)>>,
     pub(super) restarts: u32,
     pub(super) tally: Tally,
     /// Rate on the wire from the last run, bit/s.
@@ -56,6 +58,7 @@ impl Run {
             tests: 0,
             found: Vec::new(),
             hunt: None,
+            checks: None,
             restarts: 0,
             tally: Tally::default(),
             rate_bps: None,
@@ -79,7 +82,14 @@ impl Run {
 
     /// Size of the run that is on.
     fn size(&self) -> u16 {
-        if self.found.is_empty() { self.octets.0 } else { self.octets.1 }
+        if let Some(checks) = &self.checks {
+            return CHECKS[checks.len().min(CHECKS.len() - 1)];
+        }
+        if self.found.is_empty() {
+            self.octets.0
+        } else {
+            self.octets.1
+        }
     }
 
     fn next(&mut self, now: Stamp<Sender>) -> Step {
@@ -90,11 +100,16 @@ impl Run {
                 Some(false) | None => self.start_hunt(),
             }
         }
-        // Each turn of the loop ends a hunt; there are at most two per restart.
+        // Each turn of the loop ends a hunt; there are two per restart, and the checks.
         for _ in 0..3 {
             let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
             let state = if self.too_coarse() { State::Unsettled } else { state };
             match state {
+                State::Settled | State::Unsettled | State::Lossy | State::Silent if self.checks.is_some() => {
+                    if let Some(done) = self.checked(state == State::Settled) {
+                        return done;
+                    }
+                }
                 State::More => return self.pair(now),
                 State::Silent => return Step::Done(self.no_number(Reason::NoAnswer)),
                 State::Lossy => {
@@ -126,13 +141,65 @@ impl Run {
             let (a, b) = (rate(first), rate(second));
             if (a - b).abs() / (a + b) < self.params.agree {
                 self.close_hunt();
-                return Some(Step::Done(self.answer()));
+                if !self.wants_check() {
+                    return Some(Step::Done(self.answer()));
+                }
+                self.checks = Some(Vec::new());
+                self.start_hunt();
+                return None;
             }
             return self.other_sizes();
         }
         self.close_hunt();
         self.start_hunt();
         None
+    }
+
+    /// Whether other traffic waits on the path at all, and small packets could be told.
+    fn wants_check(&self) -> bool {
+        let idle = |found: &Found| found.clean as f64 >= IDLE * found.samples as f64;
+        let smaller = CHECKS.iter().all(|check| 2 * check <= self.octets.0.min(self.octets.1));
+        self.params.check && smaller && !self.found.iter().all(|(_, found)| idle(found))
+    }
+
+    /// Takes over what a check found; the answer after the last one. Small packets find idle moments more often than those that
+    /// found some: if none of them does, those had not.
+    fn checked(&mut self, settled: bool) -> Option<Step> {
+        let found = self
+            .hunt
+            .as_ref()
+            .and_then(|hunt| hunt.found(false))
+            .filter(|_| settled);
+        let (size, coarse) = (self.size(), self.too_coarse());
+        self.close_hunt();
+        let checks = self.checks.get_or_insert_default();
+        checks.push((size, found));
+        if checks.len() < CHECKS.len() {
+            self.start_hunt();
+            return None;
+        }
+        let untold = self.checks.iter().flatten().all(|(_, found)| found.is_none());
+        Some(Step::Done(if self.contradicted() || (untold && !coarse) {
+            self.no_number(Reason::NotConverged)
+        } else {
+            self.answer()
+        }))
+    }
+
+    /// Small packets do not take their share of a large one's time, whatever the framing: something parts large pairs, or small
+    /// ones, or both each in their way.
+    pub(super) fn contradicted(&self) -> bool {
+        let (Some(checks), Some(facts), Some((octets, large))) = (&self.checks, &self.facts, self.found.first()) else {
+            return false;
+        };
+        let grain = Grain::of(facts, self.via.reads()).arrival_ns;
+        checks.iter().any(|(small, found)| {
+            let Some(found) = found else { return false };
+            let share = |overhead: u16| f64::from(small + overhead) / f64::from(octets + overhead);
+            let slack = SLACK + grain / found.each_ns;
+            let seen = found.each_ns / large.each_ns;
+            seen < share(0) * (1.0 - slack) || seen > share(MOST_OVERHEAD) * (1.0 + slack)
+        })
     }
 
     /// Changes both sizes and begins again; the answer if that was tried often enough, or cannot help.
@@ -151,7 +218,11 @@ impl Run {
         self.close_hunt();
         self.found.clear();
         if coarse || self.restarts.is_multiple_of(self.params.every) {
-            let factor = if larger { 1.0 + self.params.resize } else { 1.0 - self.params.resize };
+            let factor = if larger {
+                1.0 + self.params.resize
+            } else {
+                1.0 - self.params.resize
+            };
             self.resize(factor, most);
         }
         self.start_hunt();
@@ -166,7 +237,11 @@ impl Run {
         } else {
             f64::from(SMALLEST.min(low)) / f64::from(low)
         };
-        let factor = if factor > 1.0 { factor.min(limit.max(1.0)) } else { factor.max(limit) };
+        let factor = if factor > 1.0 {
+            factor.min(limit.max(1.0))
+        } else {
+            factor.max(limit)
+        };
         self.octets = (scaled(self.octets.0, factor), scaled(self.octets.1, factor));
     }
 
@@ -176,6 +251,11 @@ impl Run {
             return false;
         };
         let grain = Grain::of(facts, self.via.reads());
+        if self.checks.is_some() {
+            // A check that cannot be told is none.
+            return hunt.samples() >= ENOUGH_TO_JUDGE
+                && grain.arrival_ns > COARSEST * hunt.found(false).map_or(0.0, |found| found.span_ns);
+        }
         let judged = hunt.samples() + hunt.closed >= ENOUGH_TO_JUDGE;
         let span = hunt.found(false).map_or(0.0, |found| found.best.span_ns);
         let blurred = grain.arrival_ns > COARSEST * span || grain.departure_ns > 2.0 * COARSEST * span;
@@ -185,8 +265,14 @@ impl Run {
     fn start_hunt(&mut self) {
         let Some(facts) = &self.facts else { return };
         let reads = self.via.reads();
+        let checking = self.checks.is_some();
         let rule = Rule {
-            tolerance: self.params.tolerance,
+            // A check is of differences of a seventh and more.
+            tolerance: if checking {
+                self.params.tolerance.max(CHECK_TOLERANCE)
+            } else {
+                self.params.tolerance
+            },
             grain: Grain::of(facts, reads),
             two_clocks: reads.two_clocks(),
             period_ns: 0.0,
@@ -194,7 +280,11 @@ impl Run {
         let stop = Stop {
             stable: self.params.stable,
             least: self.params.least,
-            most: self.params.most,
+            most: if checking {
+                self.params.most.max(CHECK_PAIRS)
+            } else {
+                self.params.most
+            },
             clean: self.params.clean,
             still: (self.params.still > 0).then_some((self.params.still, STILL)),
         };
@@ -244,7 +334,11 @@ impl Run {
     /// round trip and a quarter, as the kernel re-implementation.
     fn wait(&self, train: &Train) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let seen = self.hunt.as_ref().filter(|hunt| hunt.samples() >= FEW).and_then(|hunt| hunt.found(false));
+        let seen = self
+            .hunt
+            .as_ref()
+            .filter(|hunt| hunt.samples() >= FEW)
+            .and_then(|hunt| hunt.found(false));
         let octets = train.packets.first().map_or(0, |packet| packet.ip_octets);
         let rate = seen.map(|found| mindelay::wire_rate(self.params.framing, octets, found.each_ns));
         let seconds = match rate.or(self.rate_bps) {
@@ -278,6 +372,9 @@ impl Run {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if self.checks.is_some() {
+            return Step::Done(self.answer());
+        }
         let give_up = |run: &Self| {
             let what = "pairs of packets that the far end stamps or answers".to_owned();
             Step::Done(run.no_number(Reason::NotOffered { what }))
@@ -373,6 +470,18 @@ pub(super) fn full_size_rate(params: &Params, facts: &PathFacts, wire_bps: f64) 
     BitRate::from_bps_f64(mindelay::ip_rate(params.framing, facts.path_mtu, wire_bps))
 }
 
+/// Ours: IP octets of the pairs that check an answer found under load.
+const CHECKS: [u16; 2] = [300, 100];
+/// Ours: pairs of each of those at most.
+const CHECK_PAIRS: usize = 400;
+/// Ours.
+const CHECK_TOLERANCE: f64 = 0.05;
+/// Ours: with this share of the pairs clean nothing waits on the path that could part them.
+const IDLE: f64 = 0.9;
+/// Ours: octets that framing and tunnels add to a packet at most.
+const MOST_OVERHEAD: u16 = 60;
+/// Ours: what a share may be off by, stamps left out.
+const SLACK: f64 = 0.01;
 /// Ours: packets of a test train.
 const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.

@@ -46,6 +46,10 @@ pub(crate) struct Found {
     pub(crate) span_ns: f64,
     /// The best sample.
     pub(crate) best: Bulk,
+    /// Median over the clean samples of each one's median gap, ns.
+    pub(crate) typical_ns: f64,
+    /// What the dispersions of all samples scatter by: half of what the middle 68 % span, ns.
+    pub(crate) scatter_ns: f64,
     /// Batches that begin within the best sample.
     pub(crate) batches: usize,
     /// Samples that met no queue.
@@ -153,7 +157,9 @@ impl Hunt {
 
     /// The best sample's delays are the least of all, and it is not alone.
     fn settled(&self) -> bool {
-        self.reading.as_ref().is_some_and(|reading| reading.clean.len() >= self.stop.clean.max(1))
+        self.reading
+            .as_ref()
+            .is_some_and(|reading| reading.clean.len() >= self.stop.clean.max(1))
     }
 
     fn is_stable(&self) -> bool {
@@ -203,6 +209,11 @@ impl Hunt {
             None => (bulk.span_ns / bulk.after as f64, bulk.span_ns),
         };
         let clean: Vec<f64> = reading.clean.iter().map(|index| each(&self.bulks[*index]).0).collect();
+        let typical: Vec<f64> = reading
+            .clean
+            .iter()
+            .map(|index| self.bulks[*index].typical_ns)
+            .collect();
         let (own, span) = each(&best);
         let near: Vec<f64> = reading.near.iter().map(|index| each(&self.bulks[*index]).0).collect();
         let mean = stat::mean(&near).unwrap_or(own);
@@ -214,6 +225,8 @@ impl Hunt {
             each_high_ns: end(f64::max).max(mean + error),
             span_ns: best.span_ns,
             best,
+            typical_ns: stat::median(&typical).unwrap_or(own),
+            scatter_ns: self.scatter_ns(),
             batches: best.inner.map_or(0, |inner| inner.batches),
             clean: reading.clean.len(),
             samples: self.bulks.len(),
@@ -222,6 +235,12 @@ impl Hunt {
             slope: reading.slope,
             least_first_ns: reading.least_first_ns,
         })
+    }
+
+    fn scatter_ns(&self) -> f64 {
+        let spans: Vec<f64> = self.bulks.iter().map(|bulk| bulk.span_ns).collect();
+        let quantile = |p| stat::quantile(&spans, p).unwrap_or(0.0);
+        (quantile(0.84) - quantile(0.16)) / 2.0
     }
 
     /// What the stamps may move the mean dispersion by, ns. A clock's steps are as good as noise, and shrink with the root of the

@@ -77,7 +77,10 @@ fn a_drift_of_fifty_ppm_is_taken_out_and_an_offset_does_nothing() {
         let reading = read(&drifting(offset), &FINE).unwrap();
         assert_eq!(reading.clean.len(), 20, "{offset}");
         assert!((reading.slope - 50e-6).abs() < 1e-7, "{}", reading.slope);
-        let one_clock = Rule { two_clocks: false, ..FINE };
+        let one_clock = Rule {
+            two_clocks: false,
+            ..FINE
+        };
         assert!(read(&drifting(offset), &one_clock).unwrap().clean.len() < 4);
     }
 }

@@ -7,11 +7,11 @@ use super::run::{COARSEST, Run};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 impl Run {
-    /// The answer of bulks that have settled.
-    pub(super) fn answer(&mut self) -> Outcome {
+    /// The answer of bulks of packets of `octets` that have settled.
+    pub(super) fn answer(&mut self, octets: u16, found: &Found) -> Outcome {
         self.close_hunt();
-        let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()));
-        let (Some(facts), Some(found)) = (&self.facts, found) else {
+        self.octets = octets;
+        let Some(facts) = &self.facts else {
             return self.no_number(Reason::NotConverged);
         };
         let grain = Grain::of(facts, self.via.reads()).arrival_ns;
@@ -26,22 +26,60 @@ impl Run {
             let wire = mindelay::wire_rate(self.params.framing, self.octets, each_ns);
             BitRate::from_bps_f64(mindelay::ip_rate(self.params.framing, facts.path_mtu, wire))
         };
-        let ends = (rate(found.each_ns), rate(found.each_high_ns), rate(found.each_low_ns));
+        let ends = (
+            rate(found.each_ns),
+            rate(found.each_high_ns),
+            rate(self.least_each_ns(found)),
+        );
         let (Some(value), Some(low), Some(high)) = ends else {
             return self.no_number(Reason::StampsTooCoarse);
         };
-        let other = if self.octets == facts.path_mtu { CLOCK_ERROR } else { FRAMING_ERROR };
+        let other = if self.octets == facts.path_mtu {
+            CLOCK_ERROR
+        } else {
+            FRAMING_ERROR
+        };
         let low = low.scaled(1.0 - other).unwrap_or(low);
         let high = high.scaled(1.0 + other).unwrap_or(high);
         let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, low, high);
         if self.batching.seen().is_none() {
             estimate.confidence = Confidence::Low;
         }
-        for caveat in self.caveats(Some(&found)) {
+        for caveat in self.caveats(Some(found)) {
             estimate = estimate.caveat(caveat);
         }
         estimate.evidence = self.evidence();
-        self.bounded(estimate, &found).into()
+        self.bounded(estimate, found).into()
+    }
+
+    /// The least time a packet may take: bulks that met no queue may still each hold packets of others, if all do. Gaps tell, where
+    /// stamps tell gaps. Elsewhere the scatter does, less what stamps scatter: n packets of others per bulk scatter the dispersion by √n
+    /// packets' time, and the best hold no more than the others.
+    fn least_each_ns(&self, found: &Found) -> f64 {
+        if self.tells_gaps(found) {
+            return found.each_low_ns.min(found.typical_ns);
+        }
+        let stamps = self.stamp_scatter_ns();
+        let held = (found.scatter_ns.powi(2) - stamps.powi(2)).max(0.0) / found.each_ns;
+        let share = (held / found.span_ns).min(0.5);
+        found.each_low_ns * (1.0 - share)
+    }
+
+    /// What steps of the clock and batches scatter a dispersion by.
+    fn stamp_scatter_ns(&self) -> f64 {
+        let grain = self
+            .facts
+            .as_ref()
+            .map_or(0.0, |facts| Grain::of(facts, self.via.reads()).arrival_ns);
+        let period = if self.batched() {
+            self.hunt
+                .as_ref()
+                .map_or(0.0, Hunt::period_ns)
+                .max(self.batching.period_ns())
+        } else {
+            0.0
+        };
+        TWO_STEPS * grain.hypot(period)
     }
 
     /// What keeps the number from being the forward capacity makes it a bound of that.
@@ -114,7 +152,11 @@ impl Run {
         };
         let mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
         let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
-        evidence.insert("best_bulk_bps", mindelay::ip_rate(self.params.framing, mtu, wire).round());
+        evidence.insert(
+            "best_bulk_bps",
+            mindelay::ip_rate(self.params.framing, mtu, wire).round(),
+        );
+        evidence.insert("typical_gap_ns", found.typical_ns);
         evidence.insert("bulks", found.samples);
         evidence.insert("clean_bulks", found.clean);
         evidence.insert("stable_bulks", found.stable);
@@ -129,6 +171,8 @@ impl Run {
     }
 }
 
+/// Standard deviation of the difference of two values that are each evenly spread over one step.
+const TWO_STEPS: f64 = 0.408;
 /// Ours: batches that begin within a bulk.
 const LEAST_BATCHES: usize = 4;
 /// Ours: what two clocks differ by, and rounding.

@@ -32,6 +32,8 @@ pub struct Params {
     pub utilisation: f64,
     /// Tries shorter bulks where long ones find no idle moment.
     pub shorten: bool,
+    /// Checks an answer found under load.
+    pub check: bool,
     /// How the narrow link frames packets.
     pub framing: Framing,
 }
@@ -50,6 +52,7 @@ impl Default for Params {
             clean: 3,
             utilisation: 0.01,
             shorten: true,
+            check: true,
             framing: Framing::ETHERNET,
         }
     }
@@ -64,7 +67,10 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("octets", "IP octets of a packet, 100..9000; the path's MTU"),
     ("threshold", "dispersion below which bulks grow, 1 us..1 s; 1 ms"),
     ("growth", "by what factor, 2..100; 10"),
-    ("most_packets", "packets of a bulk after its first at most, 1..60000; 10000"),
+    (
+        "most_packets",
+        "packets of a bulk after its first at most, 1..60000; 10000",
+    ),
     (
         "stable",
         "bulks without a new minimum that end the run, 0: only the count does, ..10000; 40",
@@ -75,8 +81,18 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "largest excess of the least delay sum over the sum of the least delays, share of the dispersion, 0..1; 0.01",
     ),
     ("clean", "bulks that must meet the condition, 1..100; 3"),
-    ("utilisation", "permitted mean share of the narrow link, 0.0001..1; 0.01"),
-    ("shorten", "try shorter bulks where long ones find no idle moment, true or false; true"),
+    (
+        "utilisation",
+        "permitted mean share of the narrow link, 0.0001..1; 0.01",
+    ),
+    (
+        "shorten",
+        "try shorter bulks where long ones find no idle moment, true or false; true",
+    ),
+    (
+        "check",
+        "check an answer found under load by gaps within bulks or by smaller packets, true or false; true",
+    ),
     (
         "framing",
         "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
@@ -113,6 +129,7 @@ impl TryFrom<&RawParams> for Params {
             clean: checked(raw, "clean", base.clean, 1..=100)?,
             utilisation: share(raw, "utilisation", base.utilisation, 0.0001)?,
             shorten: raw.get("shorten", base.shorten)?,
+            check: raw.get("check", base.check)?,
             framing: framing(raw)?,
         })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::{Sender, Stamp};
 
-use super::super::mindelay::{self, Batching, Grain, Hunt, Rule, State, Stop, Via};
+use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, State, Stop, Via};
 use super::Params;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
@@ -28,6 +28,8 @@ pub struct Run {
     /// Lengths only shrink from here on.
     pub(super) shortened: bool,
     pub(super) hunt: Option<Hunt>,
+    /// What bulks of full packets found, while smaller ones check it.
+    pub(super) first: Option<(u16, Found)>,
     pub(super) tally: Tally,
     asked: Option<Train>,
     serial: u32,
@@ -57,6 +59,7 @@ impl Run {
             batching: Batching::default(),
             tests: 0,
             hunt: None,
+            first: None,
             tally: Tally::default(),
             asked: None,
             serial: 0,
@@ -93,10 +96,14 @@ impl Run {
             }
             let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
             let done = match state {
-                State::More if self.choked() && self.shrink(2) => continue,
+                State::More if self.first.is_none() && self.choked() && self.shrink(2) => continue,
                 State::More => return self.send(now, self.length + 1),
+                State::Settled => match self.settled() {
+                    Some(done) => done,
+                    None => continue,
+                },
+                _ if self.first.is_some() => self.no_number(Reason::NotConverged),
                 State::Silent | State::Lossy if self.shrink(2) => continue,
-                State::Settled => self.answer(),
                 State::Unsettled if self.can_shorten() && self.shrink(self.params.growth) => continue,
                 State::Unsettled => self.no_number(Reason::NotConverged),
                 State::Silent => self.no_number(Reason::NoAnswer),
@@ -109,6 +116,45 @@ impl Run {
             return Step::Done(done);
         }
         Step::Done(self.no_number(Reason::NotConverged))
+    }
+
+    /// The answer of bulks that have settled; nothing if others must come first: shorter ones where most of these hold packets of
+    /// others, or smaller packets where that cannot be seen.
+    fn settled(&mut self) -> Option<Outcome> {
+        let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()))?;
+        if let Some((octets, first)) = self.first {
+            let rate = |octets, found: &Found| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
+            let (a, b) = (rate(octets, &first), rate(self.octets, &found));
+            let agree = (a - b).abs() / (a + b) < AGREE;
+            return Some(if agree {
+                self.answer(octets, &first)
+            } else {
+                self.no_number(Reason::NotConverged)
+            });
+        }
+        let idle = found.clean as f64 >= IDLE * found.samples as f64;
+        if idle || !self.params.check {
+            return Some(self.answer(self.octets, &found));
+        }
+        if self.tells_gaps(&found) {
+            if found.each_ns <= PARTED * found.typical_ns {
+                return Some(self.answer(self.octets, &found));
+            }
+            // As many packets of others in each of the best bulks: ties, since packets come in whole ones.
+            let shorter = self.can_shorten() && self.shrink(self.params.growth);
+            return (!shorter).then(|| self.no_number(Reason::NotConverged));
+        }
+        self.first = Some((self.octets, found));
+        self.shortened = true;
+        self.octets = (self.octets / 10 * 7).max(28);
+        self.change_to(self.length);
+        None
+    }
+
+    /// The stamps tell single gaps, and there are enough of them for a median.
+    pub(super) fn tells_gaps(&self, found: &Found) -> bool {
+        let grain = self.grain().map_or(f64::INFINITY, |grain| grain.arrival_ns);
+        found.best.after >= LEAST_GAPS && !self.batched() && grain <= found.typical_ns / 4.0
     }
 
     /// The dispersion is below what is wanted: of a few bulks to begin with, and of the best when all are there.
@@ -125,7 +171,11 @@ impl Run {
 
     /// The paper's threshold; ours where stamps are coarser than it thinks of, or come in batches.
     fn wanted_ns(&self, hunt: &Hunt) -> f64 {
-        let batched = if self.batched() { hunt.period_ns().max(self.batching.period_ns()) } else { 0.0 };
+        let batched = if self.batched() {
+            hunt.period_ns().max(self.batching.period_ns())
+        } else {
+            0.0
+        };
         let grain = self.grain().map_or(0.0, |grain| grain.arrival_ns);
         mindelay::nanos(self.params.threshold)
             .max(BATCHES * batched)
@@ -197,7 +247,11 @@ impl Run {
             period_ns,
         };
         let stop = Stop {
-            stable: if self.params.stable == 0 { usize::MAX } else { self.params.stable },
+            stable: if self.params.stable == 0 {
+                usize::MAX
+            } else {
+                self.params.stable
+            },
             least: 0,
             most: self.params.bulks,
             clean: self.params.clean,
@@ -226,7 +280,11 @@ impl Run {
     /// `G = 2 δ / U` from the begin of one bulk to the next, with δ the least dispersion so far and U the permitted utilisation.
     fn wait(&self) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let span = self.hunt.as_ref().and_then(|hunt| hunt.found(false)).map(|found| found.span_ns);
+        let span = self
+            .hunt
+            .as_ref()
+            .and_then(|hunt| hunt.found(false))
+            .map(|found| found.span_ns);
         let seconds = match span {
             Some(span) => 2.0 * span / 1e9 / self.params.utilisation,
             None => rtt.mul_f64(1.25).max(FIRST_WAIT).as_secs_f64(),
@@ -255,6 +313,9 @@ impl Run {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if self.first.is_some() {
+            return Step::Done(self.no_number(Reason::NotConverged));
+        }
         let long = self.asked.take().is_some_and(|asked| asked.packets.len() > 2);
         self.refusals += 1;
         let again = self.refusals <= MOST_REFUSALS
@@ -330,6 +391,14 @@ impl Estimator for Run {
     }
 }
 
+/// Ours: with this share of the bulks clean nothing waits on the path that could part them.
+const IDLE: f64 = 0.9;
+/// Ours: most of the mean gap over the typical one in bulks that hold no packets of others.
+const PARTED: f64 = 1.05;
+/// Ours: gaps from which a median is one.
+const LEAST_GAPS: usize = 5;
+/// Ours, as `[CapProbe04]` of its two sizes.
+const AGREE: f64 = 0.05;
 /// Ours: packets of a test train.
 const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.
