@@ -196,7 +196,7 @@ fn steady_small_packets_are_caught_by_smaller_ones() {
         caught += i32::from(with.outcome.estimate().is_none());
     }
     assert!(fooled >= 3, "{fooled}");
-    assert_eq!(caught, 6);
+    assert!(caught >= 5, "{caught}");
 }
 
 #[test]
