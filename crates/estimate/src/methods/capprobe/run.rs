@@ -101,7 +101,7 @@ impl Run {
             }
         }
         // Each turn of the loop ends a hunt; there are two per restart, and the checks.
-        for _ in 0..3 {
+        for _ in 0..=CHECKS.len() {
             let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
             let state = if self.too_coarse() { State::Unsettled } else { state };
             match state {
@@ -166,7 +166,7 @@ impl Run {
     }
 
     /// Takes over what a check found; the answer after the last one. Small packets find idle moments more often than those that
-    /// found some: if none of them does, those had not.
+    /// found some: if some of them do not, those had not.
     fn checked(&mut self, settled: bool) -> Option<Step> {
         let found = self
             .hunt
@@ -181,7 +181,7 @@ impl Run {
             self.start_hunt();
             return None;
         }
-        let untold = self.checks.iter().flatten().all(|(_, found)| found.is_none());
+        let untold = self.checks.iter().flatten().any(|(_, found)| found.is_none());
         Some(Step::Done(if self.contradicted() || (untold && !coarse) {
             self.no_number(Reason::NotConverged)
         } else {
@@ -474,7 +474,7 @@ pub(super) fn full_size_rate(params: &Params, facts: &PathFacts, wire_bps: f64) 
 }
 
 /// Ours: IP octets of the pairs that check an answer found under load.
-const CHECKS: [u16; 2] = [300, 100];
+const CHECKS: [u16; 3] = [300, 200, 100];
 /// Ours: pairs of each of those at most.
 const CHECK_PAIRS: usize = 400;
 /// Ours.
