@@ -72,8 +72,8 @@
 //!   measures there.
 //! - A4: [`Reason::NotConverged`], with the best pair as evidence only (`best_pair_bps`): heavy load, many loaded hops, or traffic
 //!   of constant rate that never leaves a hop idle. Small packets at a steady rate on a hop as slow as the narrow one part every
-//!   pair, nearly alike, so that all may agree on `C / (1 + x/C)`: an answer found under load is checked with pairs of 300, 200 and
-//!   100 octets. Those take their share of a large packet's time, with any framing of 0 to 60 octets, or the answer is
+//!   pair, nearly alike, so that all may agree on `C / (1 + x/C)`: an answer found under load is checked with pairs of three,
+//!   two and one sevenths of the smaller size. Those take their share of a large packet's time, with any framing of 0 to 60 octets, or the answer is
 //!   [`Reason::NotConverged`] (`small_packets_contradict`); so it is if some of them find no idle moment. Not seen: parted pairs of
 //!   all sizes in proportion, as packets do that follow one another much closer than the smallest pair; then the answer is too low.
 //! - A5: skew is removed (the line below the first packets' delays); a stepped clock or another route leaves too few clean pairs.
@@ -88,6 +88,7 @@
 //! - `[pbprobe]` source of the tool of `[PBProbe08]`, whose comments quote the constants of `[CapProbe04]`.
 
 mod answer;
+mod check;
 mod params;
 mod run;
 #[cfg(test)]

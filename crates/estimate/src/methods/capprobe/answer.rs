@@ -148,12 +148,8 @@ impl Run {
         }
         if let Some(checks) = &self.checks {
             evidence.insert("small_packets_contradict", self.contradicted());
-            for (octets, found) in checks {
-                let name = if *octets == 300 {
-                    "check_300_bps"
-                } else {
-                    "check_100_bps"
-                };
+            let names = ["check_large_bps", "check_middle_bps", "check_small_bps"];
+            for (name, (octets, found)) in names.into_iter().zip(checks) {
                 if let Some(found) = found {
                     evidence.insert(name, self.ip_bps(*octets, found));
                 }

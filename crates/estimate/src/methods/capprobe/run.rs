@@ -6,6 +6,7 @@ use units::{BitRate, Sender, Stamp};
 
 use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, State, Stop, Via};
 use super::Params;
+use super::check::CHECKS;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::observations::Follower;
@@ -81,9 +82,10 @@ impl Run {
     }
 
     /// Size of the run that is on.
-    fn size(&self) -> u16 {
+    pub(super) fn size(&self) -> u16 {
         if let Some(checks) = &self.checks {
-            return CHECKS[checks.len().min(CHECKS.len() - 1)];
+            let sevenths = CHECKS[checks.len().min(CHECKS.len() - 1)];
+            return scaled(self.octets.0.min(self.octets.1), sevenths / 7.0);
         }
         if self.found.is_empty() {
             self.octets.0
@@ -157,54 +159,6 @@ impl Run {
         None
     }
 
-    /// Whether other traffic waits on the path at all, and small packets could be told.
-    fn wants_check(&self) -> bool {
-        let idle = |found: &Found| found.clean as f64 >= IDLE * found.samples as f64;
-        let smaller = CHECKS.iter().all(|check| 2 * check <= self.octets.0.min(self.octets.1));
-        let open = self.found.iter().all(|(_, found)| found.best.open());
-        self.params.check && smaller && !open && !self.found.iter().all(|(_, found)| idle(found))
-    }
-
-    /// Takes over what a check found; the answer after the last one. Small packets find idle moments more often than those that
-    /// found some: if some of them do not, those had not.
-    fn checked(&mut self, settled: bool) -> Option<Step> {
-        let found = self
-            .hunt
-            .as_ref()
-            .and_then(|hunt| hunt.found(false))
-            .filter(|_| settled);
-        let (size, coarse) = (self.size(), self.too_coarse());
-        self.close_hunt();
-        let checks = self.checks.get_or_insert_default();
-        checks.push((size, found));
-        if checks.len() < CHECKS.len() {
-            self.start_hunt();
-            return None;
-        }
-        let untold = self.checks.iter().flatten().any(|(_, found)| found.is_none());
-        Some(Step::Done(if self.contradicted() || (untold && !coarse) {
-            self.no_number(Reason::NotConverged)
-        } else {
-            self.answer()
-        }))
-    }
-
-    /// Small packets do not take their share of a large one's time, whatever the framing: something parts large pairs, or small
-    /// ones, or both each in their way.
-    pub(super) fn contradicted(&self) -> bool {
-        let (Some(checks), Some(facts), Some((octets, large))) = (&self.checks, &self.facts, self.found.first()) else {
-            return false;
-        };
-        let grain = Grain::of(facts, self.via.reads()).arrival_ns;
-        checks.iter().any(|(small, found)| {
-            let Some(found) = found else { return false };
-            let share = |overhead: u16| f64::from(small + overhead) / f64::from(octets + overhead);
-            let slack = SLACK + grain / found.each_ns;
-            let seen = found.each_ns / large.each_ns;
-            seen < share(0) * (1.0 - slack) || seen > share(MOST_OVERHEAD) * (1.0 + slack)
-        })
-    }
-
     /// Changes both sizes and begins again; the answer if that was tried often enough, or cannot help.
     fn other_sizes(&mut self) -> Option<Step> {
         let coarse = self.too_coarse();
@@ -249,7 +203,7 @@ impl Run {
     }
 
     /// The stamps do not resolve these pairs: judged once a few have come.
-    fn too_coarse(&self) -> bool {
+    pub(super) fn too_coarse(&self) -> bool {
         let (Some(hunt), Some(facts)) = (&self.hunt, &self.facts) else {
             return false;
         };
@@ -265,7 +219,7 @@ impl Run {
         judged && (blurred || hunt.closed > hunt.samples())
     }
 
-    fn start_hunt(&mut self) {
+    pub(super) fn start_hunt(&mut self) {
         let Some(facts) = &self.facts else { return };
         let reads = self.via.reads();
         let checking = self.checks.is_some();
@@ -295,7 +249,7 @@ impl Run {
     }
 
     /// Counts what the hunt saw; it is kept for the evidence until the next one begins.
-    fn close_hunt(&mut self) {
+    pub(super) fn close_hunt(&mut self) {
         let Some(hunt) = &self.hunt else { return };
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.tally.sent += 2 * count(hunt.sent());
@@ -473,18 +427,10 @@ pub(super) fn full_size_rate(params: &Params, facts: &PathFacts, wire_bps: f64) 
     BitRate::from_bps_f64(mindelay::ip_rate(params.framing, facts.path_mtu, wire_bps))
 }
 
-/// Ours: IP octets of the pairs that check an answer found under load.
-const CHECKS: [u16; 3] = [300, 200, 100];
 /// Ours: pairs of each of those at most.
 const CHECK_PAIRS: usize = 400;
 /// Ours.
 const CHECK_TOLERANCE: f64 = 0.05;
-/// Ours: with this share of the pairs clean nothing waits on the path that could part them.
-const IDLE: f64 = 0.9;
-/// Ours: octets that framing and tunnels add to a packet at most.
-const MOST_OVERHEAD: u16 = 60;
-/// Ours: what a share may be off by, stamps left out.
-const SLACK: f64 = 0.01;
 /// Ours: packets of a test train.
 const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.
