@@ -2,18 +2,22 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod asymprobe;
 pub mod bprobe;
 mod bulk;
 pub mod burst;
 mod campaign;
+pub mod capprobe;
 #[cfg(test)]
 mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+mod mindelay;
 pub mod nettimer;
 pub mod pathload;
 pub mod pathrate;
+pub mod pbprobe;
 pub mod pmtu;
 pub mod rtt;
 mod spacing;
@@ -38,6 +42,9 @@ pub const METHODS: &[&dyn Method] = &[
     &bprobe::Bprobe,
     &sprobe::Sprobe,
     &tailgate::Tailgate,
+    &capprobe::CapProbe,
+    &pbprobe::PbProbe,
+    &asymprobe::AsymProbe,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
@@ -61,6 +68,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::ReverseIpCapacity => &asymprobe::AsymProbe,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,

@@ -113,5 +113,7 @@ impl Simulation<'_> {
 
 /// What errors of `metric` on this path are relative to; `None`: to each run's truth.
 pub fn scale(scenario: &Scenario, way: Way, metric: Metric) -> Option<f64> {
-    (metric.unit() == Unit::BitPerSecond).then(|| truth::scale(scenario, way))
+    // The capacity of the other way has nothing to do with this way's narrow link.
+    let of_this_way = metric.unit() == Unit::BitPerSecond && metric != Metric::ReverseIpCapacity;
+    of_this_way.then(|| truth::scale(scenario, way))
 }

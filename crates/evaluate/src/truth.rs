@@ -28,6 +28,10 @@ pub fn of(
     let rate = |rate: BitRate| at_layer(rate, estimate.and_then(|estimate| estimate.layer), mtu).map(BitRate::bps);
     match metric {
         Metric::IpCapacity => rate(truth.capacity(mtu)),
+        Metric::ReverseIpCapacity => {
+            let back = scenario.truth(other(way)).over(span.0, span.1);
+            rate(back.capacity(mtu))
+        }
         Metric::AvailableIpCapacity => rate(truth.available(mtu)?),
         Metric::CrossTraffic => rate(truth.cross_traffic(mtu)?),
         Metric::TcpAchievableSingle => Some(one_stream(scenario, way, &truth, mtu)?.bps()),
@@ -48,6 +52,13 @@ pub fn of(
         }
         Metric::PathMtu => Some(u64::from(mtu)),
         _ => None,
+    }
+}
+
+const fn other(way: Way) -> Way {
+    match way {
+        Way::Forward => Way::Reverse,
+        Way::Reverse => Way::Forward,
     }
 }
 

@@ -257,6 +257,7 @@ fn print(metric: Metric, value: u64) -> String {
 fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "capacity",
+        Metric::ReverseIpCapacity => "capacity back",
         Metric::AvailableIpCapacity => "available",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst",

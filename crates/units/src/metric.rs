@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// IP-layer capacity of the path: the narrow link's rate (RFC 5136 §2.3).
     IpCapacity,
+    /// The same of the way back, over which answers come: a quantity of methods that tell both directions apart by echoes.
+    ReverseIpCapacity,
     /// Available IP-layer path capacity over a stated interval: the tight link's room (RFC 5136 §2.3).
     AvailableIpCapacity,
     /// IP-layer rate of other traffic on the tight link.
@@ -64,10 +66,11 @@ pub enum Direction {
 
 impl Metric {
     /// Every metric, in the order in which reports show them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RoundTripTime,
         Self::PathMtu,
         Self::IpCapacity,
+        Self::ReverseIpCapacity,
         Self::AvailableIpCapacity,
         Self::CrossTraffic,
         Self::MaximumBurstOctets,
@@ -82,6 +85,7 @@ impl Metric {
     pub const fn unit(self) -> Unit {
         match self {
             Self::IpCapacity
+            | Self::ReverseIpCapacity
             | Self::AvailableIpCapacity
             | Self::CrossTraffic
             | Self::UdpAchievable
@@ -97,6 +101,7 @@ impl Metric {
     pub const fn name(self) -> &'static str {
         match self {
             Self::IpCapacity => "ip_capacity",
+            Self::ReverseIpCapacity => "reverse_ip_capacity",
             Self::AvailableIpCapacity => "available_ip_capacity",
             Self::CrossTraffic => "cross_traffic",
             Self::MaximumBurstOctets => "maximum_burst_octets",

@@ -234,7 +234,7 @@ impl World for Chaos {
 }
 
 /// Every way to begin each of the methods.
-const WAYS: [(&str, &[(&str, &str)]); 21] = [
+const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),
@@ -259,6 +259,40 @@ const WAYS: [(&str, &[(&str, &str)]); 21] = [
     ("tailgate", &[("rounds", "8"), ("hops", "1")]),
     ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
     ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),
+    ("capprobe", &[("most_pairs", "20"), ("stable", "5")]),
+    (
+        "capprobe",
+        &[("preset", "kernel"), ("far_end", "echo"), ("most_pairs", "130")],
+    ),
+    (
+        "capprobe",
+        &[
+            ("far_end", "reflector"),
+            ("clean", "1"),
+            ("tolerance", "1"),
+            ("agree", "1"),
+        ],
+    ),
+    ("pbprobe", &[("bulks", "12"), ("stable", "3"), ("most_packets", "100")]),
+    (
+        "pbprobe",
+        &[
+            ("far_end", "syn"),
+            ("bulks", "12"),
+            ("tolerance", "1"),
+            ("most_packets", "20"),
+        ],
+    ),
+    ("asymprobe", &[("most_pairs", "12"), ("stable", "3")]),
+    (
+        "asymprobe",
+        &[
+            ("tolerance", "1"),
+            ("clean", "1"),
+            ("moved", "0.01"),
+            ("most_pairs", "12"),
+        ],
+    ),
 ];
 
 proptest! {

@@ -72,6 +72,7 @@ type Subject<'a> = (&'a str, Option<u16>);
 pub(super) const fn words(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "IP-layer capacity",
+        Metric::ReverseIpCapacity => "IP-layer capacity of the way back",
         Metric::AvailableIpCapacity => "available IP-layer capacity",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst size",

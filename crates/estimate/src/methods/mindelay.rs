@@ -1,0 +1,308 @@
+//! What the minimum-delay methods share (`capprobe`, `pbprobe`, `asymprobe`): a pair or bulk read from a report, the filter of
+//! `[CapProbe04]` over many of them, and the test for receive batching that comes before it.
+//!
+//! To disperse a pair wrongly, wider or narrower, takes a queue, and a queue delays. With `d1`, `d2` the delays of the first and
+//! the last packet, the pair of least `d1 + d2` met no queue if `min (d1 + d2) = min d1 + min d2`, each minimum over all pairs.
+//!
+//! Both delays count from the departure of the *first* packet (departs from `[CapProbe04]`, where each counts from its own): what
+//! the sender's own gap does to a pair that the narrow link closes anyway then changes neither. A constant offset drops out.
+//!
+//! The equality holds to a share of the *dispersion* (the kernel re-implementation takes 1 % of the delay sum, which on a path of
+//! 100 ms is 2 ms of queueing, more than most dispersions, and means nothing between two clocks), or to what the stamps are
+//! wrong by: an excess of x moves the dispersion by x at most.
+
+mod batches;
+mod hunt;
+mod words;
+
+use stat::{SkewObjective, skew_line};
+use units::Framing;
+
+use crate::probe::{Arrival, Fate, TrainReport};
+use crate::{PathFacts, StampSource};
+
+pub(crate) use batches::{Batching, Inner};
+pub(crate) use hunt::{Found, Hunt, State, Stop};
+pub(crate) use words::{Via, checked, framing, share};
+
+/// Whose stamps tell when a packet was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// The receiver's: one way, two clocks.
+    Arrivals,
+    /// The far end's own, sent back in its echo: one way, two clocks.
+    Turns,
+    /// The sender's, when the answer is back: there and back, one clock.
+    Returns,
+}
+
+impl Reads {
+    /// Nanoseconds on the clock that these stamps are of.
+    fn stamp_ns(self, row: &Arrival) -> Option<i64> {
+        match (self, row.fate) {
+            (Self::Arrivals, Fate::Received(stamp)) => Some(stamp.nanos()),
+            (Self::Turns, Fate::Echoed { turned, .. }) => turned.map(units::Stamp::nanos),
+            (Self::Returns, Fate::Echoed { returned, .. }) => Some(returned.nanos()),
+            (Self::Returns, Fate::Answered(reply)) => Some(reply.returned.nanos()),
+            (_, Fate::Received(_) | Fate::Echoed { .. } | Fate::Answered(_) | Fate::Lost) => None,
+        }
+    }
+
+    /// Whether the two stamps of a delay are of two clocks, which drift apart.
+    pub(crate) fn two_clocks(self) -> bool {
+        self != Self::Returns
+    }
+}
+
+/// How finely delays are told, ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Grain {
+    /// Of one arrival.
+    pub(crate) arrival_ns: f64,
+    /// Of one departure.
+    pub(crate) departure_ns: f64,
+}
+
+impl Grain {
+    /// What the hosts measured of themselves: a step of the clock, or twice the typical error of a stamp.
+    pub(crate) fn of(facts: &PathFacts, reads: Reads) -> Self {
+        let host = match reads {
+            Reads::Arrivals | Reads::Turns => &facts.receiver,
+            Reads::Returns => &facts.sender,
+        };
+        Self {
+            arrival_ns: nanos(host.clock_resolution).max(2.0 * nanos(host.stamp_error)),
+            departure_ns: nanos(facts.sender.clock_resolution),
+        }
+    }
+
+    /// Error of the delay sum of one pair.
+    fn sum_ns(self) -> f64 {
+        self.arrival_ns + self.departure_ns
+    }
+}
+
+/// A pair or bulk that came whole and in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bulk {
+    /// Departure of the first packet, ns of the sender's clock.
+    departed_ns: i64,
+    /// From there to the first packet's arrival, clock offset included.
+    first_ns: i64,
+    /// From the first arrival to the last.
+    pub(crate) span_ns: f64,
+    /// The same of the departures.
+    pub(crate) sent_ns: f64,
+    /// Packets after the first.
+    pub(crate) after: usize,
+    /// The median gap: what one packet takes, if fewer than half the gaps hold others.
+    pub(crate) typical_ns: f64,
+    /// From the second batch that begins within it to the last one.
+    inner: Option<Inner>,
+    pub(crate) stamped_by: StampSource,
+}
+
+/// Why a report is no sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// Not a single answer.
+    Silent,
+    /// Some packets are missing.
+    Holed,
+    /// Packets changed order.
+    Disordered,
+    /// No time passed between first and last.
+    Closed,
+    /// Answers without the stamps that are read.
+    Unstamped,
+}
+
+impl Bulk {
+    /// Reads a report. Every packet must have come, in order: `[PBProbe08]` drops a bulk with any loss.
+    pub(crate) fn read(report: &TrainReport, reads: Reads) -> Result<Self, Flaw> {
+        let rows = &report.arrivals;
+        let stamps: Vec<i64> = rows.iter().filter_map(|row| reads.stamp_ns(row)).collect();
+        if rows.is_empty() || rows.iter().all(|row| row.fate == Fate::Lost) {
+            return Err(Flaw::Silent);
+        }
+        if stamps.is_empty() {
+            return Err(Flaw::Unstamped);
+        }
+        if stamps.len() < rows.len() || rows.len() < 2 {
+            return Err(Flaw::Holed);
+        }
+        if stamps.windows(2).any(|two| two[1] < two[0]) {
+            return Err(Flaw::Disordered);
+        }
+        let gaps: Vec<f64> = stamps
+            .windows(2)
+            .map(|two| two[1].saturating_sub(two[0]) as f64)
+            .collect();
+        let (first, last) = (rows[0], rows[rows.len() - 1]);
+        let span = stamps[stamps.len() - 1].saturating_sub(stamps[0]);
+        if span <= 0 {
+            return Err(Flaw::Closed);
+        }
+        Ok(Self {
+            departed_ns: first.departed.nanos(),
+            first_ns: stamps[0].saturating_sub(first.departed.nanos()),
+            span_ns: span as f64,
+            sent_ns: last.departed.nanos().saturating_sub(first.departed.nanos()).max(0) as f64,
+            after: rows.len() - 1,
+            typical_ns: stat::median(&gaps).unwrap_or(span as f64),
+            inner: Inner::read(&stamps),
+            stamped_by: report.arrived_by,
+        })
+    }
+
+    /// The packets left no closer than they came: the narrow link never closed the gap, and the rate is the sender's.
+    pub(crate) fn open(&self) -> bool {
+        self.sent_ns > OPEN * self.span_ns
+    }
+}
+
+/// `pathrate` practice: a host within 5 % of the answer may be the answer.
+const OPEN: f64 = 0.95;
+
+/// When a sample counts as one that met no queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    /// Largest excess of the delay sum over the sum of the least delays, as a share of the dispersion.
+    pub(crate) tolerance: f64,
+    pub(crate) grain: Grain,
+    /// Delays come from two clocks.
+    pub(crate) two_clocks: bool,
+    /// Error that receive batching adds to one stamp, ns.
+    pub(crate) period_ns: f64,
+}
+
+/// What the filter makes of the samples so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    /// The sample of least delay sum.
+    pub(crate) best: usize,
+    /// Its excess over the sum of the least delays, ns.
+    pub(crate) residual_ns: f64,
+    /// Samples within the tolerance, in order.
+    pub(crate) clean: Vec<usize>,
+    /// Samples whose delay sum the stamps cannot tell from the best one's, in order.
+    pub(crate) near: Vec<usize>,
+    /// Samples since the last new minimum of either delay or of the sum.
+    pub(crate) stable: usize,
+    /// What one clock gains on the other per ns.
+    pub(crate) slope: f64,
+    /// Least delay of first packets above the first sample's own, ns, and that delay.
+    pub(crate) least_first_ns: f64,
+}
+
+/// Runs the filter; `None` without samples. The clocks' skew is the slope of the line below the first packets' delays, and is
+/// believed only where it makes more samples clean than none at all (ours).
+pub(crate) fn read(bulks: &[Bulk], rule: &Rule) -> Option<Reading> {
+    let flat = read_with(bulks, rule, 0.0)?;
+    let tilted = if rule.two_clocks {
+        skew(bulks).and_then(|slope| read_with(bulks, rule, slope))
+    } else {
+        None
+    };
+    Some(match tilted {
+        Some(tilted) if tilted.clean.len() > flat.clean.len() => tilted,
+        _ => flat,
+    })
+}
+
+fn skew(bulks: &[Bulk]) -> Option<f64> {
+    let (times, delays) = heads(bulks)?;
+    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).ok()?.slope;
+    (slope.abs() < LARGEST_SKEW).then_some(slope)
+}
+
+/// Departures and delays of the first packets, from those of the first sample on.
+fn heads(bulks: &[Bulk]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let origin = bulks.first()?;
+    let from = |own: i64, origin: i64| own.saturating_sub(origin) as f64;
+    Some(
+        bulks
+            .iter()
+            .map(|bulk| {
+                let time = from(bulk.departed_ns, origin.departed_ns);
+                (time, from(bulk.first_ns, origin.first_ns))
+            })
+            .unzip(),
+    )
+}
+
+fn read_with(bulks: &[Bulk], rule: &Rule, slope: f64) -> Option<Reading> {
+    let (times, heads) = heads(bulks)?;
+    let delays: Vec<(f64, f64)> = times
+        .iter()
+        .zip(&heads)
+        .zip(bulks)
+        .map(|((time, head), bulk)| {
+            let first = head - slope * time;
+            (first, first + bulk.span_ns)
+        })
+        .collect();
+    let sum = |(first, last): (f64, f64)| first + last;
+    let best = (0..delays.len()).min_by(|a, b| sum(delays[*a]).total_cmp(&sum(delays[*b])))?;
+    let noise = rule.grain.sum_ns() + rule.period_ns;
+    let tolerance = (rule.tolerance * bulks[best].span_ns).max(noise);
+    // A minimum that is new by less than the tolerance tells says nothing new.
+    let step = (tolerance / 4.0).max(noise);
+    let mut least = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    let mut stable = 0;
+    for own in &delays {
+        let new = own.0 < least.0 - step || own.1 < least.1 - step || sum(*own) < least.2 - step;
+        stable = if new { 0 } else { stable + 1 };
+        least = (least.0.min(own.0), least.1.min(own.1), least.2.min(sum(*own)));
+    }
+    let floor = least.0 + least.1;
+    let residual = sum(delays[best]) - floor;
+    let within = |most: f64| {
+        (0..delays.len())
+            .filter(|index| sum(delays[*index]) - floor <= most)
+            .collect()
+    };
+    Some(Reading {
+        best,
+        residual_ns: residual,
+        clean: within(tolerance),
+        near: within(residual + noise),
+        stable,
+        slope,
+        least_first_ns: least.0 + bulks[0].first_ns as f64,
+    })
+}
+
+/// Ours: no pair of working clocks drifts apart faster.
+const LARGEST_SKEW: f64 = 500e-6;
+
+/// Rate on a wire of this framing at which packets of `ip_octets` take `each_ns`, bit/s.
+pub(crate) fn wire_rate(framing: Framing, ip_octets: u16, each_ns: f64) -> f64 {
+    8.0 * f64::from(framing.wire_octets(u32::from(ip_octets))) / each_ns * 1e9
+}
+
+/// The IP-layer rate of packets of `ip_octets` on a wire of this rate, both in bit/s.
+pub(crate) fn ip_rate(framing: Framing, ip_octets: u16, wire_bps: f64) -> f64 {
+    let ip = u32::from(ip_octets);
+    wire_bps * f64::from(ip) / f64::from(framing.wire_octets(ip))
+}
+
+/// Between 0.75 and 1.25, for the n-th wait: evenly spread and the same in every run, so that no pace of other traffic stays in
+/// step with the probes (ours).
+pub(crate) fn uneven(n: u32) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    0.75 + 0.5 * (f64::from(n) * GOLDEN).fract()
+}
+
+/// Nanoseconds of a duration.
+pub(crate) fn nanos(time: std::time::Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+/// A duration of so many nanoseconds; none of what is no time.
+pub(crate) fn duration(nanos: f64) -> std::time::Duration {
+    std::time::Duration::try_from_secs_f64(nanos / 1e9).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
