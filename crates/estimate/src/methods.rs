@@ -13,6 +13,7 @@ pub mod pathload;
 pub mod pathrate;
 pub mod pmtu;
 pub mod rtt;
+pub mod signature;
 pub mod streams;
 pub mod tcp;
 pub mod udp;
