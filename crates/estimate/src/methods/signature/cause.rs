@@ -131,6 +131,8 @@ pub struct Signature {
     pub inside: Option<BitRate>,
     /// Packets of one batch, typically; `None` without batches.
     pub batch_packets: Option<f64>,
+    /// Whether a train paced just below the rate was slowed by others' packets; `None` if none was sent.
+    pub loaded: Option<bool>,
     /// Share of packets that arrived behind a later one.
     pub reordered: f64,
 }

@@ -8,16 +8,11 @@ use super::trains::{Kind, Seen, rate};
 /// Of the largest packets that were sent in pushed trains of one size, shortest first. Trains that lost packets count only if most of
 /// them came: what a link sends under load has the same rate, whatever its queue dropped.
 pub(super) fn rungs(trains: &[Seen]) -> Vec<Rung> {
-    let pushed = || {
-        trains
-            .iter()
-            .filter(|train| train.uniform && train.kind == Kind::Pushed && 2 * train.came.len() > train.sent)
-    };
-    let Some(largest) = pushed().map(|train| train.ip_octets).max() else {
+    let Some(largest) = full_size(trains) else {
         return Vec::new();
     };
     let mut by_length: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for train in pushed().filter(|train| train.ip_octets == largest) {
+    for train in pushed(trains).filter(|train| train.ip_octets == largest) {
         if let Some(bps) = train.rate_bps(0, train.came.len() - 1) {
             by_length.entry(train.sent).or_default().push(bps);
         }
@@ -35,4 +30,15 @@ pub(super) fn rungs(trains: &[Seen]) -> Vec<Rung> {
             }
         })
         .collect()
+}
+
+/// The largest packets of pushed trains of one size.
+pub(super) fn full_size(trains: &[Seen]) -> Option<u16> {
+    pushed(trains).map(|train| train.ip_octets).max()
+}
+
+fn pushed(trains: &[Seen]) -> impl Iterator<Item = &Seen> {
+    trains
+        .iter()
+        .filter(|train| train.uniform && train.kind == Kind::Pushed && 2 * train.came.len() > train.sent)
 }
