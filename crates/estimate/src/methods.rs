@@ -33,6 +33,7 @@ pub const METHODS: &[&dyn Method] = &[
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,
+    &signature::SignatureMethod,
     &streams::Streams,
     &window::Window,
 ];

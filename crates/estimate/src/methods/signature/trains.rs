@@ -71,9 +71,14 @@ impl Seen {
         }
         let ip_octets = report.arrivals.iter().map(|row| row.ip_octets).max()?;
         let gap = mean_departure_gap(report)?;
+        let slack = if report.arrivals.len() >= LONG {
+            LONG_CALL_NS
+        } else {
+            CALL_NS
+        };
         let kind = if gap >= SPARSE_NS {
             Kind::Sparse
-        } else if fastest.is_none_or(|fastest| gap > PACED * fastest + CALL_NS) {
+        } else if fastest.is_none_or(|fastest| gap > PACED * fastest + slack) {
             Kind::Paced
         } else {
             Kind::Pushed
@@ -157,7 +162,8 @@ pub(super) fn quantile(values: &[f64], p: f64) -> Option<f64> {
 const SPARSE_NS: f64 = 4e6;
 /// A train with this many times the departure gaps of the fastest was paced (ours).
 const PACED: f64 = 1.6;
-/// What single calls may differ by (ours).
-const CALL_NS: f64 = 2000.0;
+/// What calls may differ by, single ones and the mean of many (ours).
+const CALL_NS: f64 = 5000.0;
+const LONG_CALL_NS: f64 = 100.0;
 /// Trains from this length on tell how fast the host sends (ours).
 const LONG: usize = 16;
