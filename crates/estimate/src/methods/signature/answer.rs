@@ -19,6 +19,9 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
     }
     let sent: u64 = told.trains.iter().map(|report| report.arrivals.len() as u64).sum();
     let lost: u64 = told.trains.iter().map(|report| report.lost_on_path() as u64).sum();
+    if signature.cause == Cause::SingleLink && parallel_flows(&signature, told).is_some() {
+        evidence.insert("cause", "parallel_flows");
+    }
     let mut caveats = caveats(&signature, told, sent, lost);
     let numbered = signature
         .rate

@@ -11,6 +11,8 @@ pub(super) struct Split {
     pub(super) batches: Vec<RangeInclusive<usize>>,
     /// Median gap within batches.
     pub(super) inner_ns: f64,
+    /// Longer gaps at regular distances are all that shows them.
+    pub(super) spaced: bool,
 }
 
 /// What the batches of several like trains have in common. Without the first and the last of each train, which the train cuts.
@@ -27,6 +29,8 @@ pub(super) struct Profile {
     pub(super) period_ns: f64,
     /// Median gap within batches.
     pub(super) inner_ns: f64,
+    /// In most trains longer gaps at regular distances are all that shows them.
+    pub(super) spaced: bool,
 }
 
 /// Cuts a train into batches; `None` if its packets came evenly, or irregularly, or as a single batch. `noise_ns` is the error of stamps.
@@ -44,14 +48,14 @@ pub(super) fn split(train: &Seen, noise_ns: f64) -> Option<Split> {
     let mean = span / gaps.len() as f64;
     let short = gaps.iter().filter(|gap| **gap < SHORT * mean).count();
     if short as f64 >= MANY * gaps.len() as f64 {
-        return cut(&gaps, BETWEEN * mean).filter(|split| is_regular(train, split, false));
+        return cut(&gaps, BETWEEN * mean, false).filter(|split| is_regular(train, split));
     }
     let median = quantile(&gaps, 0.5)?;
     let threshold = (LONGER * median).max(median + 6.0 * noise_ns);
-    cut(&gaps, threshold).filter(|split| is_regular(train, split, true))
+    cut(&gaps, threshold, true).filter(|split| is_regular(train, split))
 }
 
-fn cut(gaps: &[f64], threshold: f64) -> Option<Split> {
+fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Option<Split> {
     let (mut batches, mut begin) = (Vec::new(), 0);
     let mut inner = Vec::new();
     for (place, gap) in gaps.iter().enumerate() {
@@ -66,14 +70,15 @@ fn cut(gaps: &[f64], threshold: f64) -> Option<Split> {
     Some(Split {
         inner_ns: quantile(&inner, 0.5).unwrap_or(0.0),
         batches,
+        spaced,
     })
 }
 
 /// At least one whole batch, and the batches of one period; where the cut rests on nothing but longer gaps, three and of one size too.
-fn is_regular(train: &Seen, split: &Split, by_longer_gaps: bool) -> bool {
+fn is_regular(train: &Seen, split: &Split) -> bool {
     let (sizes, periods) = (split.sizes(), split.periods_ns(train));
     let steady = |values: &[f64], most: f64| stat::coefficient_of_variation(values).is_none_or(|cv| cv < most);
-    if by_longer_gaps {
+    if split.spaced {
         let mean = stat::mean(&sizes).unwrap_or(0.0);
         return sizes.len() >= 3 && mean >= 3.0 && steady(&sizes, REGULAR) && steady(&periods, REGULAR);
     }
@@ -172,7 +177,22 @@ pub(super) fn profile(trains: &[Seen], kind: Kind, ip_octets: u16, noise_ns: f64
         packets: stat::mean(&sizes)?,
         period_ns: quantile(&periods, 0.5)?,
         inner_ns: quantile(&inner, 0.5)?,
+        spaced: 2 * splits.iter().filter(|(_, split)| split.spaced).count() > splits.len(),
     })
+}
+
+/// The least number of gaps after which a train's gaps repeat, if they differ from one to the next: the channels of a saw-tooth.
+pub(super) fn tooth(train: &Seen) -> Option<usize> {
+    let gaps = train.gaps_ns();
+    let mean = stat::mean(&gaps)?;
+    // Of most gaps, for those that others' packets lengthen come once in a while.
+    let differ = |lag: usize| {
+        let steps: Vec<f64> = gaps.iter().zip(gaps.get(lag..)?).map(|(a, b)| (a - b).abs()).collect();
+        quantile(&steps, 0.75)
+    };
+    let uneven = quantile(&gaps, 0.9)? - quantile(&gaps, 0.1)? > UNEVEN * mean;
+    let repeats = |lag: usize| differ(lag).is_some_and(|step| step < REPEATS * mean);
+    (2..=MOST_CHANNELS.min(gaps.len() / 3)).find(|lag| uneven && repeats(*lag))
 }
 
 #[expect(
@@ -198,3 +218,7 @@ const LONGER: f64 = 1.35;
 /// that queueing makes are about as irregular as an exponential, 1).
 const REGULAR: f64 = 0.3;
 const PERIODIC: f64 = 0.4;
+/// Gaps of a saw-tooth differ by more than this share of the mean, and repeat to within the second (ours).
+const UNEVEN: f64 = 0.25;
+const REPEATS: f64 = 0.1;
+const MOST_CHANNELS: usize = 16;

@@ -80,6 +80,19 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// From one batch or slot to the next, if there are any.
+    pub const fn period(self) -> Option<Duration> {
+        match self {
+            Self::MacAggregation { period, .. } | Self::ReceiveBatching { period } | Self::Batches { period } => {
+                Some(period)
+            }
+            Self::Grants { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

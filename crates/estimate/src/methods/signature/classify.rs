@@ -6,7 +6,7 @@ use units::BitRate;
 
 use super::batches::{self, Profile, Split};
 use super::cause::{Cause, Rung, Signature, Spread};
-use super::trains::{Kind, Seen, quantile, rate};
+use super::trains::{Came, Kind, Seen, quantile, rate};
 use super::{grants, knee, rungs, trains};
 use crate::facts::PathFacts;
 use crate::outcome::Confidence;
@@ -39,7 +39,7 @@ pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
     };
     let (cause, confidence) = match cause {
         Cause::ParallelLinks { channels, .. } => {
-            let whole = path.rate(cause, true).map_or(0, |rate| rate.median.bps());
+            let whole = path.rate(cause, batched.is_some()).map_or(0, |rate| rate.median.bps());
             let each = BitRate::from_bps(whole / u64::from(channels.max(1)));
             (Cause::ParallelLinks { channels, each }, confidence)
         }
@@ -51,7 +51,7 @@ pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
         rate: path.rate(cause, batched.is_some()),
         inside: path.inside(batched.as_ref()),
         batch_packets: batched.as_ref().map(|profile| profile.packets),
-        loaded: path.is_loaded(batched.is_some()),
+        loaded: path.is_loaded(batched.as_ref()),
         reordered: (reordered / (came as f64).max(1.0)).min(1.0),
         rates,
     }
@@ -76,6 +76,10 @@ impl Path<'_> {
             let latency = duration(self.grant_latency_ns(slot));
             let slot = duration(slot);
             return (Cause::Grants { slot, latency }, Confidence::High);
+        }
+        if large.spaced && self.is_loaded(Some(large)) == Some(true) {
+            // What comes regularly between packets that are spaced as they are sent may as well be others'.
+            return (Cause::CrossTraffic, Confidence::Medium);
         }
         let channels = self.channels(large);
         if let Some(channels) = channels
@@ -215,12 +219,18 @@ impl Path<'_> {
             let peak = rate(knee.peak_bps);
             return (Cause::TokenBucket { knee_octets, peak }, confidence);
         }
+        if let Some(channels) = self.saw_tooth() {
+            return (parallel(channels), Confidence::High);
+        }
+        if self.is_cut() {
+            return (Cause::Unclear, Confidence::Low);
+        }
         let whole = self.whole_bps();
         let Some(long) = quantile(&whole, 0.5) else {
             return (Cause::Unclear, Confidence::Low);
         };
         if self.is_flat(long) {
-            let confidence = match self.is_loaded(false) {
+            let confidence = match self.is_loaded(None) {
                 Some(false) => Confidence::High,
                 Some(true) => return (Cause::CrossTraffic, Confidence::Medium),
                 None => Confidence::Medium,
@@ -230,7 +240,7 @@ impl Path<'_> {
         if self.rises_to(long) {
             return (Cause::Startup, Confidence::Medium);
         }
-        if self.scatters(long) || self.is_loaded(false) == Some(true) {
+        if self.scatters(long) || self.is_loaded(None) == Some(true) {
             return (Cause::CrossTraffic, Confidence::Medium);
         }
         (Cause::Unclear, Confidence::Low)
@@ -260,6 +270,15 @@ impl Path<'_> {
         self.long()
             .filter_map(|train| train.rate_bps(0, train.came.len() - 1))
             .collect()
+    }
+
+    /// Over as many packets as make whole groups.
+    fn whole_groups_bps(&self, channels: usize) -> Vec<f64> {
+        let rate = |train: &Seen| {
+            let last = train.came.len() - 1;
+            train.rate_bps(0, last - last % channels.max(1))
+        };
+        self.long().filter_map(rate).collect()
     }
 
     /// The error of a rate over so many packets, at this rate.
@@ -310,26 +329,47 @@ impl Path<'_> {
         let short = || self.rates.iter().filter(|rung| rung.packets <= 10);
         let high = short().map(|rung| rung.high.as_f64()).fold(0.0, f64::max);
         let low = short().map(|rung| rung.low.as_f64()).fold(f64::INFINITY, f64::min);
-        short().count() >= 2 && high > (1.0 + FLAT) * long_bps && high > (1.0 + 2.0 * FLAT) * low
+        short().count() >= 2 && high >= long_bps && high > (1.0 + 2.0 * FLAT) * low
     }
 
     /// Whether others' packets come between those of a train paced just below the rate found: it then arrives slower than it left.
     /// `None` without such a train.
-    fn is_loaded(&self, batched: bool) -> Option<bool> {
+    fn is_loaded(&self, batched: Option<&Profile>) -> Option<bool> {
+        // Bursts grow until they carry the rate, and their ends are as far apart as they are long.
+        let (from, period_ns) = batched.map_or((0, 0.0), |profile| (1, profile.period_ns));
+        let checks: Vec<f64> = self
+            .checks(batched.is_some())
+            .filter_map(|train| growth(train, from, period_ns))
+            .collect();
+        quantile(&checks, 0.5).map(|growth| growth > GROWS)
+    }
+
+    /// Trains paced just below the rate found.
+    fn checks(&self, batched: bool) -> impl Iterator<Item = &Seen> {
         let long = if batched {
             self.batch_rates(false)
         } else {
             self.whole_bps()
         };
-        let found = quantile(&long, 0.5)?;
-        let checks: Vec<f64> = self
-            .trains
+        let found = quantile(&long, 0.5).unwrap_or(0.0);
+        self.trains
             .iter()
             .filter(|train| train.kind == Kind::Paced && train.uniform && train.came.len() >= LONG)
-            .filter(|train| (CHECKED * found..found).contains(&train.departure_bps()))
-            .filter_map(growth)
-            .collect();
-        quantile(&checks, 0.5).map(|growth| growth > GROWS)
+            .filter(move |train| (CHECKED * found..found).contains(&train.departure_bps()))
+    }
+
+    /// Trains just below the rate found lose packets: it is not the rate of a link.
+    fn is_cut(&self) -> bool {
+        let lost: Vec<f64> = self.checks(false).map(Seen::loss).collect();
+        quantile(&lost, 0.5).is_some_and(|lost| lost > CUT)
+    }
+
+    /// Channels whose packets overtake, and whose groups show in the gaps' period alone.
+    fn saw_tooth(&self) -> Option<u16> {
+        let teeth: Vec<usize> = self.long().filter_map(batches::tooth).collect();
+        let first = *teeth.first().filter(|_| self.overtaking() >= OVERTAKING)?;
+        let same = teeth.iter().filter(|tooth| **tooth == first).count();
+        (2 * same > self.long().count()).then(|| u16::try_from(first).unwrap_or(u16::MAX))
     }
 
     fn batch_rates(&self, by_slope: bool) -> Vec<f64> {
@@ -351,6 +391,7 @@ impl Path<'_> {
                 knees.iter().map(|knee| knee.sustained_bps).collect()
             }
             Cause::Startup => self.tails_bps(),
+            Cause::ParallelLinks { channels, .. } if !batched => self.whole_groups_bps(usize::from(channels)),
             _ if batched => self.batch_rates(by_slope),
             Cause::Unclear => return None,
             _ => self.whole_bps(),
@@ -369,16 +410,20 @@ impl Path<'_> {
     }
 }
 
-/// By how much the delay grows over a train, as a share of its time: the slope between the medians of its first and last third.
-fn growth(train: &Seen) -> Option<f64> {
+/// By how much the delay grows over a train, as a share of its time: the slope between the medians of its `from`th and its last third, less
+/// what half a period makes of it.
+fn growth(train: &Seen, from: usize, period_ns: f64) -> Option<f64> {
     let third = train.came.len() / 3;
-    let median = |part: &[super::trains::Came]| {
+    let median = |part: &[Came]| {
         let delays: Vec<f64> = part.iter().map(|packet| packet.delay_ns).collect();
         quantile(&delays, 0.5)
     };
-    let (first, last) = (train.came.get(..third)?, train.came.get(2 * third..)?);
-    let time = train.departed_ns * 2.0 / 3.0;
-    (time > 0.0).then_some((median(last)? - median(first)?) / time)
+    let (first, last) = (
+        train.came.get(from * third..(from + 1) * third)?,
+        train.came.get(2 * third..)?,
+    );
+    let time = train.departed_ns * (2 - from) as f64 / 3.0;
+    (time > 0.0).then_some((median(last)? - median(first)? - period_ns / 2.0) / time)
 }
 
 /// The period stays when packets come slower: a timer. Each batch waits for its first packet.
@@ -433,5 +478,7 @@ const RISES: f64 = 0.85;
 const CHECKED: f64 = 0.88;
 /// Delays of such a train grow by more than this share of its time if others' packets come between.
 const GROWS: f64 = 0.03;
+/// Trains just below a link's rate lose less.
+const CUT: f64 = 0.05;
 /// From so many whole batches on a line is better than two ends.
 const SLOPE_BATCHES: usize = 8;

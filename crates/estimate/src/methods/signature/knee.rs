@@ -48,13 +48,15 @@ pub(super) fn knee(train: &Seen) -> Option<Knee> {
     })
 }
 
-/// The knees of pushed trains, if most of the long ones have one and they lie at the same octets: that of the middle.
+/// The knees of pushed trains, if most of the long ones have one and they lie at the same octets: that of the middle. Of a bucket that drops
+/// what it has no tokens for a pushed train leaves nothing behind the knee; then the same of paced trains that lost packets.
 pub(super) fn common(trains: &[Seen]) -> Option<(Knee, Vec<Knee>)> {
-    let pushed = || {
-        trains
-            .iter()
-            .filter(|train| train.kind == Kind::Pushed && train.uniform)
-    };
+    common_of(trains, |train| train.kind == Kind::Pushed)
+        .or_else(|| common_of(trains, |train| train.kind == Kind::Paced && train.loss() > LOST))
+}
+
+fn common_of(trains: &[Seen], like: impl Fn(&Seen) -> bool) -> Option<(Knee, Vec<Knee>)> {
+    let pushed = || trains.iter().filter(|train| train.uniform && like(train));
     let knees: Vec<Knee> = pushed().filter_map(knee).collect();
     let least = knees.iter().map(|knee| knee.octets).min_by(f64::total_cmp)?;
     let could = pushed()
@@ -71,6 +73,8 @@ pub(super) fn common(trains: &[Seen]) -> Option<(Knee, Vec<Knee>)> {
     (3 * near.count() >= 2 * sorted.len()).then_some((middle, knees))
 }
 
+/// A paced train that lost more met a limit (ours).
+const LOST: f64 = 0.1;
 /// Ours.
 const LEAST_PACKETS: usize = 24;
 const LEAST_PART: usize = 6;

@@ -101,6 +101,8 @@ impl Planner {
             Part::Check => Part::Flows,
             Part::Flows | Part::Over => Part::Over,
         };
+        let nothing = told.trains.iter().all(|report| report.received().next().is_none());
+        let next = if nothing { Part::Over } else { next };
         if matches!(self.part, Part::Doubling | Part::Long | Part::Check) {
             self.known = Some(classify(facts, &told.trains));
         }
@@ -185,9 +187,14 @@ impl Planner {
             return None;
         }
         let rate = known.rate?.median;
-        let length = self.long.clamp(48, 400);
+        let length = self.long.max(48);
+        let below = if known.batch_packets.is_some() {
+            CHECKED_BATCHES
+        } else {
+            CHECKED
+        };
         (self.sent < CHECKS)
-            .then(|| paced(id, length, size, rate.scaled(CHECKED)?))
+            .then(|| paced(id, length, size, rate.scaled(below)?))
             .flatten()
     }
 
@@ -196,7 +203,11 @@ impl Planner {
         let known = self.known.as_ref()?;
         let one = known.rate?.median;
         let weak = known.confidence == Confidence::Low && known.cause == Cause::Unclear;
-        if self.params.flows < 2 || weak || matches!(known.cause, Cause::SenderLimited) || one.bps() == 0 {
+        let moot = matches!(
+            known.cause,
+            Cause::SenderLimited | Cause::ParallelLinks { .. } | Cause::CrossTraffic
+        );
+        if self.params.flows < 2 || weak || moot || one.bps() == 0 {
             return None;
         }
         let (streams, times) = match self.sent {
@@ -210,7 +221,8 @@ impl Planner {
         };
         let rate = [one.scaled(times), facts.sender.max_send_rate, facts.rate_cap];
         let time = one.time_for(u64::from(size) * LOAD_PACKETS)?;
-        let duration = time.clamp(LEAST_LOAD, MOST_LOAD);
+        let period = known.cause.period().unwrap_or_default();
+        let duration = time.max(LEAST_LOAD).max(period * PERIODS).min(MOST_LOAD);
         Some(Probe::Load(Load {
             rate: rate.into_iter().flatten().min()?,
             ip_octets: size,
@@ -230,7 +242,13 @@ impl Planner {
             _ => Duration::ZERO,
         };
         let rest = took.min(self.params.span * 2).mul_f64(self.params.rest);
-        rest.max(LEAST_REST).max(facts.rtt.min(LEAST_REST * 10) / 2)
+        // A bucket may have been emptied; those of usual routers hold up to 150 ms of their rate (`capacity` §10.4).
+        let refill = if 20 * report.lost_on_path() > report.arrivals.len() {
+            REFILL
+        } else {
+            Duration::ZERO
+        };
+        rest.max(refill).max(LEAST_REST).max(facts.rtt.min(LEAST_REST * 10) / 2)
     }
 }
 
@@ -331,18 +349,21 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 /// Slow trains: a third of the rate, more where batches are small, so that three packets fall into a timer's period (ours).
 const SLOW: f64 = 1.0 / 3.0;
 const FAST: f64 = 0.6;
-/// Just below the rate that was found (ours).
-const CHECKED: f64 = 0.94;
+/// Just below the rate that was found; less near where bursts must be full to carry it (ours).
+const CHECKED: f64 = 0.97;
+const CHECKED_BATCHES: f64 = 0.93;
 /// First load of several flows, in times of what one gets (ours).
 const FIRST_LOAD: f64 = 3.0;
 /// Several flows that get this many times what one gets have more than one channel (ours).
 pub(super) const MORE: f64 = 1.25;
 /// A load of several flows: time for so many packets of one (ours), within bounds.
 const LOAD_PACKETS: u64 = 200;
-const LEAST_LOAD: Duration = Duration::from_millis(40);
+const LEAST_LOAD: Duration = Duration::from_millis(20);
+const PERIODS: u32 = 16;
 const MOST_LOAD: Duration = Duration::from_secs(3);
 const STATUSES: u32 = 8;
 /// Ours.
 const LEAST_REST: Duration = Duration::from_millis(10);
+const REFILL: Duration = Duration::from_millis(200);
 /// Carries the probe header.
 const SMALLEST: u16 = 120;

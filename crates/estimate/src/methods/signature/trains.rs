@@ -94,6 +94,11 @@ impl Seen {
         })
     }
 
+    /// Share of packets that did not come.
+    pub(super) fn loss(&self) -> f64 {
+        1.0 - self.came.len() as f64 / self.sent as f64
+    }
+
     /// From the first arrival to the last.
     pub(super) fn span_ns(&self) -> f64 {
         self.came.last().map_or(0.0, |last| last.at_ns)
