@@ -555,6 +555,58 @@ mod tests {
         assert_eq!(path(90).truth(Way::Forward).burst(1500, None), None);
     }
 
+    /// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one flow, all for many. 42 frames
+    /// of 1538 octets fit into 65 535: 504 000 bits of IP in 200 + 75 + 1722.56 us.
+    #[test]
+    fn capacity_of_links_that_are_no_fifo() {
+        let capacity = |service| {
+            let hop = Hop::rate(BitRate::from_mbps(100)).service(service);
+            let scenario = Scenario::new("service").hop(hop).validate().unwrap();
+            let truth = scenario.truth(Way::Forward);
+            (truth.capacity(1500).bps(), truth.aggregate_capacity(1500).bps())
+        };
+        let channels = |by| Service::Channels(Channels { count: 4, by });
+        let (one, four) = (97_529_259, 390_117_036);
+        assert_eq!(capacity(channels(Dealing::Packet)), (four, four));
+        assert_eq!(capacity(channels(Dealing::Flow)), (one, four));
+        let slots = crate::Slots {
+            period: MS,
+            grant: 8 * MS,
+        };
+        assert_eq!(capacity(Service::Slots(slots)), (one, one));
+        let aggregation = crate::Aggregation {
+            frames: 64,
+            octets: Octets::new(65_535),
+            contention: Duration::from_micros(200),
+            jitter: Duration::from_micros(150),
+            inside: crate::Inside::Spaced,
+        };
+        assert_eq!(aggregation.full_burst(Framing::ETHERNET, 1500), 42);
+        let at_300 = aggregation.ip_rate(BitRate::from_mbps(300), Framing::ETHERNET, 1500);
+        let expected = 504_000.0 / (275e-6 + 42.0 * 1538.0 * 8.0 / 300e6);
+        assert!((at_300.as_f64() - expected).abs() < 1.0, "{at_300}");
+        // 8 ms to the grant, and one slot.
+        let slotted = Hop::rate(BitRate::from_mbps(100)).service(Service::Slots(slots));
+        let scenario = Scenario::new("grant").hop(slotted).validate().unwrap();
+        assert_eq!(scenario.truth(Way::Forward).base_delay(1500), 9 * MS);
+    }
+
+    /// Two channels with ten packets of room each take the twofold burst that one takes.
+    #[test]
+    fn a_burst_over_channels() {
+        let burst = |count| {
+            let by = Dealing::Packet;
+            let narrow = Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10));
+            let scenario = Scenario::new("burst")
+                .hop(Hop::rate(BitRate::from_gbps(100)))
+                .hop(narrow.service(Service::Channels(Channels { count, by })))
+                .validate()
+                .unwrap();
+            scenario.truth(Way::Forward).burst(1500, None).unwrap().ip_octets / 1500
+        };
+        assert_eq!((burst(1), burst(2)), (10, 20));
+    }
+
     #[test]
     fn a_schedule_averages() {
         let scenario = Scenario::new("schedule")

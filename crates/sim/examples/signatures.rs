@@ -24,7 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         for seed in scenario.seed..scenario.seed + runs {
             let params = RawParams::new();
             let mut world = SimWorld::new(&scenario, Way::Forward, seed);
-            let Ok(measured) = run(&mut world, method.begin(&params)?.as_mut(), method.info().imposes.budget());
+            let Ok(measured) = run(
+                &mut world,
+                method.begin(&params)?.as_mut(),
+                method.info().imposes.budget(),
+            );
             octets += measured.cost.octets / runs;
             time += measured.cost.time.as_secs_f64() / runs as f64;
             let evidence = match &measured.outcome {
@@ -46,7 +50,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         ratios.sort_by(f64::total_cmp);
-        let at = |p: usize| ratios.get((ratios.len().max(1) - 1) * p / 100).copied().unwrap_or(f64::NAN);
+        let at = |p: usize| {
+            ratios
+                .get((ratios.len().max(1) - 1) * p / 100)
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
         println!(
             "{:32} {:.4} {:.4} {:.4}  covered {covered}/{}  {:.1} MB {time:.1} s  {causes:?}",
             scenario.name,

@@ -66,8 +66,8 @@ fn number(signature: &Signature, rate: Spread, told: &Told) -> Estimate {
         _ => {}
     }
     let batched = signature.batch_packets.is_some();
-    if batched && signature.loaded == Some(true) {
-        // Others' packets were in the bursts, so that the link carries more than was seen of it.
+    if signature.loaded == Some(true) && !matches!(signature.cause, Cause::TokenBucket { .. }) {
+        // Others' packets were between ours, so that the link carries more than was seen of it.
         return estimate.at_least(Limit::Path);
     }
     if batched && signature.loaded.is_none() {

@@ -48,14 +48,14 @@ pub(super) fn split(train: &Seen, noise_ns: f64) -> Option<Split> {
     let mean = span / gaps.len() as f64;
     let short = gaps.iter().filter(|gap| **gap < SHORT * mean).count();
     if short as f64 >= MANY * gaps.len() as f64 {
-        return cut(&gaps, BETWEEN * mean, false).filter(|split| is_regular(train, split));
+        return Some(cut(&gaps, BETWEEN * mean, false)).filter(|split| is_regular(train, split));
     }
     let median = quantile(&gaps, 0.5)?;
     let threshold = (LONGER * median).max(median + 6.0 * noise_ns);
-    cut(&gaps, threshold, true).filter(|split| is_regular(train, split))
+    Some(cut(&gaps, threshold, true)).filter(|split| is_regular(train, split))
 }
 
-fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Option<Split> {
+fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Split {
     let (mut batches, mut begin) = (Vec::new(), 0);
     let mut inner = Vec::new();
     for (place, gap) in gaps.iter().enumerate() {
@@ -67,11 +67,11 @@ fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Option<Split> {
         }
     }
     batches.push(begin..=gaps.len());
-    Some(Split {
+    Split {
         inner_ns: quantile(&inner, 0.5).unwrap_or(0.0),
         batches,
         spaced,
-    })
+    }
 }
 
 /// At least one whole batch, and the batches of one period; where the cut rests on nothing but longer gaps, three and of one size too.
@@ -82,7 +82,8 @@ fn is_regular(train: &Seen, split: &Split) -> bool {
         let mean = stat::mean(&sizes).unwrap_or(0.0);
         return sizes.len() >= 3 && mean >= 3.0 && steady(&sizes, REGULAR) && steady(&periods, REGULAR);
     }
-    !sizes.is_empty() && steady(&periods, PERIODIC)
+    // A first batch and single packets behind it are a train that was slowed.
+    stat::mean(&sizes).is_some_and(|mean| mean >= MORE_THAN_ONE) && steady(&periods, PERIODIC)
 }
 
 impl Split {
@@ -212,6 +213,8 @@ const SHORT: f64 = 0.35;
 const MANY: f64 = 0.4;
 /// Gaps above this many times the mean lie between batches (ours).
 const BETWEEN: f64 = 0.7;
+/// Mean packets of a batch (ours).
+const MORE_THAN_ONE: f64 = 1.4;
 /// Gaps this many times the usual are longer (ours).
 const LONGER: f64 = 1.35;
 /// Coefficients of variation: of what bursts of a saturated link have in common, and of the periods of any batches (ours; batches

@@ -100,28 +100,16 @@ impl Path<'_> {
             }
             (Some(slow), _) if is_count(large, &slow) => (Cause::ReceiveBatching { period }, Confidence::Medium),
             (Some(slow), Some(spread)) if slow.period_ns < SHRUNK * large.period_ns && self.is_spread(spread) => {
-                (self.aggregation(large), Confidence::Medium)
+                (aggregation(large), Confidence::Medium)
             }
             (None, Some(spread)) if !self.is_spread(spread) => match channels {
                 Some(channels) => (parallel(channels), Confidence::Medium),
                 None => unknown,
             },
             (None, Some(spread)) if self.is_spread(spread) && channels.is_none() => {
-                (self.aggregation(large), Confidence::Medium)
+                (aggregation(large), Confidence::Medium)
             }
             _ => unknown,
-        }
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "float casts saturate, and the value is a count"
-    )]
-    fn aggregation(&self, large: &Profile) -> Cause {
-        Cause::MacAggregation {
-            frames: large.packets.round() as u16,
-            period: duration(large.period_ns),
         }
     }
 
@@ -396,10 +384,17 @@ impl Path<'_> {
             Cause::Unclear => return None,
             _ => self.whole_bps(),
         };
+        // Behind a knee the rate is known to one packet.
+        let whole = match cause {
+            Cause::TokenBucket { .. } => {
+                knee::common(self.trains).map_or(0.0, |(knee, _)| 1.0 / knee.behind.max(1) as f64)
+            }
+            _ => 0.0,
+        };
         Some(Spread {
-            low: rate(quantile(&rates, 0.1)?),
+            low: rate(quantile(&rates, 0.1)? * (1.0 - whole)),
             median: rate(quantile(&rates, 0.5)?),
-            high: rate(quantile(&rates, 0.9)?),
+            high: rate(quantile(&rates, 0.9)? * (1.0 + whole)),
             trains: u32::try_from(rates.len()).unwrap_or(u32::MAX),
         })
     }
@@ -435,6 +430,18 @@ fn is_timer(large: &Profile, slow: &Profile) -> bool {
 /// As many packets when they come slower: the receiver counts.
 fn is_count(large: &Profile, slow: &Profile) -> bool {
     large.usual == slow.usual && large.alike >= ALIKE && slow.alike >= ALIKE && slow.period_ns > 1.35 * large.period_ns
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float casts saturate, and the value is a count"
+)]
+fn aggregation(large: &Profile) -> Cause {
+    Cause::MacAggregation {
+        frames: large.packets.round() as u16,
+        period: duration(large.period_ns),
+    }
 }
 
 fn parallel(channels: u16) -> Cause {

@@ -56,7 +56,7 @@ fn sparse(trains: &[Seen]) -> impl Iterator<Item = &Seen> {
 }
 
 /// Transmission time intervals of LTE (1 ms) and NR (down to 125 us), maps of DOCSIS (about 2 ms), cycles of GPON (multiples of 125 us),
-/// frames of LTE (10 ms) and WiMAX (5 ms) (`capacity` §11.2).
+/// frames of LTE (10 ms) and of IEEE 802.16 (5 ms) (`capacity` §11.2).
 const SLOTS_NS: [f64; 9] = [125e3, 250e3, 500e3, 1e6, 2e6, 2.5e6, 4e6, 5e6, 10e6];
 /// Shorter slots are as short as host noise (ours).
 const SHORTEST_NS: f64 = 20e3;

@@ -11,6 +11,8 @@ pub(super) struct Knee {
     pub(super) peak_bps: f64,
     /// Rate behind it.
     pub(super) sustained_bps: f64,
+    /// Packets that came behind it.
+    pub(super) behind: usize,
     /// Share of the packets behind it that were lost.
     pub(super) lost: f64,
 }
@@ -44,6 +46,7 @@ pub(super) fn knee(train: &Seen) -> Option<Knee> {
         octets,
         peak_bps: peak,
         sustained_bps: sustained,
+        behind: last - knee,
         lost: 1.0 - (last - knee) as f64 / behind.max(1.0),
     })
 }

@@ -118,11 +118,11 @@ impl Planner {
     /// Powers of two, twice each, until a train spans several batches, or is long enough where there are none.
     fn doubling(&mut self, id: TrainId, size: u16, facts: &PathFacts, told: &Told) -> Option<Probe> {
         let length = (16u32 << (self.sent / 2).min(16)).min(self.params.longest);
-        if self.sent % 2 == 0 && length > 64 && self.is_long_enough(length / 2, facts, told) {
+        if self.sent.is_multiple_of(2) && length > 64 && self.is_long_enough(length / 2, facts, told) {
             return None;
         }
         let last_was_longest = self.sent >= 2 && (16u32 << ((self.sent - 2) / 2).min(16)) >= self.params.longest;
-        if self.sent % 2 == 0 && last_was_longest {
+        if self.sent.is_multiple_of(2) && last_was_longest {
             self.long = self.params.longest;
             return None;
         }
