@@ -43,86 +43,96 @@ fn through(hop: Hop, seed: u64, packets: &[(u64, u16)]) -> Vec<(u64, u32)> {
 
 /// All packets at once: when each leaves a link of 1 µs per octet.
 fn plain(service: Service, seed: u64, packets: &[(u64, u16)]) -> Vec<(u64, u32)> {
-    let time = |octets: u16| u64::from(octets) * 1000;
-    let mut times = vec![0; packets.len()];
-    match service {
+    let times = match service {
         Service::Single => unreachable!("not a service of its own"),
-        Service::Channels(channels) => {
-            let mut free = vec![0; usize::from(channels.count)];
-            for (id, &(at, octets)) in packets.iter().enumerate() {
-                let place = match channels.by {
-                    Dealing::Packet => id % free.len(),
-                    Dealing::Load => (0..free.len()).min_by_key(|&place| free[place]).unwrap(),
-                    Dealing::Flow => unreachable!("has its own test"),
-                };
-                free[place] = at.max(free[place]) + time(octets);
-                times[id] = free[place];
-            }
+        Service::Channels(channels) => plain_channels(channels, packets),
+        Service::Slots(slots) => plain_slots(slots, packets),
+        Service::Aggregation(shape) => plain_bursts(shape, seed, packets),
+    };
+    let mut times: Vec<(u64, u32)> = times.into_iter().zip(0..).collect();
+    times.sort_unstable();
+    times
+}
+
+fn time(octets: u16) -> u64 {
+    u64::from(octets) * 1000
+}
+
+fn plain_channels(channels: Channels, packets: &[(u64, u16)]) -> Vec<u64> {
+    let mut free = vec![0; usize::from(channels.count)];
+    let mut times = Vec::new();
+    for (id, &(at, octets)) in packets.iter().enumerate() {
+        let place = match channels.by {
+            Dealing::Packet => id % free.len(),
+            Dealing::Load => (0..free.len()).min_by_key(|&place| free[place]).unwrap(),
+            Dealing::Flow => unreachable!("has its own test"),
+        };
+        free[place] = at.max(free[place]) + time(octets);
+        times.push(free[place]);
+    }
+    times
+}
+
+/// Slot by slot, with what is left of each packet, in time at the link's rate.
+fn plain_slots(slots: Slots, packets: &[(u64, u16)]) -> Vec<u64> {
+    let period = nanos(slots.period);
+    let mut times = vec![0; packets.len()];
+    let (mut next, mut slot, mut left) = (0, 0, 0);
+    while next < packets.len() {
+        let (at, octets) = packets[next];
+        if left == 0 {
+            slot = (at + nanos(slots.grant)).div_ceil(period) * period;
+            left = time(octets);
         }
-        Service::Slots(slots) => {
-            let period = nanos(slots.period);
-            // Slot by slot, with what is left of each packet, in time at the link's rate.
-            let (mut next, mut slot, mut left) = (0, 0, 0);
-            while next < packets.len() {
-                let (at, octets) = packets[next];
-                if left == 0 {
-                    slot = (at + nanos(slots.grant)).div_ceil(period) * period;
-                    left = time(octets);
-                }
-                let mut now = slot;
-                while now + left <= slot + period {
-                    now += left;
-                    left = 0;
-                    times[next] = slot + period;
-                    next += 1;
-                    let Some(&(at, octets)) = packets.get(next).filter(|next| next.0 < now) else {
-                        break;
-                    };
-                    let _ = at;
-                    left = time(octets);
-                }
-                if left > 0 {
-                    left -= slot + period - now;
-                    slot += period;
-                    if left == 0 {
-                        times[next] = slot;
-                        next += 1;
-                    }
-                }
-            }
+        let mut now = slot;
+        while now + left <= slot + period {
+            now += left;
+            left = 0;
+            times[next] = slot + period;
+            next += 1;
+            let Some(&(_, octets)) = packets.get(next).filter(|next| next.0 < now) else {
+                break;
+            };
+            left = time(octets);
         }
-        Service::Aggregation(shape) => {
-            let mut back_off = Stream::new(seed, Purpose::Link(Way::Forward, 0));
-            let (mut next, mut free) = (0, 0);
-            while next < packets.len() {
-                let wait = if shape.jitter.is_zero() {
-                    0
-                } else {
-                    back_off.below(nanos(shape.jitter) + 1)
-                };
-                let begins = packets[next].0.max(free) + nanos(shape.contention) + wait;
-                let (mut octets, mut burst) = (0, Vec::new());
-                while next < packets.len() {
-                    let (at, size) = packets[next];
-                    let fits =
-                        burst.len() < usize::from(shape.frames) && octets + u64::from(size) <= shape.octets.count();
-                    if !burst.is_empty() && (at >= begins || !fits) {
-                        break;
-                    }
-                    octets += u64::from(size);
-                    times[next] = begins + octets * 1000;
-                    burst.push(next);
-                    next += 1;
-                }
-                free = begins + octets * 1000;
-                if shape.inside == Inside::AtOnce {
-                    burst.iter().for_each(|&id| times[id] = free);
-                }
+        if left > 0 {
+            left -= slot + period - now;
+            slot += period;
+            if left == 0 {
+                times[next] = slot;
+                next += 1;
             }
         }
     }
-    let mut times: Vec<(u64, u32)> = times.into_iter().zip(0..).collect();
-    times.sort_unstable();
+    times
+}
+
+fn plain_bursts(shape: Aggregation, seed: u64, packets: &[(u64, u16)]) -> Vec<u64> {
+    let mut back_off = Stream::new(seed, Purpose::Link(Way::Forward, 0));
+    let mut times = vec![0; packets.len()];
+    let (mut next, mut free) = (0, 0);
+    while next < packets.len() {
+        let wait = if shape.jitter.is_zero() {
+            0
+        } else {
+            back_off.below(nanos(shape.jitter) + 1)
+        };
+        let begins = packets[next].0.max(free) + nanos(shape.contention) + wait;
+        let (mut octets, first) = (0, next);
+        while let Some(&(at, size)) = packets.get(next) {
+            let fits = next - first < usize::from(shape.frames) && octets + u64::from(size) <= shape.octets.count();
+            if next > first && (at >= begins || !fits) {
+                break;
+            }
+            octets += u64::from(size);
+            times[next] = begins + octets * 1000;
+            next += 1;
+        }
+        free = begins + octets * 1000;
+        if shape.inside == Inside::AtOnce {
+            times[first..next].fill(free);
+        }
+    }
     times
 }
 
