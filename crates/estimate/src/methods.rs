@@ -20,6 +20,7 @@ pub mod pathrate;
 pub mod pbprobe;
 pub mod pmtu;
 pub mod rtt;
+pub mod signature;
 mod spacing;
 pub mod sprobe;
 pub mod streams;
@@ -50,6 +51,7 @@ pub const METHODS: &[&dyn Method] = &[
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,
+    &signature::SignatureMethod,
     &streams::Streams,
     &window::Window,
 ];

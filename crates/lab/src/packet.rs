@@ -8,6 +8,11 @@ pub(crate) const IPV4_OCTETS: usize = 20;
 pub(crate) const IPV6_OCTETS: usize = 40;
 /// Protocol number of `ICMPv4`.
 pub(crate) const ICMPV4: u8 = 1;
+/// Protocol number of TCP.
+const TCP: u8 = 6;
+/// FNV-1a, 32 bits.
+const FNV_BASIS: u32 = 0x811c_9dc5;
+const FNV_PRIME: u32 = 0x0100_0193;
 /// Protocol number of UDP.
 pub(crate) const UDP: u8 = 17;
 /// Next-header number of `ICMPv6`.
@@ -77,6 +82,25 @@ impl Header {
             source: address_v6(&fixed[8..24])?,
             destination: address_v6(&fixed[24..40])?,
         })
+    }
+
+    /// A hash over addresses, protocol and (of TCP and UDP, in a datagram's beginning) ports, as equal-cost paths and link aggregation
+    /// groups take it (RFC 2992 §2 leaves the function open; this is FNV-1a).
+    pub(crate) fn flow(&self, octets: &[u8]) -> u32 {
+        let mut hash = FNV_BASIS;
+        let mut mix = |octet: u8| hash = (hash ^ u32::from(octet)).wrapping_mul(FNV_PRIME);
+        for address in [self.source, self.destination] {
+            match address {
+                IpAddr::V4(address) => address.octets().into_iter().for_each(&mut mix),
+                IpAddr::V6(address) => address.octets().into_iter().for_each(&mut mix),
+            }
+        }
+        mix(self.protocol);
+        let ports = octets.get(self.own_octets..self.own_octets + 4);
+        if let Some(ports) = ports.filter(|_| matches!(self.protocol, TCP | UDP) && !self.later_fragment) {
+            ports.iter().copied().for_each(&mut mix);
+        }
+        hash
     }
 
     /// Whether the packet is an ICMP error or a redirect, judged by its type; also if the type is cut off or hidden, since then
@@ -176,6 +200,28 @@ mod tests {
         let header = Header::read(&packet).unwrap();
         assert_eq!((header.ip_octets, header.hop_limit, header.protocol), (48, 63, 17));
         assert_eq!(header.destination.to_string(), "fd00::2");
+    }
+
+    #[test]
+    fn a_port_makes_another_flow_and_a_payload_does_not() {
+        let mut packet = example();
+        packet.resize(28, 0);
+        packet[3] = 28;
+        packet[9] = UDP;
+        let header = Header::read(&packet).unwrap();
+        let flow = header.flow(&packet);
+        packet[27] = 9;
+        assert_eq!(header.flow(&packet), flow);
+        packet[21] = 9;
+        assert_ne!(header.flow(&packet), flow);
+        // Fragments that carry no ports are of one flow.
+        let fragment = Header {
+            later_fragment: true,
+            ..header
+        };
+        let before = fragment.flow(&packet);
+        packet[21] = 10;
+        assert_eq!(fragment.flow(&packet), before);
     }
 
     #[test]

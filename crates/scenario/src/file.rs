@@ -39,11 +39,28 @@
 //! shaper = { rate = "200 Mbit/s", burst = "64 kB", queue = "256 kB" }
 //! ```
 //!
+//! A hop whose link does not send one packet after the other says how it does (see `Service`):
+//!
+//! ```toml
+//! [[hop]]
+//! rate = "100 Mbit/s"             # of each channel
+//! channels = { count = 4, by = "packet" }        # or "load" (to the one that is idle first), "flow" (by a hash)
+//!
+//! [[hop]]
+//! rate = "300 Mbit/s"             # at which frames are sent
+//! aggregation = { frames = 64, octets = "65535 B", contention = "200 us", jitter = "150 us", inside = "spaced" } # or "at_once"
+//!
+//! [[hop]]
+//! rate = "50 Mbit/s"              # over all slots
+//! slots = { period = "1 ms", grant = "8 ms" }
+//! ```
+//!
 //! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually leave to devices (segments sent as one,
 //! checksums not computed) on the hops that they play and on the cables of cross-traffic hosts. By default all of it is off.
 
 mod ends;
 mod links;
+mod service;
 mod traffic;
 
 use std::time::Duration;

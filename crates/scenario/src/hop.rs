@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use units::{BitRate, Framing, Octets};
 
+use crate::service::Service;
+
 /// A link from one node to the next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hop {
@@ -13,6 +15,8 @@ pub struct Hop {
     pub rate: BitRate,
     /// Octet times per packet around the IP packet.
     pub framing: Framing,
+    /// Whether packets are served one after the other.
+    pub service: Service,
     /// Propagation, after the last bit has left.
     pub delay: Duration,
     /// Drop-tail queue in front of the link.
@@ -45,6 +49,7 @@ impl Hop {
             name: String::new(),
             rate,
             framing: Framing::ETHERNET,
+            service: Service::Single,
             delay: Duration::ZERO,
             queue: Queue::Packets(1000),
             mtu: 1500,
@@ -70,6 +75,13 @@ impl Hop {
     #[must_use]
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
+        self
+    }
+
+    /// Served in another way.
+    #[must_use]
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = service;
         self
     }
 

@@ -14,6 +14,7 @@ mod file;
 mod hop;
 mod host;
 mod model;
+mod service;
 mod truth;
 
 pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, SizeMix, Source};
@@ -21,4 +22,5 @@ pub use error::ScenarioError;
 pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
 pub use model::{Expectation, Expected, Scenario, Way};
+pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 pub use truth::{BurstTruth, Truth};

@@ -8,6 +8,7 @@ use crate::cross::Cross;
 use crate::error::ScenarioError;
 use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
+use crate::service::Service;
 
 /// Which way over the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -196,7 +197,8 @@ impl Scenario {
     }
 }
 
-/// The way back over the same links: same rates, delays and kinds of link in reverse order, default queues, no loss, no bucket, no schedule.
+/// The way back over the same links: same rates, channels, delays and kinds of link in reverse order, default queues, no loss, no bucket,
+/// no schedule, no aggregation, no slots.
 fn mirrored(forward: &[Hop]) -> Vec<Hop> {
     let count = forward.len();
     (0..count)
@@ -209,6 +211,9 @@ fn mirrored(forward: &[Hop]) -> Vec<Hop> {
                 .delay(hop.delay)
                 .mtu(hop.mtu)
                 .link(hop.link);
+            if let Service::Channels(_) = hop.service {
+                back.service = hop.service;
+            }
             // The router at the end of the way back's hop is the one in front of the forward hop.
             if index > 0 {
                 back.router = forward[index - 1].router;
@@ -253,6 +258,7 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
             );
         }
     }
+    check_service(&invalid, hop)?;
     let unit = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);
     match hop.loss {
         Loss::Random { ratio } if !unit(ratio) => return invalid("loss", "ratio must be between 0 and 1"),
@@ -269,6 +275,37 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
     }
     if !sound(&hop.router) {
         return invalid("router", ICMP_LIMIT);
+    }
+    Ok(())
+}
+
+/// What is not one packet after the other has a constant rate, and nothing behind it in its hop that needs the packets in order.
+fn check_service<F>(invalid: &F, hop: &Hop) -> Result<(), ScenarioError>
+where
+    F: Fn(&str, &str) -> Result<(), ScenarioError>,
+{
+    if hop.service == Service::Single {
+        return Ok(());
+    }
+    if let Some((field, why)) = hop.service.trouble() {
+        return invalid(field, why);
+    }
+    if !hop.schedule.is_empty() {
+        return invalid("schedule", "belongs to links that send one packet after the other");
+    }
+    if matches!(hop.service, Service::Channels(_)) && !hop.layer2.is_empty() {
+        return invalid("layer2", "cannot stand behind channels; write another hop");
+    }
+    if matches!(hop.service, Service::Aggregation(aggregation)
+        if aggregation.octets.count() < u64::from(hop.framing.wire_octets(u32::from(hop.mtu))))
+    {
+        return invalid(
+            "aggregation",
+            "octets must hold at least one packet of the MTU with its framing",
+        );
+    }
+    if hop.link != Link::RealTime {
+        return invalid("link", "only real-time links play channels, aggregation and slots");
     }
     Ok(())
 }

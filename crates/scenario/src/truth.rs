@@ -1,6 +1,6 @@
 //! What a perfect estimator would say of a scenario: derived from its fields, never typed.
 //!
-//! Model: FIFO hops, open-loop cross traffic as a fluid of its long-run rate. Quantities that the fluid model cannot give (what
+//! Model: FIFO hops (channels, aggregation and slots at their long-run rate under load), open-loop cross traffic as a fluid of its long-run rate. Quantities that the fluid model cannot give (what
 //! is available beside elastic flows, which take whatever is left) are `None`.
 
 use std::time::Duration;
@@ -10,6 +10,7 @@ use units::{BitRate, Framing, Layer};
 use crate::cross::{Cross, Source};
 use crate::hop::{Hop, Queue};
 use crate::model::{Scenario, Way};
+use crate::service::{Channels, Dealing, Service};
 
 /// The truth of one way of a scenario, averaged over a stretch of its time.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +53,16 @@ impl Truth<'_> {
         self.scenario.hops(self.way)
     }
 
-    /// IP-layer capacity of one hop for packets of `ip_octets`: its slowest link, hidden device or token bucket.
+    /// IP-layer capacity of one hop for packets of `ip_octets` of one flow: its slowest link, hidden device or token bucket. Of channels
+    /// it is what all carry together, unless they are dealt by flow.
     pub fn hop_capacity(&self, hop: usize, ip_octets: u16) -> Option<BitRate> {
+        self.hop_limit(hop, ip_octets, 1)
+    }
+
+    /// The same where up to `flows` flows share the hop and the hash spreads them as evenly as can be.
+    fn hop_limit(&self, hop: usize, ip_octets: u16, flows: u16) -> Option<BitRate> {
         let hop = self.hops().get(hop)?;
-        let link = ip_rate(self.mean_rate(hop), hop.framing, ip_octets);
+        let link = self.link_capacity(hop, ip_octets, flows);
         let devices = hop
             .layer2
             .iter()
@@ -64,9 +71,34 @@ impl Truth<'_> {
         devices.chain([link]).chain(bucket).min()
     }
 
-    /// IP-layer capacity of the path for packets of `ip_octets`, the hosts' interfaces included (RFC 5136 §2.3.3).
+    fn link_capacity(&self, hop: &Hop, ip_octets: u16, flows: u16) -> BitRate {
+        let rate = self.mean_rate(hop);
+        let one = ip_rate(rate, hop.framing, ip_octets);
+        match hop.service {
+            Service::Single | Service::Slots(_) => one,
+            Service::Channels(channels) => {
+                let side_by_side = match channels.by {
+                    Dealing::Packet | Dealing::Load => channels.count,
+                    Dealing::Flow => channels.count.min(flows.max(1)),
+                };
+                BitRate::from_bps(one.bps().saturating_mul(u64::from(side_by_side)))
+            }
+            Service::Aggregation(aggregation) => aggregation.ip_rate(rate, hop.framing, ip_octets),
+        }
+    }
+
+    /// IP-layer capacity of the path for packets of `ip_octets` of one flow, the hosts' interfaces included (RFC 5136 §2.3.3).
     pub fn capacity(&self, ip_octets: u16) -> BitRate {
-        let hops = (0..self.hops().len()).filter_map(|hop| self.hop_capacity(hop, ip_octets));
+        self.capacity_of_flows(ip_octets, 1)
+    }
+
+    /// What any number of flows get together: above [`Truth::capacity`] where the narrow hop deals its channels by flow.
+    pub fn aggregate_capacity(&self, ip_octets: u16) -> BitRate {
+        self.capacity_of_flows(ip_octets, u16::MAX)
+    }
+
+    fn capacity_of_flows(&self, ip_octets: u16, flows: u16) -> BitRate {
+        let hops = (0..self.hops().len()).filter_map(|hop| self.hop_limit(hop, ip_octets, flows));
         hops.chain(self.interface_capacity(ip_octets))
             .min()
             .unwrap_or(BitRate::ZERO)
@@ -99,11 +131,15 @@ impl Truth<'_> {
         capacity.scaled((1.0 - load).max(0.0))
     }
 
-    /// Share of time for which cross traffic occupies the slowest stage of a hop; `None` if some of it is elastic.
+    /// Share of time for which cross traffic occupies the slowest stage of a hop; `None` if some of it is elastic, or if it is a hash
+    /// that says which of several channels it takes.
     pub fn utilisation(&self, hop: usize) -> Option<f64> {
         let place = self.hops().get(hop)?;
         let mut load = 0.0;
         for cross in self.crossing(hop) {
+            if is_hashed(place) {
+                return None;
+            }
             let Source::Open { rate, sizes, .. } = &cross.source else {
                 return None;
             };
@@ -118,10 +154,17 @@ impl Truth<'_> {
                 .iter()
                 .map(|device| wire(device.framing) / device.rate.as_f64());
             let bucket = place.bucket.map(|bucket| 1.0 / bucket.rate.as_f64());
-            let slowest = stages
-                .chain([wire(place.framing) / link])
-                .chain(bucket)
-                .fold(0.0, f64::max);
+            let own = match place.service {
+                Service::Single | Service::Slots(_) => wire(place.framing) / link,
+                Service::Channels(channels) => wire(place.framing) / link / f64::from(channels.count),
+                Service::Aggregation(_) => {
+                    let times = sizes
+                        .shares()
+                        .map(|(size, part)| part * f64::from(size) / self.link_capacity(place, size, 1).as_f64());
+                    times.sum::<f64>() / sizes.mean_ip_octets()
+                }
+            };
+            let slowest = stages.chain([own]).chain(bucket).fold(0.0, f64::max);
             load += rate.as_f64() * share * slowest;
         }
         Some(load)
@@ -176,13 +219,14 @@ impl Truth<'_> {
         least
     }
 
-    /// Time of one packet over the idle path: serialisation at every stage and propagation.
+    /// Least time of one packet over the idle path: serialisation at every stage and propagation, and what a burst or a grant takes
+    /// where the link needs one.
     pub fn base_delay(&self, ip_octets: u16) -> Duration {
         let first = self
             .interface()
             .map_or(Duration::ZERO, |rate| serialisation(rate, Framing::ETHERNET, ip_octets));
         self.hops().iter().fold(first, |sum, hop| {
-            let link = serialisation(hop.rate, hop.framing, ip_octets) + hop.delay;
+            let link = least_service(hop, ip_octets) + hop.delay;
             let devices = hop
                 .layer2
                 .iter()
@@ -206,10 +250,13 @@ impl Truth<'_> {
     }
 
     /// The largest burst of packets of `ip_octets` that the *idle* path takes without loss, sent at the pace of the first
-    /// link (or of `sender`, if that is slower); `None` if no queue overflows up to 100 000 packets. By the recursion of each
-    /// FIFO stage, not by a formula.
+    /// link (or of `sender`, if that is slower); `None` if no queue overflows up to 100 000 packets, or if a link gathers bursts or has
+    /// slots. By the recursion of each FIFO stage, not by a formula.
     pub fn burst(&self, ip_octets: u16, sender: Option<BitRate>) -> Option<BurstTruth> {
         const PACKETS: usize = 100_000;
+        if self.hops().iter().any(|hop| has_bursts(hop.service)) {
+            return None;
+        }
         let gap = sender
             .and_then(|rate| rate.time_for(u64::from(ip_octets)))
             .unwrap_or_default();
@@ -237,7 +284,9 @@ impl Truth<'_> {
                     Queue::Unlimited => usize::MAX,
                 };
                 let time = nanos(serialisation(rate, framing, ip_octets));
-                let lost = first_drop(&mut arrivals, time, room);
+                // Devices never stand behind channels.
+                let channels = side_by_side(hop.service);
+                let lost = first_drop_of(&mut arrivals, time, room, channels);
                 arrivals.truncate(lost.unwrap_or(PACKETS));
                 if let Some(lost) = lost {
                     first_loss = Some((lost, index));
@@ -300,6 +349,61 @@ fn ip_rate(nominal: BitRate, framing: Framing, ip_octets: u16) -> BitRate {
 fn serialisation(rate: BitRate, framing: Framing, ip_octets: u16) -> Duration {
     rate.time_for(u64::from(framing.wire_octets(u32::from(ip_octets))))
         .unwrap_or_default()
+}
+
+fn is_hashed(hop: &Hop) -> bool {
+    matches!(
+        hop.service,
+        Service::Channels(Channels {
+            by: Dealing::Flow,
+            count: 2..
+        })
+    )
+}
+
+fn has_bursts(service: Service) -> bool {
+    matches!(service, Service::Aggregation(_) | Service::Slots(_))
+}
+
+/// Channels that the packets of one flow take in turn.
+fn side_by_side(service: Service) -> usize {
+    match service {
+        Service::Channels(Channels {
+            count,
+            by: Dealing::Packet | Dealing::Load,
+        }) => usize::from(count),
+        _ => 1,
+    }
+}
+
+/// Least time of one packet in an idle link.
+fn least_service(hop: &Hop, ip_octets: u16) -> Duration {
+    let sent = serialisation(hop.rate, hop.framing, ip_octets);
+    match hop.service {
+        Service::Single | Service::Channels(_) => sent,
+        Service::Aggregation(aggregation) => sent + aggregation.contention,
+        Service::Slots(slots) => {
+            let period = nanos(slots.period).max(1);
+            slots.grant + Duration::from_nanos(nanos(sent).div_ceil(period) * period)
+        }
+    }
+}
+
+/// [`first_drop`] where packets take `channels` such stages in turn.
+fn first_drop_of(arrivals: &mut [u64], time: u64, room: usize, channels: usize) -> Option<usize> {
+    if channels == 1 {
+        return first_drop(arrivals, time, room);
+    }
+    let mut first = None;
+    for channel in 0..channels {
+        let mut own: Vec<u64> = arrivals.iter().copied().skip(channel).step_by(channels).collect();
+        let lost = first_drop(&mut own, time, room).map(|index| index * channels + channel);
+        first = first.into_iter().chain(lost).min();
+        for (place, departure) in arrivals.iter_mut().skip(channel).step_by(channels).zip(own) {
+            *place = departure;
+        }
+    }
+    first
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -449,6 +553,58 @@ mod tests {
         let burst = path(200).truth(Way::Forward).burst(1500, None).unwrap();
         assert_eq!((burst.ip_octets, burst.hop), (19 * 1500, 1));
         assert_eq!(path(90).truth(Way::Forward).burst(1500, None), None);
+    }
+
+    /// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one flow, all for many. 42 frames
+    /// of 1538 octets fit into 65 535: 504 000 bits of IP in 200 + 75 + 1722.56 us.
+    #[test]
+    fn capacity_of_links_that_are_no_fifo() {
+        let capacity = |service| {
+            let hop = Hop::rate(BitRate::from_mbps(100)).service(service);
+            let scenario = Scenario::new("service").hop(hop).validate().unwrap();
+            let truth = scenario.truth(Way::Forward);
+            (truth.capacity(1500).bps(), truth.aggregate_capacity(1500).bps())
+        };
+        let channels = |by| Service::Channels(Channels { count: 4, by });
+        let (one, four) = (97_529_259, 390_117_036);
+        assert_eq!(capacity(channels(Dealing::Packet)), (four, four));
+        assert_eq!(capacity(channels(Dealing::Flow)), (one, four));
+        let slots = crate::Slots {
+            period: MS,
+            grant: 8 * MS,
+        };
+        assert_eq!(capacity(Service::Slots(slots)), (one, one));
+        let aggregation = crate::Aggregation {
+            frames: 64,
+            octets: Octets::new(65_535),
+            contention: Duration::from_micros(200),
+            jitter: Duration::from_micros(150),
+            inside: crate::Inside::Spaced,
+        };
+        assert_eq!(aggregation.full_burst(Framing::ETHERNET, 1500), 42);
+        let at_300 = aggregation.ip_rate(BitRate::from_mbps(300), Framing::ETHERNET, 1500);
+        let expected = 504_000.0 / (275e-6 + 42.0 * 1538.0 * 8.0 / 300e6);
+        assert!((at_300.as_f64() - expected).abs() < 1.0, "{at_300}");
+        // 8 ms to the grant, and one slot.
+        let slotted = Hop::rate(BitRate::from_mbps(100)).service(Service::Slots(slots));
+        let scenario = Scenario::new("grant").hop(slotted).validate().unwrap();
+        assert_eq!(scenario.truth(Way::Forward).base_delay(1500), 9 * MS);
+    }
+
+    /// Two channels with ten packets of room each take the twofold burst that one takes.
+    #[test]
+    fn a_burst_over_channels() {
+        let burst = |count| {
+            let by = Dealing::Packet;
+            let narrow = Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10));
+            let scenario = Scenario::new("burst")
+                .hop(Hop::rate(BitRate::from_gbps(100)))
+                .hop(narrow.service(Service::Channels(Channels { count, by })))
+                .validate()
+                .unwrap();
+            scenario.truth(Way::Forward).burst(1500, None).unwrap().ip_octets / 1500
+        };
+        assert_eq!((burst(1), burst(2)), (10, 20));
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn main() {
             let packet = Packet {
                 ip_octets: 1500,
                 hop_limit: 64,
+                flow: 0,
                 payload: at,
             };
             path.send(at, Way::Forward, packet);

@@ -49,6 +49,7 @@ fn packet(ip_octets: u16, payload: Option<u64>) -> Packet<Option<u64>> {
     Packet {
         ip_octets,
         hop_limit: 64,
+        flow: 0,
         payload,
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! let scenario = Scenario::new("one hop").hop(Hop::rate(BitRate::from_mbps(100))).validate()?;
 //! let mut path = Path::new(&scenario, scenario.seed);
-//! path.send(0, Way::Forward, Packet { ip_octets: 1500, hop_limit: 64, payload: "probe" });
+//! path.send(0, Way::Forward, Packet { ip_octets: 1500, hop_limit: 64, flow: 0, payload: "probe" });
 //! let mut outputs = Vec::new();
 //! path.advance(1_000_000, &mut outputs);
 //! // 1538 octet times at 100 Mbit/s.

@@ -7,8 +7,9 @@
 //! router (nodes between) takes one off the hop limit on arrival and answers when nothing is left.
 //!
 //! # Order
-//! Within a hop every element but the hold-back keeps the order of its packets, so a packet's whole way through the hop is
-//! computed when it enters, by the recursion of Lindley, and no event is needed inside. Hops are computed one after the other,
+//! Within a hop every element but the hold-back and a link of several channels keeps the order of its packets, so a packet's whole way through the hop is
+//! computed when it enters, by the recursion of Lindley, and no event is needed inside (but one per burst of a link whose bursts arrive
+//! as a whole). Hops are computed one after the other,
 //! each up to the same time: traffic never runs backwards along a way, so nothing that happens behind a hop can change it.
 //! Packets that reach a hop in the same nanosecond are served in this order: cross traffic that enters there (by index of its
 //! source), packets from the hop before, packets sent or injected there (in order of the calls).
@@ -24,6 +25,7 @@ mod hop;
 mod link;
 mod part;
 mod router;
+mod service;
 mod source;
 mod wire;
 
@@ -48,6 +50,8 @@ pub struct Packet<T> {
     pub ip_octets: u16,
     /// Routers that it may pass, plus one (IPv4 TTL).
     pub hop_limit: u8,
+    /// What a hash over its addresses and ports would tell: packets of one flow take the same one of channels that are dealt by flow.
+    pub flow: u32,
     /// What it carries.
     pub payload: T,
 }

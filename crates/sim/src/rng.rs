@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     Hold(Way, usize),
     /// The time that a node takes to answer.
     Router(Way, usize),
+    /// Back-off, and the hash over channels, of one hop's link.
+    Link(Way, usize),
     /// Departures of the host at the beginning of this way.
     Departures(Way),
     /// Stalls of the host at the beginning of this way.
@@ -39,6 +41,7 @@ impl Stream {
             Purpose::Departures(on) => (4, way(on), 0),
             Purpose::Stalls(on) => (5, way(on), 0),
             Purpose::Hold(on, hop) => (6, way(on), hop),
+            Purpose::Link(on, hop) => (7, way(on), hop),
         };
         // Two streams of one seed differ in their increment alone; scattering the state too keeps their first values apart.
         let low = scatter(seed ^ scatter(index as u64 ^ scatter((kind << 8) | way)));
@@ -90,7 +93,7 @@ pub(crate) fn round_ns(ns: f64) -> u64 {
 }
 
 /// The finaliser of `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
-const fn scatter(value: u64) -> u64 {
+pub(crate) const fn scatter(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -131,6 +134,7 @@ mod tests {
             Purpose::Wire(Way::Reverse, 0),
             Purpose::Wire(Way::Forward, 1),
             Purpose::Hold(Way::Forward, 0),
+            Purpose::Link(Way::Forward, 0),
             Purpose::Router(Way::Forward, 0),
             Purpose::Departures(Way::Forward),
             Purpose::Stalls(Way::Forward),
@@ -139,7 +143,7 @@ mod tests {
         let mut all: Vec<u64> = (0..100).flat_map(firsts).collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 900);
+        assert_eq!(all.len(), 1000);
     }
 
     /// Mean 1 and variance 1 of the exponential; mean 1/2 and variance 1/12 of the uniform; a million draws each.

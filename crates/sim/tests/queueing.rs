@@ -12,6 +12,7 @@ fn packet<T>(ip_octets: u16, payload: T) -> Packet<T> {
     Packet {
         ip_octets,
         hop_limit: 64,
+        flow: 0,
         payload,
     }
 }

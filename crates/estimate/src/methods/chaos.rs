@@ -235,6 +235,8 @@ impl World for Chaos {
 
 /// Every way to begin each of the methods.
 const WAYS: &[(&str, &[(&str, &str)])] = &[
+    ("signature", &[]),
+    ("signature", &[("flows", "64"), ("trains", "3"), ("longest", "64")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),

@@ -53,6 +53,27 @@ pub enum Caveat {
     Policed,
     /// The rate varied during the measurement by more than the interval says.
     VariableRate,
+    /// The narrow link is several channels side by side.
+    Multichannel {
+        /// How many; of channels dealt by flow, how many were reached.
+        channels: u16,
+        /// IP-layer rate of one of them.
+        each: BitRate,
+        /// A flow has one of them, and what is said holds for one flow.
+        by_flow: bool,
+    },
+    /// The narrow link gathers frames and sends them in bursts.
+    MacAggregation {
+        /// Typical packets of a burst under load.
+        frames: u16,
+        /// Typical time from burst to burst under load.
+        period: Duration,
+    },
+    /// The narrow link sends in slots, by grants.
+    GrantScheduled {
+        /// The slot.
+        slot: Duration,
+    },
     /// The search ended before its interval was narrow enough.
     NotConverged,
     /// Available bandwidth moved about while it was measured.
@@ -123,6 +144,9 @@ impl Caveat {
             Self::Shaped => "shaped",
             Self::Policed => "policed",
             Self::VariableRate => "variable_rate",
+            Self::Multichannel { .. } => "multichannel",
+            Self::MacAggregation { .. } => "mac_aggregation",
+            Self::GrantScheduled { .. } => "grant_scheduled",
             Self::NotConverged => "not_converged",
             Self::GreyRegion { .. } => "grey_region",
             Self::CapacityAssumed { .. } => "capacity_assumed",
@@ -169,6 +193,32 @@ impl fmt::Display for Caveat {
             Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
             Self::Policed => f.write_str("excess traffic is dropped without being queued"),
             Self::VariableRate => f.write_str("the rate varied during the measurement"),
+            Self::Multichannel {
+                channels,
+                each,
+                by_flow: false,
+            } => write!(
+                f,
+                "packets are dealt over {channels} channels of {each} each and may overtake"
+            ),
+            Self::Multichannel {
+                channels,
+                each,
+                by_flow: true,
+            } => write!(
+                f,
+                "one flow gets one channel of {each}; several flows reached {channels} of them"
+            ),
+            Self::MacAggregation { frames, period } => write!(
+                f,
+                "the link sends bursts of about {frames} frames every {}: a rate under load, which single packets and pairs do not show",
+                format_duration(*period)
+            ),
+            Self::GrantScheduled { slot } => write!(
+                f,
+                "the link sends in slots of {}; its rate is what the scheduler grants, not the link's",
+                format_duration(*slot)
+            ),
             Self::NotConverged => f.write_str("the search ended before its interval was narrow enough"),
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
                 write!(f, "it moved about {low} while it was measured")
@@ -257,6 +307,16 @@ mod tests {
             Caveat::Loss { ratio: 0.5 },
             Caveat::TrainExceedsBurstLimit,
             Caveat::LargestTried,
+            Caveat::Multichannel {
+                channels: 2,
+                each: BitRate::ZERO,
+                by_flow: false,
+            },
+            Caveat::MacAggregation {
+                frames: 1,
+                period: Duration::ZERO,
+            },
+            Caveat::GrantScheduled { slot: Duration::ZERO },
         ] {
             let json = serde_json::to_value(&caveat).unwrap();
             assert_eq!(json["id"], caveat.id());

@@ -4,6 +4,7 @@ use scenario::Way;
 use sim::Path;
 
 use crate::icmp::Trouble;
+use crate::packet::Header;
 use crate::player::{Admitted, Buffer, Rules};
 
 /// Octets of an Ethernet header without tags.
@@ -22,6 +23,7 @@ impl Rules for Ethernet {
         Some(Admitted {
             ip_octets: payload_octets(frame)?,
             hop_limit: u8::MAX,
+            flow: flow(frame),
         })
     }
 
@@ -42,6 +44,18 @@ impl Rules for Ethernet {
 /// What a frame carries behind its header and its tags, in octets: the IP packet, or as much of anything else. `None` if it is no
 /// frame.
 pub(super) fn payload_octets(frame: &[u8]) -> Option<u16> {
+    u16::try_from(frame.len().checked_sub(header_octets(frame)?)?).ok()
+}
+
+/// What tells the flow of the IP packet in a frame; all else is one flow.
+fn flow(frame: &[u8]) -> u32 {
+    let packet = header_octets(frame).and_then(|header| frame.get(header..));
+    let read = packet.and_then(|packet| Some(Header::read(packet)?.flow(packet)));
+    read.unwrap_or(0)
+}
+
+/// Length of a frame's header with its tags.
+fn header_octets(frame: &[u8]) -> Option<usize> {
     let mut header = HEADER_OCTETS;
     // A customer's tag within a provider's (IEEE 802.1ad) is the most there is.
     for _ in 0..2 {
@@ -51,7 +65,7 @@ pub(super) fn payload_octets(frame: &[u8]) -> Option<u16> {
         }
         header += TAG_OCTETS;
     }
-    u16::try_from(frame.len().checked_sub(header)?).ok()
+    Some(header)
 }
 
 #[cfg(test)]

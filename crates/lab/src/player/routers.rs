@@ -89,6 +89,7 @@ impl Rules for Routers {
         Some(Admitted {
             ip_octets: header.ip_octets,
             hop_limit,
+            flow: header.flow(packet),
         })
     }
 
@@ -112,6 +113,7 @@ impl Rules for Routers {
             // Built by `icmp`, which makes no longer ones.
             ip_octets: u16::try_from(buffer.packet().len()).unwrap_or(u16::MAX),
             hop_limit: ROUTER_HOP_LIMIT,
+            flow: 0,
             payload: buffer,
         };
         path.inject(at, opposite(way), path.opposite(way, node), packet);

@@ -57,6 +57,8 @@ pub(crate) trait Rules {
 pub(crate) struct Admitted {
     pub(crate) ip_octets: u16,
     pub(crate) hop_limit: u8,
+    /// Hash over addresses, protocol and ports.
+    pub(crate) flow: u32,
 }
 
 /// What a track needs of the thread that plays it.
@@ -144,6 +146,7 @@ impl<E: End, R: Rules> Track<E, R> {
         let packet = Packet {
             ip_octets: admitted.ip_octets,
             hop_limit: admitted.hop_limit,
+            flow: admitted.flow,
             payload: buffer,
         };
         self.path.send(now, way, packet);

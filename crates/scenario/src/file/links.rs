@@ -3,12 +3,14 @@
 use serde::Deserialize;
 use units::Framing;
 
+use super::service::{AggregationFile, ChannelsFile, SlotsFile};
 use super::traffic::CrossFile;
 use super::{duration, octets, optional, rate};
 use crate::cross::Cross;
 use crate::error::ScenarioError;
 use crate::hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 use crate::model::Way;
+use crate::service::Service;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +19,9 @@ pub(super) struct HopFile {
     name: String,
     rate: String,
     framing: Option<FramingFile>,
+    channels: Option<ChannelsFile>,
+    aggregation: Option<AggregationFile>,
+    slots: Option<SlotsFile>,
     delay: Option<String>,
     queue: Option<String>,
     mtu: Option<u16>,
@@ -131,6 +136,16 @@ impl HopFile {
         let at = |field: &str| format!("{place}: {field}");
         let mut hop = Hop::rate(rate(&at("rate"), &self.rate)?).named(self.name);
         hop.framing = framing(self.framing.as_ref());
+        hop.service = match (self.channels, self.aggregation, self.slots) {
+            (None, None, None) => Service::Single,
+            (Some(channels), None, None) => channels.read(),
+            (None, Some(aggregation), None) => aggregation.read(&at("aggregation"))?,
+            (None, None, Some(slots)) => slots.read(&at("slots"))?,
+            _ => {
+                let why = "has more than one of channels, aggregation and slots; write one";
+                return Err(ScenarioError::invalid(place, why));
+            }
+        };
         if let Some(delay) = optional(&at("delay"), self.delay.as_ref(), duration)? {
             hop.delay = delay;
         }

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use units::{BitRate, Octets};
 
 use super::*;
-use crate::{Arrivals, Cross, Loss, Queue, Source};
+use crate::{Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source};
 
 const WHOLE: &str = r#"
 name = "whole"
@@ -283,5 +285,59 @@ fn bursts_are_checked() {
     for (fields, why) in refused {
         let error = with_hop(fields).unwrap_err().to_string();
         assert!(error.contains(why), "{fields}: {error}");
+    }
+}
+
+fn hop(lines: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml(&format!("name = \"x\"\n[[hop]]\nrate = \"100 Mbit/s\"\n{lines}\n"))
+}
+
+#[test]
+fn links_that_do_not_send_one_packet_after_the_other() {
+    let service = |lines: &str| hop(lines).unwrap().forward[0].service;
+    assert_eq!(service(""), Service::Single);
+    assert_eq!(
+        service("channels = { count = 4, by = \"flow\" }"),
+        Service::Channels(Channels {
+            count: 4,
+            by: Dealing::Flow
+        })
+    );
+    assert_eq!(
+        service("aggregation = { contention = \"200 us\", jitter = \"150 us\", inside = \"at_once\" }"),
+        Service::Aggregation(Aggregation {
+            frames: 64,
+            octets: Octets::new(65_535),
+            contention: Duration::from_micros(200),
+            jitter: Duration::from_micros(150),
+            inside: Inside::AtOnce,
+        })
+    );
+    assert_eq!(
+        service("slots = { period = \"1 ms\", grant = \"8 ms\" }"),
+        Service::Slots(Slots {
+            period: Duration::from_millis(1),
+            grant: Duration::from_millis(8),
+        })
+    );
+}
+
+#[test]
+fn what_no_such_link_can_be_is_refused() {
+    let channels = "channels = { count = 2, by = \"packet\" }";
+    for lines in [
+        "channels = { count = 0, by = \"packet\" }".to_owned(),
+        "channels = { count = 2, by = \"colour\" }".to_owned(),
+        "channels = { count = 2 }".to_owned(),
+        "slots = { period = \"0 ms\" }".to_owned(),
+        "aggregation = { contention = \"2 s\" }".to_owned(),
+        "aggregation = { contention = \"0 us\", octets = \"1 kB\" }".to_owned(),
+        "aggregation = { contention = \"0 us\", frames = 0 }".to_owned(),
+        format!("{channels}\nslots = {{ period = \"1 ms\" }}"),
+        format!("{channels}\nschedule = [{{ at = \"1 s\", rate = \"1 Mbit/s\" }}]"),
+        format!("{channels}\nlayer2 = [{{ rate = \"1 Gbit/s\" }}]"),
+        format!("{channels}\nlink = \"tbf\""),
+    ] {
+        assert!(hop(&lines).is_err(), "{lines}");
     }
 }

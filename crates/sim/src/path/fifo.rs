@@ -10,7 +10,7 @@ use crate::NEVER;
 pub(super) struct Transit {
     /// When it arrives.
     pub(super) at: u64,
-    /// Where its payload is kept; [`Transit::CROSS`] for cross traffic.
+    /// Where its payload is kept; for cross traffic its source, see [`Transit::cross_slot`].
     pub(super) slot: u32,
     pub(super) ip_octets: u16,
     /// The last hop it crosses.
@@ -18,11 +18,16 @@ pub(super) struct Transit {
 }
 
 impl Transit {
-    /// Cross traffic: nobody waits for it.
-    pub(super) const CROSS: u32 = u32::MAX;
+    /// Slots from here on are cross traffic: nobody waits for it.
+    const CROSS: u32 = u32::MAX - 0xffff;
+
+    /// The slot of packets of this source of cross traffic.
+    pub(super) fn cross_slot(source: usize) -> u32 {
+        u32::MAX - u32::from(u16::try_from(source).unwrap_or(u16::MAX))
+    }
 
     pub(super) fn is_guest(&self) -> bool {
-        self.slot != Self::CROSS
+        self.slot < Self::CROSS
     }
 }
 

@@ -9,6 +9,7 @@ use super::fifo::{Fifo, Guests, Transit};
 use super::link::Link;
 use super::part::Segment;
 use super::router::{Answers, Pending};
+use super::service::{Server, Taken};
 use super::source::Source;
 use super::wire::Wire;
 use super::{DropCause, Output, Packet};
@@ -84,7 +85,9 @@ impl HopState {
     }
 
     pub(super) fn next_guest(&self) -> u64 {
-        self.transit.next_guest().min(self.injected.next_guest())
+        let gathers = self.chain.server.as_ref().filter(|server| server.holds_guest());
+        let closes = gathers.and_then(Server::closes_at).unwrap_or(NEVER);
+        self.transit.next_guest().min(self.injected.next_guest()).min(closes)
     }
 
     /// Entries for which there is memory.
@@ -100,6 +103,9 @@ impl HopState {
             let (transit, injected) = (self.transit.next(), self.injected.next());
             let first = transit.min(injected);
             self.serve_cross(first.min(bench.until), next.as_deref_mut());
+            if self.chain.server.is_some() {
+                self.release(first.min(bench.until), bench, next.as_deref_mut(), sink);
+            }
             if first > bench.until {
                 return;
             }
@@ -112,22 +118,53 @@ impl HopState {
             let Some(packet) = queue.pop_until(bench.until) else {
                 return;
             };
-            let leaves = usize::from(packet.exit) == self.index;
             let passed = if packet.is_guest() {
                 self.carry_guest(packet, from_before, bench)
             } else if packet.ip_octets <= self.mtu {
-                self.chain.carry(packet.at, packet.ip_octets).ok()
+                self.chain.carry(&packet, cross_flow(packet.slot)).ok().flatten()
             } else {
                 None
             };
-            match (passed, &mut next) {
-                (Some(at), _) if leaves && packet.is_guest() => sink.insert(Transit { at, ..packet }),
-                (Some(at), Some(next)) if !leaves && (at < NEVER || packet.is_guest()) => {
-                    next.insert(Transit { at, ..packet });
-                }
-                _ => {}
+            if let Some(at) = passed {
+                self.go_on(Transit { at, ..packet }, next.as_deref_mut(), sink);
             }
         }
+    }
+
+    /// A packet has crossed the hop.
+    #[inline]
+    fn go_on(&self, packet: Transit, next: Option<&mut Fifo>, sink: &mut Fifo) {
+        let leaves = usize::from(packet.exit) == self.index;
+        match next {
+            _ if leaves && packet.is_guest() => sink.insert(packet),
+            Some(next) if !leaves && (packet.at < NEVER || packet.is_guest()) => next.insert(packet),
+            _ => {}
+        }
+    }
+
+    /// Lets go on what was in bursts that begin by `until`.
+    fn release<T>(&mut self, until: u64, bench: &mut Bench<'_, T>, mut next: Option<&mut Fifo>, sink: &mut Fifo) {
+        let over = self.chain.server.as_mut().map(|server| server.close(until));
+        self.chain.closed.extend(over.unwrap_or_default());
+        for packet in std::mem::take(&mut self.chain.closed) {
+            match self.chain.behind_link(packet.at, packet.ip_octets, 0) {
+                Ok(at) => self.go_on(Transit { at, ..packet }, next.as_deref_mut(), sink),
+                Err(lost) => self.drop_guest(&packet, lost, bench),
+            }
+        }
+    }
+
+    fn drop_guest<T>(&self, packet: &Transit, (at, cause): (u64, DropCause), bench: &mut Bench<'_, T>) {
+        let Some(Packet { payload, .. }) = bench.guests.leave(packet) else {
+            return;
+        };
+        bench.put_out(Output::Dropped {
+            at,
+            way: bench.way,
+            hop: self.index,
+            cause,
+            payload,
+        });
     }
 
     /// Serves all cross traffic that enters here up to `until`.
@@ -148,17 +185,18 @@ impl HopState {
             if ip_octets > *mtu {
                 continue;
             }
-            let passed = chain.carry(at, ip_octets);
-            if usize::from(source.exit) > *index
-                && let (Ok(at), Some(next)) = (passed, next.as_deref_mut())
+            let packet = Transit {
+                at,
+                slot: Transit::cross_slot(source.index),
+                ip_octets,
+                exit: source.exit,
+            };
+            let passed = chain.carry(&packet, cross_flow(packet.slot));
+            if usize::from(packet.exit) > *index
+                && let (Ok(Some(at)), Some(next)) = (passed, next.as_deref_mut())
                 && at < NEVER
             {
-                next.insert(Transit {
-                    at,
-                    slot: Transit::CROSS,
-                    ip_octets,
-                    exit: source.exit,
-                });
+                next.insert(Transit { at, ..packet });
             }
         }
     }
@@ -178,17 +216,11 @@ impl HopState {
             self.refuse(transit, DropCause::TooBig, bench);
             return None;
         }
-        match self.chain.carry(transit.at, transit.ip_octets) {
-            Ok(at) => Some(at),
-            Err((at, cause)) => {
-                let Packet { payload, .. } = bench.guests.leave(&transit)?;
-                bench.put_out(Output::Dropped {
-                    at,
-                    way: bench.way,
-                    hop: self.index,
-                    cause,
-                    payload,
-                });
+        let flow = packet.flow;
+        match self.chain.carry(&transit, flow) {
+            Ok(passed) => passed,
+            Err(lost) => {
+                self.drop_guest(&transit, lost, bench);
                 None
             }
         }
@@ -240,10 +272,19 @@ fn earliest(sources: &mut [Source]) -> Option<&mut Source> {
     }
 }
 
+/// What a hash makes of a packet of cross traffic: its source, and nothing that [`Packet::flow`] says of others.
+fn cross_flow(slot: u32) -> u32 {
+    slot
+}
+
 /// Bucket, link, wire, devices, hold-back.
 #[derive(Debug)]
 struct Chain {
     link: Link,
+    /// What stands in the link's place, where it is no plain one.
+    server: Option<Server>,
+    /// Packets of bursts that are over, which have yet to go on.
+    closed: Vec<Transit>,
     /// Why a packet is gone that found the link's queue full.
     full: DropCause,
     /// Neither bucket nor devices nor anything random.
@@ -284,10 +325,17 @@ impl Chain {
             link: Link::new(device.rate, device.framing, device.queue, &[]),
             delay: nanos(device.delay),
         };
+        let server = Server::new(hop, way, index, seed);
         Self {
             link: Link::new(hop.rate, hop.framing, hop.queue, &hop.schedule),
             full: DropCause::Queue,
-            plain: hop.bucket.is_none() && wire.is_plain() && hop.layer2.is_empty() && hop.reorder.is_none(),
+            plain: server.is_none()
+                && hop.bucket.is_none()
+                && wire.is_plain()
+                && hop.layer2.is_empty()
+                && hop.reorder.is_none(),
+            server,
+            closed: Vec::new(),
             bucket: hop.bucket.as_ref().map(Bucket::new),
             wire,
             devices: hop.layer2.iter().map(device).collect(),
@@ -307,36 +355,57 @@ impl Chain {
         if let Some((place, device)) = segment.device.and_then(|place| Some((place, hop.layer2.get(place)?))) {
             chain.link = Link::new(device.rate, device.framing, device.queue, &[]);
             chain.full = DropCause::Device(place);
+            chain.server = None;
             chain.bucket = None;
             chain.wire = Wire::plain(nanos(device.delay));
         }
         if segment.device.map_or(0, |place| place + 1) >= devices {
             chain.hold = Hold::new(hop, way, index, seed);
         }
-        chain.plain = chain.bucket.is_none() && chain.wire.is_plain() && chain.hold.is_none();
+        chain.plain = chain.server.is_none() && chain.bucket.is_none() && chain.wire.is_plain() && chain.hold.is_none();
         chain
     }
 
-    /// Takes a packet that enters at `at` (no earlier than the one before) to the next node. Says when it arrives there, or when
-    /// and why it is dropped.
+    /// Takes a packet that enters at its time (no earlier than the one before) to the next node. Says when it arrives there (`None` if
+    /// that depends on what follows it: it will be among the closed), or when and why it is dropped.
     #[inline]
-    fn carry(&mut self, at: u64, ip_octets: u16) -> Result<u64, (u64, DropCause)> {
+    fn carry(&mut self, packet: &Transit, flow: u32) -> Result<Option<u64>, (u64, DropCause)> {
         if self.plain {
-            let departure = self.link.serve(at, ip_octets).ok_or((at, self.full))?;
-            return Ok(departure.saturating_add(self.wire.delay()));
+            let departure = self.link.serve(packet.at, packet.ip_octets);
+            let departure = departure.ok_or((packet.at, self.full))?;
+            return Ok(Some(departure.saturating_add(self.wire.delay())));
         }
-        self.carry_through_all(at, ip_octets)
+        self.carry_through_all(packet, flow)
     }
 
-    fn carry_through_all(&mut self, mut at: u64, ip_octets: u16) -> Result<u64, (u64, DropCause)> {
+    fn carry_through_all(&mut self, packet: &Transit, flow: u32) -> Result<Option<u64>, (u64, DropCause)> {
+        let (mut at, ip_octets) = (packet.at, packet.ip_octets);
         if let Some(bucket) = &mut self.bucket {
             at = bucket.pass(at, ip_octets).map_err(|cause| (at, cause))?;
         }
-        at = self.link.serve(at, ip_octets).ok_or((at, self.full))?;
+        let mut channel = 0;
+        at = if let Some(server) = &mut self.server {
+            self.closed.extend(server.close_before(at, ip_octets));
+            match server.take(at, packet, flow) {
+                Taken::Leaves(departure, over) => {
+                    channel = over;
+                    departure
+                }
+                Taken::Gathers => return Ok(None),
+                Taken::Full => return Err((at, self.full)),
+            }
+        } else {
+            self.link.serve(at, ip_octets).ok_or((at, self.full))?
+        };
         if at == NEVER {
-            return Ok(NEVER);
+            return Ok(Some(NEVER));
         }
-        at = self.wire.carry(at).ok_or((at, DropCause::Wire))?;
+        self.behind_link(at, ip_octets, channel).map(Some)
+    }
+
+    /// From this channel of the link to the next node.
+    fn behind_link(&mut self, mut at: u64, ip_octets: u16, channel: usize) -> Result<u64, (u64, DropCause)> {
+        at = self.wire.carry(at, channel).ok_or((at, DropCause::Wire))?;
         for (index, device) in self.devices.iter_mut().enumerate() {
             at = device.link.serve(at, ip_octets).ok_or((at, DropCause::Device(index)))?;
             at = at.saturating_add(device.delay);

@@ -77,7 +77,7 @@ impl Link {
         if !self.has_room(at, ip_octets) {
             return None;
         }
-        let idle_from = self.free.saturating_add(u64::from(self.part > 0));
+        let idle_from = self.idle_from();
         let idle = at >= idle_from;
         let begin = at.max(idle_from);
         self.free = if idle { at } else { self.free };
@@ -100,6 +100,12 @@ impl Link {
             self.held_octets += u64::from(ip_octets);
         }
         Some(departure)
+    }
+
+    /// When all that it has taken has left.
+    #[inline]
+    pub(super) fn idle_from(&self) -> u64 {
+        self.free.saturating_add(u64::from(self.part > 0))
     }
 
     #[cfg(test)]

@@ -102,7 +102,8 @@ impl<T> Path<T> {
         let lane = &mut self.ways[side(way)];
         let transit = Transit {
             at,
-            slot: Transit::CROSS,
+            // No hash lies behind a device.
+            slot: Transit::cross_slot(0),
             ip_octets,
             exit: u16::from(lane.outlet.is_some()),
         };

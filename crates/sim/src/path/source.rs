@@ -66,6 +66,8 @@ pub(super) struct Source {
     pub(super) ip_octets: u16,
     /// The last hop it crosses.
     pub(super) exit: u16,
+    /// Its index in the scenario: all its packets are of one flow.
+    pub(super) index: usize,
     /// No packet comes from then on.
     until: u64,
     process: Process,
@@ -116,6 +118,7 @@ impl Source {
             next: if first < until { first } else { NEVER },
             ip_octets,
             exit: u16::try_from(cross.last_hop).unwrap_or(u16::MAX),
+            index,
             until,
             process,
             sizes,

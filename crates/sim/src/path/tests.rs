@@ -1,5 +1,6 @@
 mod against_naive;
 mod naive;
+mod services;
 pub(super) mod strategy;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ fn packet<T>(ip_octets: u16, payload: T) -> Packet<T> {
     Packet {
         ip_octets,
         hop_limit: 64,
+        flow: 0,
         payload,
     }
 }
@@ -297,6 +299,7 @@ fn routers_answer_at_their_rate() {
         let packet = Packet {
             ip_octets,
             hop_limit,
+            flow: 0,
             payload,
         };
         path.send(at, Way::Forward, packet);

@@ -2,6 +2,7 @@
 
 use scenario::{Hop, Jitter, Loss, Way};
 
+use super::service::Server;
 use crate::nanos;
 use crate::rng::{Purpose, Stream, round_ns};
 
@@ -11,8 +12,8 @@ pub(super) struct Wire {
     delay: u64,
     loss: LossState,
     jitter: Jitter,
-    /// No packet arrives before this one did.
-    last: u64,
+    /// Per channel of the link: no packet arrives before this one did.
+    last: Vec<u64>,
     rng: Stream,
 }
 
@@ -29,7 +30,7 @@ impl Wire {
             delay: nanos(hop.delay),
             loss: LossState::new(hop.loss),
             jitter: hop.jitter,
-            last: 0,
+            last: vec![0; Server::channels(hop)],
             rng: Stream::new(seed, Purpose::Wire(way, index)),
         }
     }
@@ -40,7 +41,7 @@ impl Wire {
             delay,
             loss: LossState::None,
             jitter: Jitter::None,
-            last: 0,
+            last: vec![0],
             // Never drawn from.
             rng: Stream::new(0, Purpose::Wire(Way::Forward, 0)),
         }
@@ -55,8 +56,8 @@ impl Wire {
         self.delay
     }
 
-    /// When a packet that left the link at this time arrives; `None` if it is lost.
-    pub(super) fn carry(&mut self, departure: u64) -> Option<u64> {
+    /// When a packet that left this channel of the link at this time arrives; `None` if it is lost.
+    pub(super) fn carry(&mut self, departure: u64, channel: usize) -> Option<u64> {
         if self.loss.strikes(&mut self.rng) {
             return None;
         }
@@ -66,8 +67,11 @@ impl Wire {
             Jitter::Exponential(mean) => round_ns(self.rng.exponential() * nanos(mean) as f64),
         };
         let arrival = departure.saturating_add(self.delay).saturating_add(jitter);
-        self.last = self.last.max(arrival);
-        Some(self.last)
+        let Some(last) = self.last.get_mut(channel) else {
+            return Some(arrival);
+        };
+        *last = arrival.max(*last);
+        Some(*last)
     }
 }
 

@@ -38,6 +38,8 @@ struct Slot {
 
 /// Hop limit of their packets (RFC 1700; Linux).
 const HOP_LIMIT: u8 = 64;
+/// Flows below are those of probes.
+const FIRST_CONNECTION: u32 = 1 << 16;
 
 impl Stack {
     /// Opens a connection and returns its number.
@@ -195,6 +197,7 @@ impl Departure {
         let packet = Packet {
             ip_octets: self.ip_octets,
             hop_limit: HOP_LIMIT,
+            flow: FIRST_CONNECTION.wrapping_add(self.segment.flow),
             payload: wrap(self.segment),
         };
         let now = path.now();

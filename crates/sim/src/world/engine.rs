@@ -365,6 +365,7 @@ pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {
     Packet {
         ip_octets,
         hop_limit: FULL_HOP_LIMIT,
+        flow: 0,
         payload,
     }
 }

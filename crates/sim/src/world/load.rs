@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use estimate::Event;
 use estimate::probe::{Load, LoadReport, Then};
-use scenario::{Queue, Way};
+use scenario::{Queue, Service, Way};
 use units::{BitRate, Stamp};
 
 use super::SimWorld;
 use super::engine::{Cargo, Heard, Wants, opposite, packet};
-use crate::path::Link;
+use crate::path::{Link, Packet};
 use crate::{NEVER, nanos};
 use sink::LoadSink;
 
@@ -132,19 +132,25 @@ impl SimWorld {
             };
             let leaves = running.interface.serve(at, load.ip_octets).unwrap_or(NEVER);
             running.left = [running.left[1], leaves];
-            self.send_load_packet(running, at, load.ip_octets);
+            self.send_load_packet(running, at, load);
         }
     }
 
-    fn send_load_packet(&mut self, running: &mut RunningLoad, at: u64, ip_octets: u16) {
+    fn send_load_packet(&mut self, running: &mut RunningLoad, at: u64, load: &Load) {
         let payload = Cargo::Probe {
             run: running.run,
             seq: running.sent,
             sent: self.engine.reading(self.way, at),
             wants: Wants::Stamp,
         };
+        // Each stream is a socket, so a flow, of its own; the first one's is that of trains.
+        let flow = running.sent % u32::from(load.streams.max(1));
         running.sent = running.sent.wrapping_add(1);
-        self.engine.send(at, self.way, packet(ip_octets, payload));
+        let packet = Packet {
+            flow,
+            ..packet(load.ip_octets, payload)
+        };
+        self.engine.send(at, self.way, packet);
     }
 
     fn take_heard(&mut self, running: &mut RunningLoad, heard: &mut Vec<Heard>) {
@@ -193,7 +199,9 @@ impl SimWorld {
             Way::Reverse => &self.scenario.receiver,
         };
         match (host.interface_rate, self.scenario.hops(self.way).first()) {
-            (None, Some(hop)) => Link::new(hop.rate, hop.framing, Queue::Unlimited, &hop.schedule),
+            (None, Some(hop)) if hop.service == Service::Single => {
+                Link::new(hop.rate, hop.framing, Queue::Unlimited, &hop.schedule)
+            }
             (rate, _) => Link::interface(rate.unwrap_or(BitRate::from_bps(u64::MAX))),
         }
     }

@@ -40,6 +40,7 @@ impl SimWorld {
             let packet = Packet {
                 ip_octets: plan.ip_octets,
                 hop_limit: plan.hop_limit.map_or(FULL_HOP_LIMIT, Into::into),
+                flow: 0,
                 payload,
             };
             self.engine.send(departures[row.seq as usize], self.way, packet);

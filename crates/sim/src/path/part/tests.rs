@@ -50,6 +50,7 @@ fn chained(scenario: &Scenario, seed: u64, way: Way, sends: &[(u64, u16, u32)]) 
             let packet = Packet {
                 ip_octets,
                 hop_limit: 64,
+                flow: 0,
                 payload,
             };
             link.send(at, way, packet);
@@ -107,7 +108,7 @@ proptest! {
                 .collect();
             let mut path = Path::new(&scenario, seed);
             for &(at, ip_octets, payload) in &sends {
-                path.send(at, way, Packet { ip_octets, hop_limit: 64, payload });
+                path.send(at, way, Packet { ip_octets, hop_limit: 64, flow: 0, payload });
             }
             let mut out = Vec::new();
             path.advance(END, &mut out);
@@ -161,6 +162,7 @@ fn a_device_has_its_own_rate_and_queue() {
         let packet = Packet {
             ip_octets: 1000,
             hop_limit: 64,
+            flow: 0,
             payload,
         };
         link.send(0, Way::Forward, packet);
@@ -177,6 +179,7 @@ fn no_part_is_a_wire() {
     let packet = Packet {
         ip_octets: 9000,
         hop_limit: 1,
+        flow: 0,
         payload: 7,
     };
     link.send(5, Way::Reverse, packet);

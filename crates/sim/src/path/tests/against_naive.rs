@@ -7,13 +7,14 @@ use super::*;
 
 const END: u64 = 120 * MS;
 
-fn sendings(scenario: &Scenario, plans: &[Plan]) -> Vec<Sending> {
+pub(super) fn sendings(scenario: &Scenario, plans: &[Plan]) -> Vec<Sending> {
     let sending = |(id, &(micros, way, first, further, ip_octets, hop_limit)): (u32, &Plan)| {
         let last = scenario.hops(way).len() - 1;
         let first = first.min(last);
         let packet = Packet {
             ip_octets,
             hop_limit,
+            flow: 0,
             payload: id,
         };
         (micros * 1000, way, first, (first + further).min(last), packet)
@@ -22,7 +23,7 @@ fn sendings(scenario: &Scenario, plans: &[Plan]) -> Vec<Sending> {
 }
 
 /// The same by [`Path`], which goes on in steps of `step` and gets each packet when its time has come.
-fn real(scenario: &Scenario, seed: u64, sendings: &[Sending], step: u64) -> Vec<Output<u32>> {
+pub(super) fn real(scenario: &Scenario, seed: u64, sendings: &[Sending], step: u64) -> Vec<Output<u32>> {
     let mut path = Path::new(scenario, seed);
     let mut out = Vec::new();
     let mut to_send = sendings.iter().peekable();

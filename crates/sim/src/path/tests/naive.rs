@@ -209,7 +209,7 @@ impl<'a> Node<'a> {
             return Ok(departure);
         }
         if stage == 3 {
-            return self.wire.carry(at).ok_or(DropCause::Wire);
+            return self.wire.carry(at, 0).ok_or(DropCause::Wire);
         }
         if let Some(device) = self.devices.get_mut(stage - 4) {
             let departure = device.serve(at, ip_octets).ok_or(DropCause::Device(stage - 4))?;

@@ -1,0 +1,70 @@
+//! What the method `signature` makes of scenario files: causes and rates over seeds, one line per file.
+//!
+//! `cargo run --release -p narrows-sim --example signatures -- RUNS FILE...`
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use estimate::{EvidenceValue, Outcome, RawParams, methods, run};
+use scenario::{Scenario, Way};
+use sim::SimWorld;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let runs: u64 = arguments.next().ok_or("how many runs?")?.parse()?;
+    let method = methods::find("signature").ok_or("no such method")?;
+    for file in arguments {
+        let scenario = Scenario::from_toml(&std::fs::read_to_string(&file)?)?;
+        let truth = scenario.truth(Way::Forward);
+        let truth = truth.capacity(truth.path_mtu()).as_f64();
+        let mut causes: BTreeMap<String, u32> = BTreeMap::new();
+        let (mut ratios, mut covered, mut octets, mut time) = (Vec::new(), 0u64, 0, 0.0);
+        for seed in scenario.seed..scenario.seed + runs {
+            let params = RawParams::new();
+            let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+            let Ok(measured) = run(
+                &mut world,
+                method.begin(&params)?.as_mut(),
+                method.info().imposes.budget(),
+            );
+            octets += measured.cost.octets / runs;
+            time += measured.cost.time.as_secs_f64() / runs as f64;
+            let evidence = match &measured.outcome {
+                Outcome::Estimated(estimate) => {
+                    ratios.push(estimate.value as f64 / truth);
+                    covered += u64::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+                    &estimate.evidence
+                }
+                Outcome::Inconclusive { evidence, .. } => evidence,
+            };
+            let cause = match evidence.get("cause") {
+                Some(EvidenceValue::Text(cause)) => cause.clone(),
+                _ => "none".to_owned(),
+            };
+            let outcome = format!("{cause}/{:?}", measured.outcome.verdict());
+            *causes.entry(outcome).or_default() += 1;
+            if runs == 1 {
+                println!("{:#?}", measured.outcome);
+            }
+        }
+        ratios.sort_by(f64::total_cmp);
+        let at = |p: usize| {
+            ratios
+                .get((ratios.len().max(1) - 1) * p / 100)
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        println!(
+            "{:32} {:.4} {:.4} {:.4}  covered {covered}/{}  {:.1} MB {time:.1} s  {causes:?}",
+            scenario.name,
+            at(5),
+            at(50),
+            at(95),
+            ratios.len(),
+            octets as f64 * 1e-6,
+        );
+    }
+    Ok(())
+}
