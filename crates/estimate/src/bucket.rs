@@ -33,6 +33,8 @@ pub struct Knee {
     pub depth_range: (u64, u64),
     /// Packets left as slowly as they arrived while the bucket lasted: `peak` is the sender's.
     pub sender_limited: bool,
+    /// Share of the tokens that the trains got, 0..1; others' packets took the rest.
+    pub ours: f64,
     /// Share of the octets beyond the bucket's rate that were lost, 0..1.
     pub lost_share: f64,
     /// Octets that waited at the end of the longest train, by the delay that had grown.
@@ -60,7 +62,7 @@ fn policer(lost_share: f64, queued: f64, depth: f64) -> bool {
 }
 
 /// What trains say of a token bucket.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// The bucket that they agree on.
     pub knee: Option<Knee>,
@@ -72,8 +74,10 @@ pub struct Look {
     /// and send them again.
     pub dry: usize,
     /// No bucket of at most this many octets is there that keeps a train to [`EXCLUDED_RATIO`] of the highest rate seen, or less:
-    /// a train this long was straight. Zero if none was, or if trains bend without agreement.
+    /// a train this long was straight, or two were if others bend. Zero if none was.
     pub excluded_octets: u64,
+    /// The highest rate over some packets in a row that any train shows, bit/s.
+    pub fastest_bps: f64,
 }
 
 impl Look {
@@ -135,14 +139,19 @@ pub fn of_courses(courses: &[Course], params: &LookParams) -> Look {
         .zip(&fresh)
         .filter(|(course, fresh)| course.bend.is_none() && !**fresh && course.rate_bps * params.min_ratio < highest)
         .count();
-    let longest = straight.iter().map(|course| course.reach()).fold(0.0, f64::max);
-    let excluded = if bends.is_empty() && dry == 0 { longest } else { 0.0 };
+    let mut reaches: Vec<f64> = straight.iter().map(|course| course.reach()).collect();
+    reaches.sort_by(|a, b| b.total_cmp(a));
+    let excluded = match (knee, dry) {
+        (None, 0) => reaches.get(usize::from(!bends.is_empty())).copied().unwrap_or(0.0),
+        _ => 0.0,
+    };
     Look {
         knee,
         bent: bends.len(),
         straight: straight.len(),
         dry,
         excluded_octets: whole((1.0 - EXCLUDED_RATIO) * excluded),
+        fastest_bps: courses.iter().map(|course| course.fastest_bps).fold(0.0, f64::max),
     }
 }
 
@@ -222,6 +231,7 @@ fn together(alike: &[&Course]) -> Option<Knee> {
         depth_octets: whole(stat::median(&depths)?),
         depth_range: (whole((shallow - packet).max(0.0)), whole(deep + packet)),
         sender_limited: limited * 2 > bends.len(),
+        ours: stat::median(&of(|bend| bend.ours))?,
         lost_share: stat::median(&of(|bend| bend.lost_share))?,
         queued_octets: whole(longest.queued_octets),
         trains: bends.len(),

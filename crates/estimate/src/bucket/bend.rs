@@ -19,6 +19,8 @@ pub struct Course {
     pub rate_bps: f64,
     /// Rate from the first departure to the last, the same way; infinite if no time passed.
     pub departure_bps: f64,
+    /// The highest rate over some packets in a row, bit/s: eight, or more where they come in batches.
+    pub fastest_bps: f64,
     /// Where it bends, if it does.
     pub bend: Option<Bend>,
 }
@@ -28,10 +30,13 @@ pub struct Course {
 pub struct Bend {
     /// Rate before, bit/s.
     pub peak_bps: f64,
-    /// Rate after, bit/s.
+    /// Rate after, bit/s: the bucket's, [`Bend::ours`] of which the train got.
     pub sustained_bps: f64,
     /// Octets of the bucket.
     pub depth_octets: f64,
+    /// The train's share of the tokens, 0..1: less than 1 if most packets behind the bend follow one another at a steady gap that
+    /// is shorter than their mean, as they do where others' packets leave the bucket between them.
+    pub ours: f64,
     /// Packets that arrived before and after.
     pub before: usize,
     /// Packets that arrived after.
@@ -67,6 +72,8 @@ const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
 /// Two lines must leave at most this share of the squares that one leaves.
 const SQUARES_LEFT: f64 = 0.2;
+/// Gaps this close to their median are the same ("ours").
+const STEADY: f64 = 0.05;
 /// Arrivals at this share of the departures' rate are as fast as they.
 const AS_FAST: f64 = 0.95;
 
@@ -76,6 +83,7 @@ struct Point {
     /// Since the first arrival.
     time: f64,
     departed: f64,
+    seq: u32,
 }
 
 /// Reads a train; `None` if fewer than two packets arrived, or at once.
@@ -96,8 +104,26 @@ pub fn course(report: &TrainReport, min_ratio: f64) -> Option<Course> {
         packet_octets: last.octets / points.len() as f64,
         rate_bps: beyond / span,
         departure_bps: departure_rate(report),
+        fastest_bps: fastest(&points, beyond / span),
         bend: (sent.is_finite()).then(|| bend(report, &points, min_ratio)).flatten(),
     })
+}
+
+/// The highest rate over eight packets in a row, or over four batches; `mean` if there are not as many.
+fn fastest(points: &[Point], mean: f64) -> f64 {
+    let packet = points.last().map_or(1.0, |last| last.octets / points.len() as f64);
+    let least = (8.0 * packet).max(4.0 * step(points));
+    let (mut most, mut begin) = (mean, 0);
+    for end in points {
+        while begin + 1 < points.len() && end.octets - points[begin + 1].octets >= least {
+            begin += 1;
+        }
+        let (octets, time) = (end.octets - points[begin].octets, end.time - points[begin].time);
+        if octets >= least && time > 0.0 {
+            most = most.max(8.0 * octets / time);
+        }
+    }
+    most
 }
 
 fn departure_rate(report: &TrainReport) -> f64 {
@@ -117,6 +143,7 @@ fn points(report: &TrainReport) -> Option<(f64, Vec<Point>)> {
             octets,
             time: (*at - first).as_f64() * 1e-9,
             departed: (row.departed - start).as_f64() * 1e-9,
+            seq: row.seq,
         }
     });
     let points = points.collect();
@@ -152,17 +179,39 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
     let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { f64::INFINITY };
     let left = leaving(head);
     let peak = peak.min(left.max(8.0 * at / head.last()?.time.max(1e-9)));
+    let ours = share(tail, sustained);
     let excess = (sent - sustained / 8.0 * sent_for).max(packet);
     Some(Bend {
         peak_bps: peak,
-        sustained_bps: sustained,
-        depth_octets: depth,
+        sustained_bps: sustained / ours,
+        depth_octets: depth / ours,
+        ours,
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
         lost_share: (lost / excess).clamp(0.0, 1.0),
         queued_octets: ((arrived_for - sent_for) * sustained / 8.0).max(0.0),
     })
+}
+
+/// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes tokens in proportion, and lets
+/// neighbours keep their distance where it does not come between them.
+fn share(tail: &[Point], mean_bps: f64) -> f64 {
+    let neighbours = tail
+        .windows(2)
+        .filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
+    let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
+    let (Some(gap), Some(last)) = (stat::median(&gaps), tail.last()) else {
+        return 1.0;
+    };
+    let steady = gaps.iter().filter(|other| (*other - gap).abs() <= STEADY * gap).count();
+    let packet = last.octets - tail[tail.len() - 2].octets;
+    let ours = mean_bps * gap / (8.0 * packet);
+    if gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
+        ours
+    } else {
+        1.0
+    }
 }
 
 /// The rate at which these packets left, bit/s.
