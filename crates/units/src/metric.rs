@@ -95,10 +95,9 @@ impl Metric {
             | Self::UdpAchievable
             | Self::TcpAchievableSingle
             | Self::TcpAchievableParallel => Unit::BitPerSecond,
-            Self::CommittedBurstOctets
-            | Self::MaximumBurstOctets
-            | Self::TcpWindowOctets
-            | Self::PathMtu => Unit::Octet,
+            Self::CommittedBurstOctets | Self::MaximumBurstOctets | Self::TcpWindowOctets | Self::PathMtu => {
+                Unit::Octet
+            }
             Self::TcpStreamsToFill => Unit::Count,
             Self::RoundTripTime => Unit::Nanosecond,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
 
-use super::params::{LONGEST_QUIET, Params, Preset};
+use super::params::{LONGEST_QUIET, Params, Preset, seconds};
 use super::result;
 use super::search::Search;
 use super::series::Series;
@@ -271,8 +271,8 @@ impl Run {
             let rates = self.settle.rates();
             let side = (rates.len() / 3).max(1);
             let rate = stat::median(&rates[rates.len() - side..]).unwrap_or(0.0);
-            let seconds = 1.25 * 8.0 * self.settle.taken(rate) / rate.max(1.0);
-            let fills = Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_QUIET.as_secs_f64()));
+            let time = 1.25 * 8.0 * self.settle.taken(rate) / rate.max(1.0);
+            let fills = seconds(time, LONGEST_QUIET.as_secs_f64());
             self.quiet = self.quiet.max(fills);
         } else if let Some(rate) = self.settle.mean_bps().and_then(BitRate::from_bps_f64)
             && rate > BitRate::ZERO

@@ -149,6 +149,11 @@ impl Params {
     }
 }
 
+/// So many seconds, within zero and `most`; zero for what is no number.
+pub(super) fn seconds(time: f64, most: f64) -> Duration {
+    Duration::try_from_secs_f64(time.clamp(0.0, most)).unwrap_or_default()
+}
+
 /// What the last probe may take beyond the end of its phase.
 const LAST_PROBE: Duration = Duration::from_secs(3);
 /// The longest wait for a bucket to fill again (ours).

@@ -1,10 +1,9 @@
 //! From trains and intervals to an outcome.
 
-use std::time::Duration;
-
 use units::{BitRate, Delta, Layer, Metric};
 
 use super::machine::Run;
+use super::params::seconds;
 use super::series::{Fall, Series};
 use crate::bucket::{EXCLUDED_RATIO, Knee, Look};
 use crate::methods::bulk::whole;
@@ -101,7 +100,7 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
     if fall.loss > 0.0 {
         estimate = estimate.caveat(Caveat::Loss { ratio: fall.loss });
     }
-    estimate.interval = Some(Duration::from_secs_f64(run.probe.seconds().clamp(0.0, 1e6)));
+    estimate.interval = Some(seconds(run.probe.seconds(), 1e6));
     estimate
 }
 
@@ -161,8 +160,8 @@ fn bucket(found: &Bucket) -> Estimate {
     main
 }
 
-fn nanos(seconds: f64) -> Delta {
-    Delta::from(Duration::from_secs_f64(seconds.clamp(0.0, 1e6)))
+fn nanos(time: f64) -> Delta {
+    Delta::from(seconds(time, 1e6))
 }
 
 /// No bucket was found: whether that says something depends on what was sent.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use super::params::Params;
+use super::params::{Params, seconds};
 use crate::bucket::{self, Bend, Course, Look, LookParams};
 use crate::facts::PathFacts;
 use crate::methods::bulk;
@@ -135,7 +135,7 @@ impl Search {
 
     fn pause(&self, course: Option<Course>) -> Duration {
         let took = course.map_or(0.0, |course| course.span_s);
-        Duration::from_secs_f64((PAUSE * took).clamp(0.01, 30.0))
+        seconds(PAUSE * took, 30.0).max(Duration::from_millis(10))
     }
 
     /// Time that fills the bucket of the bends so far.
@@ -145,8 +145,8 @@ impl Search {
         let rate = stat::median(&bends.iter().map(|bend| bend.sustained_bps).collect::<Vec<_>>())?;
         let last = bends.last()?;
         // What still waits at the bend leaves first.
-        let seconds = REFILL * 8.0 * (depth + last.queued_octets) / rate;
-        Some(Duration::from_secs_f64(seconds.clamp(0.0, 60.0)))
+        let time = REFILL * 8.0 * (depth + last.queued_octets) / rate;
+        Some(seconds(time, 60.0))
     }
 
     /// Takes the answer to a train of another phase.
