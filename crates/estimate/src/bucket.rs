@@ -35,6 +35,9 @@ pub struct Knee {
     pub sender_limited: bool,
     /// Share of the tokens that the trains got, 0..1; others' packets took the rest.
     pub ours: f64,
+    /// Most of them kept no even pace behind the bend: others take tokens too, and where `ours` is 1 nobody knows how many. Then rate
+    /// and depth are lower bounds.
+    pub uneven: bool,
     /// Share of the octets beyond the bucket's rate that were lost, 0..1.
     pub lost_share: f64,
     /// Octets that waited at the end of the longest train, by the delay that had grown.
@@ -199,16 +202,23 @@ fn agree(courses: &[Course], fresh: &[bool], params: &LookParams) -> Option<Knee
                 && (bend.sustained_bps - rate).abs() <= params.agreement * rate
         })
     };
-    let alike: Vec<&Course> = candidates.into_iter().filter(near).collect();
+    let told = |course: &&Course| course.bend.is_some_and(|bend| bend.after >= TELLING);
+    let (alike, others): (Vec<&Course>, Vec<&Course>) = candidates.into_iter().partition(near);
+    let against = others.into_iter().filter(|course| told(course)).count();
     // Every full bucket must have bent every train that is long enough.
     let due = courses
         .iter()
         .zip(fresh)
         .filter(|(course, fresh)| **fresh && course.would_bend(depth, rate))
         .count();
-    let enough = alike.len() >= params.min_trains.max(1) && alike.len() * 4 >= due * 3;
+    let enough = alike.len() >= params.min_trains.max(1) && alike.len() * 4 >= due * 3 && alike.len() >= 3 * against;
     enough.then(|| together(&alike)).flatten()
 }
+
+/// Share by which a depth may be off where others take tokens ("ours": what simulated paths show).
+const UNEVEN_DEPTH: f64 = 0.2;
+/// Packets behind a bend from which on it counts against those that bend elsewhere ("ours": with fewer the second line is loose).
+const TELLING: usize = 16;
 
 fn together(alike: &[&Course]) -> Option<Knee> {
     let bends: Vec<&Bend> = alike.iter().filter_map(|course| course.bend.as_ref()).collect();
@@ -223,6 +233,14 @@ fn together(alike: &[&Course]) -> Option<Knee> {
     let packet = alike.iter().map(|course| course.packet_octets).fold(0.0, f64::max);
     let (shallow, deep) = range(&depths);
     let (slow, fast) = range(&rates);
+    // The ends of the second line are known to a packet: of a policer's, whose arrivals are what chance of phase lets through.
+    let lost_share = stat::median(&of(|bend| bend.lost_share))?;
+    let phase = if lost_share > 0.0 { 1.0 } else { 0.25 } / longest.after as f64;
+    let (slow, fast) = (slow * (1.0 - phase), fast * (1.0 + phase));
+    let uneven = bends.iter().filter(|bend| bend.uneven).count() * 2 > bends.len();
+    let ours = stat::median(&of(|bend| bend.ours))?;
+    let slack = if uneven || ours < 1.0 { UNEVEN_DEPTH } else { 0.0 };
+    let (shallow, deep) = (shallow * (1.0 - slack), deep * (1.0 + slack));
     let limited = bends.iter().filter(|bend| bend.sender_limited).count();
     Some(Knee {
         peak: BitRate::from_bps_f64(stat::median(&of(|bend| bend.peak_bps))?)?,
@@ -231,8 +249,9 @@ fn together(alike: &[&Course]) -> Option<Knee> {
         depth_octets: whole(stat::median(&depths)?),
         depth_range: (whole((shallow - packet).max(0.0)), whole(deep + packet)),
         sender_limited: limited * 2 > bends.len(),
-        ours: stat::median(&of(|bend| bend.ours))?,
-        lost_share: stat::median(&of(|bend| bend.lost_share))?,
+        ours,
+        uneven,
+        lost_share,
         queued_octets: whole(longest.queued_octets),
         trains: bends.len(),
     })

@@ -17,7 +17,7 @@ pub struct Course {
     pub packet_octets: f64,
     /// Rate from the first arrival to the last, first packet not counted, bit/s.
     pub rate_bps: f64,
-    /// Rate from the first departure to the last, the same way; infinite if no time passed.
+    /// Rate from the first departure to the last, the same way; 1e18 if no time passed.
     pub departure_bps: f64,
     /// The highest rate over some packets in a row, bit/s: eight, or more where they come in batches.
     pub fastest_bps: f64,
@@ -43,6 +43,9 @@ pub struct Bend {
     pub after: usize,
     /// The packets before left no faster than they arrived.
     pub sender_limited: bool,
+    /// The packets behind keep no even pace, as when others take tokens: one in ten is off their line by more than a packet and a
+    /// half, and more than batches explain.
+    pub uneven: bool,
     /// Of the octets beyond the sustained rate behind the bend, the share that was lost.
     pub lost_share: f64,
     /// Octets that the growth of the delay behind the bend stands for.
@@ -67,6 +70,8 @@ impl Course {
     }
 }
 
+/// The rate of what left at once, bit/s: above any link's, and a number that can be reckoned with.
+const AT_ONCE: f64 = 1e18;
 /// Packets that must have arrived on either side of a bend (ours: a line through fewer is no line).
 const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
@@ -127,7 +132,7 @@ fn fastest(points: &[Point], mean: f64) -> f64 {
 }
 
 fn departure_rate(report: &TrainReport) -> f64 {
-    report.departure_rate().map_or(f64::INFINITY, |rate| rate.as_f64())
+    report.departure_rate().map_or(AT_ONCE, |rate| rate.as_f64())
 }
 
 /// Arrivals in the order of arrival.
@@ -176,10 +181,13 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
     if sent_for * min_ratio > arrived_for && lost * min_ratio < (min_ratio - 1.0) * sent {
         return None;
     }
-    let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { f64::INFINITY };
+    let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { AT_ONCE };
     let left = leaving(head);
     let peak = peak.min(left.max(8.0 * at / head.last()?.time.max(1e-9)));
-    let ours = share(tail, sustained);
+    let ours = if lost > 0.0 { 1.0 } else { share(tail, sustained) };
+    if sustained * min_ratio > peak * ours {
+        return None;
+    }
     let excess = (sent - sustained / 8.0 * sent_for).max(packet);
     Some(Bend {
         peak_bps: peak,
@@ -189,6 +197,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
+        uneven: uneven(tail, lines[1], packet),
         lost_share: (lost / excess).clamp(0.0, 1.0),
         queued_octets: ((arrived_for - sent_for) * sustained / 8.0).max(0.0),
     })
@@ -214,16 +223,26 @@ fn share(tail: &[Point], mean_bps: f64) -> f64 {
     }
 }
 
+/// See [`Bend::uneven`].
+fn uneven(tail: &[Point], (offset, slope): (f64, f64), packet: f64) -> bool {
+    let most = 1.5 * packet + 1.5 * step(tail);
+    let off = tail
+        .iter()
+        .filter(|point| (point.octets - (point.time - offset) / slope).abs() > most)
+        .count();
+    off * 10 > tail.len()
+}
+
 /// The rate at which these packets left, bit/s.
 fn leaving(head: &[Point]) -> f64 {
     let (Some(first), Some(last)) = (head.first(), head.last()) else {
-        return f64::INFINITY;
+        return AT_ONCE;
     };
     let time = last.departed - first.departed;
     if time > 0.0 {
         8.0 * (last.octets - first.octets) / time
     } else {
-        f64::INFINITY
+        AT_ONCE
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use units::BitRate;
+use units::{BitRate, Stamp};
 
 use super::*;
+use crate::StampSource;
 use crate::contract::{Event, World};
-use crate::probe::{Probe, Train, TrainId};
+use crate::probe::{Arrival, Fate, PacingCheck, Probe, Train, TrainId};
 use crate::testbed::{Bucket, Cross, Hop, Testbed};
 
 fn bed(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
@@ -43,4 +44,48 @@ fn two_trains_tell_peak_rate_and_depth() {
     assert!(knee.sustained.bps().abs_diff(19_505_852) < 20_000, "{knee:?}");
     assert!(knee.peak.bps().abs_diff(97_529_259) < 1_000_000, "{knee:?}");
     assert!(!knee.is_policer() && !knee.sender_limited, "{knee:?}");
+}
+
+/// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing else.
+fn policed(count: u32, gap_ns: i64, rate_bps: f64, depth: f64) -> TrainReport {
+    let (mut tokens, mut last) = (depth, 0i64);
+    let arrivals = (0..count).map(|seq| {
+        let at = i64::from(seq) * gap_ns;
+        tokens = (tokens + rate_bps / 8e9 * (at - last) as f64).min(depth);
+        last = at;
+        let passes = tokens >= 1500.0;
+        if passes {
+            tokens -= 1500.0;
+        }
+        Arrival {
+            seq,
+            departed: Stamp::from_nanos(at),
+            ip_octets: 1500,
+            fate: if passes {
+                Fate::Received(Stamp::from_nanos(at + 5_000_000))
+            } else {
+                Fate::Lost
+            },
+        }
+    });
+    TrainReport {
+        id: TrainId(1),
+        arrivals: arrivals.collect(),
+        reordered: 0,
+        duplicates: 0,
+        local_drops: 0,
+        departed_by: StampSource::Simulated,
+        arrived_by: StampSource::Simulated,
+        pacing: PacingCheck::Kept,
+    }
+}
+
+#[test]
+fn a_policer_bends_by_its_losses() {
+    let trains: Vec<TrainReport> = (0..2).map(|_| policed(400, 123_040, 20e6, 90_000.0)).collect();
+    let first = course(&trains[0], 1.1).unwrap();
+    let bend = first.bend.unwrap();
+    assert!((bend.sustained_bps / 20e6 - 1.0).abs() < 0.02, "{bend:?}");
+    assert!((bend.depth_octets / 90_000.0 - 1.0).abs() < 0.03, "{bend:?}");
+    assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
 }

@@ -244,7 +244,7 @@ impl Run {
 
     /// The trains have said what they can.
     fn after_search(&mut self, now: Stamp<Sender>) -> Step {
-        let found = self.search.look().knee.is_some();
+        let found = self.search.knee().is_some();
         let rate = BitRate::from_bps_f64(self.search.peak_bps()).filter(|rate| *rate > BitRate::ZERO);
         match rate {
             Some(rate) if !found && !self.params.probe_time.is_zero() => {

@@ -1,9 +1,9 @@
 //! From trains and intervals to an outcome.
 
-use units::{BitRate, Delta, Layer, Metric};
+use units::{BitRate, Delta, Framing, Layer, Metric};
 
 use super::machine::Run;
-use super::params::seconds;
+use super::params::{Preset, seconds};
 use super::series::{Fall, Series};
 use crate::bucket::{EXCLUDED_RATIO, Knee, Look};
 use crate::methods::bulk::whole;
@@ -20,6 +20,8 @@ const MOST_LOSS: f64 = 0.10;
 struct Bucket {
     peak: f64,
     peak_limited: bool,
+    /// Others take tokens, nobody knows how many.
+    lower_bound: bool,
     sustained: (f64, f64, f64),
     depth: (f64, f64, f64),
     policer: bool,
@@ -29,9 +31,11 @@ struct Bucket {
 
 pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
     let look = run.search.look();
-    let outcome = match (run.probe.fall(), look.knee) {
+    // The tool reads no more of its trains than their rate.
+    let knee = run.search.knee().filter(|_| run.params.preset == Preset::Adaptive);
+    let outcome = match (run.probe.fall(), knee) {
         (Some(fall), _) => from_fall(run, &fall),
-        (None, Some(knee)) => from_knee(&knee),
+        (None, Some(knee)) => from_knee(run, &knee),
         (None, None) => return without(run, &look, reason),
     };
     let mut estimate = evidence(outcome, run, &look);
@@ -41,13 +45,21 @@ pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
     estimate.into()
 }
 
-fn from_knee(knee: &Knee) -> Estimate {
+fn from_knee(run: &Run, knee: &Knee) -> Estimate {
     let policer = knee.is_policer();
     let (slow, fast) = knee.sustained_range;
     let rate = knee.sustained.as_f64();
+    // Long trains are paced; the short ones before them show what the links carry.
+    let outpaces = knee.sender_limited && run.search.outpaces();
+    let peak = if outpaces {
+        run.search.peak_bps()
+    } else {
+        knee.peak.as_f64()
+    };
     let mut estimate = bucket(&Bucket {
-        peak: knee.peak.as_f64(),
-        peak_limited: knee.sender_limited,
+        peak: at_full_size(run, peak),
+        peak_limited: knee.sender_limited && !outpaces,
+        lower_bound: knee.uneven && knee.ours >= 1.0,
         sustained: (
             slow.as_f64() * (1.0 - LEAST_ERROR),
             rate,
@@ -77,12 +89,13 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
     let error = (fall.mad_bps / rate.max(1.0)).max(LEAST_ERROR);
     let unfilled = run.unfilled(rate);
     let depth = fall.depth_octets + unfilled;
-    let half = fall.half_bin_octets + 2.0 * f64::from(run.ip_octets);
+    let half = fall.half_bin_octets + 2.0 * f64::from(run.ip_octets) + UNFILLED_ERROR * unfilled;
     let excess = run.probe_rate.as_f64() - rate;
     let dropped = fall.loss * run.probe_rate.as_f64() / excess.max(1.0);
     let queued = fall.delay_s * rate / 8.0;
     let estimate = bucket(&Bucket {
-        peak: fall.peak_bps,
+        peak: at_full_size(run, fall.peak_bps),
+        lower_bound: fall.mad_bps * fall.bin_s > 8.0 * f64::from(run.ip_octets),
         // The flow is sent at what the capacity phase found: it cannot show more.
         peak_limited: fall.peak_bps >= OTHERS * run.probe_rate.as_f64() && run.rate_was_capped,
         sustained: (rate * (1.0 - error), rate, rate * (1.0 + error)),
@@ -104,8 +117,16 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
     estimate
 }
 
+/// Share by which what the bucket lacked at the begin of the long probe may be off ("ours").
+const UNFILLED_ERROR: f64 = 0.1;
 /// Packets of delay that a policer's neighbours may add.
 const POLICER_PACKETS: f64 = 3.0;
+
+/// The IP-layer rate of packets of the path's MTU on a link of Ethernet that carries this rate of the packets that were sent.
+fn at_full_size(run: &Run, bps: f64) -> f64 {
+    let share = |octets: u16| f64::from(octets) / f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
+    bps * share(run.facts.path_mtu.max(run.ip_octets)) / share(run.ip_octets)
+}
 
 fn bps(value: f64) -> BitRate {
     BitRate::from_bps_f64(value.max(0.0)).unwrap_or(BitRate::ZERO)
@@ -156,7 +177,16 @@ fn bucket(found: &Bucket) -> Estimate {
         whole(shallow),
         whole(deep),
     );
-    main.also = vec![peak, burst];
+    if !found.lower_bound {
+        main.also = vec![peak, burst];
+        return main;
+    }
+    let at_least = |mut estimate: Estimate| {
+        estimate.value = estimate.low;
+        estimate.at_least(Limit::Shaper).caveat(Caveat::VariableRate)
+    };
+    main = at_least(main);
+    main.also = vec![peak, at_least(burst)];
     main
 }
 
@@ -201,19 +231,11 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
     if run.sender_is_slower(look) {
         return unproven(Reason::SenderTooSlow { reached: bps(fastest) });
     }
-    let burst = Estimate::new(
-        Metric::CommittedBurstOctets,
-        Some(Layer::Ip),
-        whole(excluded),
-        whole(excluded),
-        whole(excluded),
-    );
-    let rate = bps(fastest);
+    let rate = bps(at_full_size(run, fastest));
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate)
         .at_most()
         .with("token_bucket", "none seen");
     main.low = 0;
-    main.also = vec![burst.at_least(Limit::Budget)];
     if look.is_unclear() {
         main = main.caveat(Caveat::VariableRate);
     }

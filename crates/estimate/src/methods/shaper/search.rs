@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::BitRate;
 
 use super::params::{Params, seconds};
-use crate::bucket::{self, Bend, Course, Look, LookParams};
+use crate::bucket::{self, Bend, Course, Knee, Look, LookParams};
 use crate::facts::PathFacts;
 use crate::methods::bulk;
 use crate::probe::{Train, TrainId, TrainReport};
@@ -33,7 +33,7 @@ const FIRST: usize = 16;
 /// Trains sent back to back before the rate is known well enough to pace.
 const UNPACED: usize = 2;
 /// Trains of one length without agreement before the next length ("ours").
-const TRIES: u32 = 5;
+const TRIES: u32 = 6;
 /// Pause after a train, in times of that train ("ours": leaves three quarters of the path to others).
 const PAUSE: f64 = 3.0;
 /// Pause after a bent train, in times of what fills the bucket ("ours": depth and rate may both be off by a tenth).
@@ -71,13 +71,11 @@ impl Search {
 
     /// The rate of the links, where the sender is clearly faster and can keep it: then a train fills no queue but the bucket's.
     fn pace(&self, facts: &PathFacts) -> Option<BitRate> {
-        let known = self.courses.get(..UNPACED)?;
-        let left = stat::median(&known.iter().map(|course| course.departure_bps).collect::<Vec<_>>())?;
         let rate = self.peak_bps();
         let capped = facts.rate_cap.is_some_and(|cap| rate > cap.as_f64());
         let paced = facts.max_paced_rate(self.ip_octets);
         let fast_enough = paced.is_none_or(|most| rate < 0.9 * most.as_f64());
-        (left > 1.3 * rate && (fast_enough || capped))
+        (self.outpaces() && (fast_enough || capped))
             .then(|| BitRate::from_bps_f64(rate))
             .flatten()
             .map(|rate| facts.rate_cap.map_or(rate, |cap| rate.min(cap)))
@@ -87,6 +85,24 @@ impl Search {
     pub(super) fn peak_bps(&self) -> f64 {
         let unpaced = self.courses.iter().take(UNPACED);
         unpaced.map(|course| course.fastest_bps).fold(0.0, f64::max)
+    }
+
+    /// Trains that must agree on a bucket: more where their pace behind the bend is uneven, for then chance may bend some alike.
+    fn wanted(&self, knee: &Knee) -> usize {
+        self.confirm + usize::from(knee.uneven)
+    }
+
+    /// The bucket, if enough trains agree on it: two, in a run that had no time for more, where the pace is even.
+    pub(super) fn knee(&self) -> Option<Knee> {
+        let knee = self.look().knee?;
+        (!knee.uneven || knee.trains >= self.wanted(&knee)).then_some(knee)
+    }
+
+    /// Whether trains sent back to back left clearly faster than the path took them: then it was the path that set their peak.
+    pub(super) fn outpaces(&self) -> bool {
+        let unpaced = self.courses.iter().take(UNPACED);
+        let left = unpaced.map(|course| course.departure_bps).fold(f64::INFINITY, f64::min);
+        self.courses.len() >= UNPACED && left > 1.3 * self.peak_bps()
     }
 
     pub(super) fn look(&self) -> Look {
@@ -100,7 +116,7 @@ impl Search {
         self.straight_here += u32::from(course.is_some_and(|course| course.bend.is_none()));
         self.courses.extend(course);
         let look = self.look();
-        if look.knee.is_some_and(|knee| knee.trains >= self.confirm) {
+        if look.knee.is_some_and(|knee| knee.trains >= self.wanted(&knee)) {
             return None;
         }
         let bend = course.and_then(|course| course.bend);

@@ -44,6 +44,8 @@ impl Bin {
 pub(super) struct Series {
     pub(super) bins: Vec<Bin>,
     pub(super) sent_octets: u64,
+    /// Octets and seconds of all intervals, those cut short too.
+    whole: (f64, f64),
     pub(super) local_drops: u64,
     test: Option<ShiftTest>,
     shift: Option<LevelShift>,
@@ -63,6 +65,8 @@ pub(super) struct Fall {
     /// Intervals until it fell, and after.
     pub(super) before: usize,
     pub(super) after: usize,
+    /// Length of an interval.
+    pub(super) bin_s: f64,
     /// Mean loss after.
     pub(super) loss: f64,
     /// Largest mean delay of an interval after, above the median of those before.
@@ -82,7 +86,11 @@ impl Series {
         self.sent_octets = self.sent_octets.saturating_add(report.sent_ip_octets);
         for status in &report.statuses {
             self.local_drops = self.local_drops.saturating_add(status.local_drops);
-            let read = Bin::read(status).filter(|read| read.seconds >= WHOLE * bin.as_secs_f64());
+            let read = Bin::read(status);
+            if let Some(bin) = read {
+                self.whole = (self.whole.0 + bin.octets, self.whole.1 + bin.seconds);
+            }
+            let read = read.filter(|read| read.seconds >= WHOLE * bin.as_secs_f64());
             self.bins.extend(read);
             if let (Some(read), Some(test)) = (read, &mut self.test) {
                 self.shift = test.push(read.rate_bps).ok().flatten();
@@ -138,6 +146,7 @@ impl Series {
             half_bin_octets: (peak - sustained).max(0.0) * bin / 16.0,
             before: head.len(),
             after: tail.len(),
+            bin_s: bin,
             loss: tail.iter().map(|bin| bin.loss).sum::<f64>() / tail.len() as f64,
             delay_s: (most - quiet.unwrap_or(0.0)).max(0.0),
         })
@@ -159,8 +168,8 @@ impl Series {
 
     /// Octets that a bucket of `sustained` bit/s gave out beyond what it took in.
     pub(super) fn taken(&self, sustained_bps: f64) -> f64 {
-        let beyond = |bin: &Bin| (bin.rate_bps - sustained_bps) * bin.seconds / 8.0;
-        self.bins.iter().map(beyond).sum::<f64>().max(0.0)
+        let (octets, seconds) = self.whole;
+        (octets - sustained_bps / 8.0 * seconds).max(0.0)
     }
 
     /// Whether the second half of a short flow arrived slower than the first: then its mean is no capacity.
