@@ -76,8 +76,8 @@ pub struct Look {
     /// Straight trains that are slower by a tenth than others and came too soon after one to have met a full bucket. Wait longer
     /// and send them again.
     pub dry: usize,
-    /// No bucket of at most this many octets is there that keeps a train to [`EXCLUDED_RATIO`] of the highest rate seen, or less:
-    /// a train this long was straight, or two were if others bend. Zero if none was.
+    /// No bucket of at most this many octets is there that keeps traffic to [`EXCLUDED_RATIO`] of the highest rate seen, or less: some
+    /// train was too fast over too many octets. Zero if none was, as beside much other traffic, or if there is a knee.
     pub excluded_octets: u64,
     /// The highest rate over some packets in a row that any train shows, bit/s.
     pub fastest_bps: f64,
@@ -135,26 +135,24 @@ pub fn of_courses(courses: &[Course], params: &LookParams) -> Look {
     let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let fresh = refilled(courses, &bends);
     let knee = agree(courses, &fresh, params);
-    let straight: Vec<&Course> = courses.iter().filter(|course| course.bend.is_none()).collect();
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()
         .zip(&fresh)
         .filter(|(course, fresh)| course.bend.is_none() && !**fresh && course.rate_bps * params.min_ratio < highest)
         .count();
-    let mut reaches: Vec<f64> = straight.iter().map(|course| course.reach()).collect();
-    reaches.sort_by(|a, b| b.total_cmp(a));
-    let excluded = match (knee, dry) {
-        (None, 0) => reaches.get(usize::from(!bends.is_empty())).copied().unwrap_or(0.0),
-        _ => 0.0,
-    };
+    let fastest = courses.iter().map(|course| course.fastest_bps).fold(0.0, f64::max);
+    let excluded = courses
+        .iter()
+        .map(|course| course.excludes(fastest, EXCLUDED_RATIO))
+        .fold(0.0, f64::max);
     Look {
         knee,
         bent: bends.len(),
-        straight: straight.len(),
+        straight: courses.len() - bends.len(),
         dry,
-        excluded_octets: whole((1.0 - EXCLUDED_RATIO) * excluded),
-        fastest_bps: courses.iter().map(|course| course.fastest_bps).fold(0.0, f64::max),
+        excluded_octets: if knee.is_none() { whole(excluded) } else { 0 },
+        fastest_bps: fastest,
     }
 }
 

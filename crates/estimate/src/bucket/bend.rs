@@ -63,6 +63,12 @@ impl Course {
         (self.octets - (LEAST_AFTER as f64 + 1.0) * self.packet_octets).max(0.0)
     }
 
+    /// Octets of the deepest bucket that cannot be there if none lets more than `ratio` of `fastest` bit/s through for long: of `B`
+    /// octets that came at `v`, at least `B - ρ B / v` were in the bucket, wherever the train bends and however full it began.
+    pub(super) fn excludes(&self, fastest: f64, ratio: f64) -> f64 {
+        (self.reach() * (1.0 - ratio * fastest / self.rate_bps)).max(0.0)
+    }
+
     /// Whether a full bucket of `depth` octets and `rate` bit/s would have bent it, with half of it to spare.
     pub(super) fn would_bend(&self, depth: f64, rate: f64) -> bool {
         let share = 1.0 - rate / self.fastest().max(1.0);
@@ -197,7 +203,11 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
-        uneven: uneven(tail, lines[1], packet),
+        uneven: if lost > 0.0 {
+            unequal(tail)
+        } else {
+            uneven(tail, lines[1], packet)
+        },
         lost_share: (lost / excess).clamp(0.0, 1.0),
         queued_octets: ((arrived_for - sent_for) * sustained / 8.0).max(0.0),
     })
@@ -230,6 +240,18 @@ fn uneven(tail: &[Point], (offset, slope): (f64, f64), packet: f64) -> bool {
         .iter()
         .filter(|point| (point.octets - (point.time - offset) / slope).abs() > most)
         .count();
+    off * 10 > tail.len()
+}
+
+/// The same behind a policer: an even flow that alone takes its tokens loses by turns as many packets, or one more. A tenth of the
+/// runs are off their mean by more than one.
+fn unequal(tail: &[Point]) -> bool {
+    let (Some(first), Some(last)) = (tail.first(), tail.last()) else {
+        return false;
+    };
+    let mean = (f64::from(last.seq) - f64::from(first.seq)) / (tail.len() as f64 - 1.0).max(1.0);
+    let steps = tail.windows(2).map(|two| f64::from(two[1].seq) - f64::from(two[0].seq));
+    let off = steps.filter(|step| (step - mean).abs() > 1.01).count();
     off * 10 > tail.len()
 }
 

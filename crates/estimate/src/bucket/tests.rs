@@ -89,3 +89,49 @@ fn a_policer_bends_by_its_losses() {
     assert!((bend.depth_octets / 90_000.0 - 1.0).abs() < 0.03, "{bend:?}");
     assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
 }
+
+#[test]
+fn the_case_behind_a_sender_limited_path() {
+    // 500 Mbit/s and 50 kB behind a gigabit, from a sender of 731 Mbit/s: 158 kB pass before it shows.
+    let mut bed = bed(1000, Some((500, 33)), None, 1);
+    bed.hops[0].rate = BitRate::from_gbps(10);
+    bed.facts.sender.send_cost = Duration::from_nanos(16_416);
+    let short = look(&trains(&mut bed, 40, 3, Duration::from_millis(100)));
+    assert_eq!((short.knee, short.bent), (None, 0));
+    // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs: far less than is there.
+    assert!(short.excluded_octets < 50_000, "{short:?}");
+    let knee = look(&trains(&mut bed, 300, 3, Duration::from_millis(100)))
+        .knee
+        .unwrap();
+    assert!(knee.sender_limited, "{knee:?}");
+    assert!(knee.sustained.bps().abs_diff(487_646_294) < 2_000_000, "{knee:?}");
+    assert!(knee.depth_octets.abs_diff(49_500) <= 1500, "{knee:?}");
+}
+
+#[test]
+fn what_is_excluded_follows_from_octets_and_rate() {
+    let mut bed = bed(100, None, None, 1);
+    let look = look(&trains(&mut bed, 509, 2, Duration::from_secs(1)));
+    assert_eq!((look.knee, look.bent, look.dry), (None, 0, 0));
+    // 500 packets of 1500 octets at the highest rate seen, a fifth of them.
+    assert!(look.excluded_octets.abs_diff(150_000) <= 100, "{look:?}");
+}
+
+#[test]
+fn a_bucket_that_was_not_full_again_is_left_out() {
+    let mut bed = bed(100, Some((10, 100)), None, 1);
+    let mut reports = trains(&mut bed, 300, 2, Duration::from_secs(2));
+    // At once after the second: half a second is a third of what fills it.
+    let Ok(()) = bed.wait(bed.now());
+    reports.extend(trains(&mut bed, 300, 1, Duration::ZERO).into_iter().map(|mut report| {
+        report.id = TrainId(9);
+        report
+    }));
+    let knee = look(&reports).knee.unwrap();
+    assert_eq!(knee.trains, 3);
+    let again = trains(&mut bed, 300, 1, Duration::ZERO);
+    reports.extend(again);
+    let knee = look(&reports).knee.unwrap();
+    assert_eq!(knee.trains, 3, "{knee:?}");
+    assert!(knee.depth_octets.abs_diff(150_000) <= 1500, "{knee:?}");
+}

@@ -220,13 +220,11 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
     let by_probe = excluded_by_probe(run, &run.probe);
     let excluded = by_trains.max(by_probe);
     let fastest = look.fastest_bps;
-    if excluded <= 0.0 {
-        let why = if look.is_unclear() {
-            Reason::NoAgreement
-        } else {
-            Reason::NotConverged
-        };
-        return unproven(reason.unwrap_or(why));
+    if fastest <= 0.0 {
+        return unproven(reason.unwrap_or(Reason::NotConverged));
+    }
+    if excluded <= 0.0 && look.bent > 0 {
+        return unproven(reason.unwrap_or(Reason::NoAgreement));
     }
     if run.sender_is_slower(look) {
         return unproven(Reason::SenderTooSlow { reached: bps(fastest) });
@@ -236,7 +234,7 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
         .at_most()
         .with("token_bucket", "none seen");
     main.low = 0;
-    if look.is_unclear() {
+    if look.is_unclear() || excluded <= 0.0 {
         main = main.caveat(Caveat::VariableRate);
     }
     if reason.is_some() {
