@@ -1,5 +1,7 @@
 //! One train: straight, or bent.
 
+use units::BitRate;
+
 use crate::probe::{Fate, TrainReport};
 
 /// How a train arrived.
@@ -138,7 +140,7 @@ fn fastest(points: &[Point], mean: f64) -> f64 {
 }
 
 fn departure_rate(report: &TrainReport) -> f64 {
-    report.departure_rate().map_or(AT_ONCE, |rate| rate.as_f64())
+    report.departure_rate().map_or(AT_ONCE, BitRate::as_f64)
 }
 
 /// Arrivals in the order of arrival.
@@ -353,12 +355,15 @@ impl Sums {
     }
 }
 
+/// Points on the first line, and of each line its time at no octets, seconds, and its seconds per octet.
+type TwoLines = (usize, [(f64, f64); 2]);
+
 /// The two lines of least squares, and how many points are on the first; `None` if one line does as well.
-fn two_lines(points: &[Point]) -> Option<(usize, [(f64, f64); 2])> {
+fn two_lines(points: &[Point]) -> Option<TwoLines> {
     let all = points.iter().fold(Sums::default(), Sums::with);
     let (_, _, alone) = all.line()?;
     let mut head = Sums::default();
-    let mut best: Option<(f64, usize, [(f64, f64); 2])> = None;
+    let mut best: Option<(f64, TwoLines)> = None;
     for (index, point) in points.iter().enumerate() {
         head = head.with(point);
         let (before, after) = (index + 1, points.len() - index - 1);
@@ -370,9 +375,9 @@ fn two_lines(points: &[Point]) -> Option<(usize, [(f64, f64); 2])> {
         };
         let left = one.2 + two.2;
         if best.is_none_or(|(least, ..)| left < least) {
-            best = Some((left, before, [(one.0, one.1), (two.0, two.1)]));
+            best = Some((left, (before, [(one.0, one.1), (two.0, two.1)])));
         }
     }
-    let (left, before, lines) = best?;
-    (left <= SQUARES_LEFT * alone).then_some((before, lines))
+    let (left, found) = best?;
+    (left <= SQUARES_LEFT * alone).then_some(found)
 }

@@ -31,15 +31,18 @@
 //! - Agreement: `confirm` trains with σ within 10 % (a packet and a half at least) and ρ within 10 % of their medians, that found
 //!   the bucket full, and three quarters of all the trains that are long enough to show it.
 //! - Others' share: if most packets behind the break keep one gap, shorter than their mean, that gap is the bucket's; ρ and σ are
-//!   the fitted ones over the share of the tokens that the train got.
+//!   the fitted ones over the share of the tokens that the train got. Where the pace behind is uneven without such a gap (one packet
+//!   in ten off the line by one and a half; of a policer's, runs of losses off their mean by more than one; of the long probe's
+//!   intervals, a median deviation above a packet), others take tokens, nobody knows how many, and both are lower bounds.
 //! - Long probe (`series.rs`): rates r of intervals Δ; the level shift of `stat::ShiftTest` (window 11, ranks, 1.10, 4 before, 8
 //!   after); `ρ = median(r after)`, `σ = Δ Σ (r - ρ)` over the intervals up to the end of the transition, within half an interval's
 //!   `(R - ρ) Δ / 2` either way.
 //! - Shaper or policer: of the octets beyond ρ at least half lost, and the growth of the delay times ρ below a twentieth of σ (three
 //!   packets at least): a policer. Else the growth of the delay times ρ is the buffer; all of it if packets were lost.
-//! - None seen: the highest rate over eight packets in a row bounds the capacity from above, and no bucket of up to
-//!   `0.2` of the longest straight train's octets at 0.8 of that rate or less is there (for σ and ρ in general:
-//!   `σ < B (1 - ρ / C)`; long probe: `σ < (C - ρ)(T - 8 Δ)`, 57.6 s for the tool's 60).
+//! - None seen: the highest rate over eight packets in a row bounds the capacity from above (in Ethernet's terms for packets of the
+//!   path's MTU, where shorter ones were sent). Of `B` octets that came at `v`, at least `B (1 - ρ / v)` were in the bucket, so that
+//!   `bucket_excluded_octets`, the largest such number with ρ at `bucket_excluded_rate_ratio` of that rate, can be in none (long
+//!   probe: `σ < (C - ρ)(T - 8 Δ)`, 57.6 s for the tool's 60).
 //!
 //! # Parameters
 //!
@@ -84,7 +87,7 @@
 //! - A3: a link that slows for good looks like an emptied bucket to the long probe; trains that repeat it do not agree, which is
 //!   [`Reason::NoAgreement`], or [`Caveat::VariableRate`] beside an upper bound.
 //! - A4: bursts of others bend trains at other places: the same. A bucket much used by others reads low in the long probe, by their
-//!   share.
+//!   share: [`Verdict::LowerBound`] if that shows.
 //! - Random loss above the tool's limits: [`Reason::TooMuchLoss`]; which is not "no bucket".
 //! - A sender whose own qdisc or socket buffer slows it down in mid-train bends arrivals and departures alike; not taken for the
 //!   path's unless it is slower than what is lost to its buffer by a tenth.
@@ -114,7 +117,7 @@ use crate::contract::Estimator;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
-use crate::outcome::{Caveat, Reason};
+use crate::outcome::{Caveat, Reason, Verdict};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
@@ -196,10 +199,9 @@ impl Method for Shaper {
     }
 
     fn imposes(&self, params: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
         match Params::try_from(params) {
-            Ok(params) => params.imposes(usual),
-            Err(_) => usual,
+            Ok(params) => params.imposes(&INFO.imposes),
+            Err(_) => INFO.imposes.clone(),
         }
     }
 

@@ -369,14 +369,20 @@ impl Follower for Run {
                 let Some(first) = train.packets.first() else {
                     return false;
                 };
+                if !matches!(self.phase, Phase::Search | Phase::Capacity) {
+                    return false;
+                }
                 self.ip_octets = first.ip_octets;
                 self.search.at(train.packets.len(), first.ip_octets);
-                matches!(self.phase, Phase::Search | Phase::Capacity)
+                true
             }
             Probe::Load(load) => {
-                self.ip_octets = load.ip_octets;
-                self.probe_rate = load.rate;
-                matches!(self.phase, Phase::Settle | Phase::Probe)
+                let reads = matches!(self.phase, Phase::Settle | Phase::Probe);
+                if reads {
+                    self.ip_octets = load.ip_octets;
+                    self.probe_rate = load.rate;
+                }
+                reads
             }
             Probe::Transfer(_) | Probe::Capture(_) => false,
         }

@@ -115,7 +115,7 @@ impl Params {
     }
 
     /// What a run with them imposes.
-    pub(super) fn imposes(&self, usual: Imposes) -> Imposes {
+    pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let probes = self.probe_time > Duration::ZERO;
         let trains = if self.preset == Preset::Adaptive {
             (self.total_octets, self.max_time + LAST_PROBE)
@@ -126,7 +126,7 @@ impl Params {
             return Imposes {
                 max_octets: usual.max_octets.max(trains.0),
                 max_time: usual.max_time.max(trains.1),
-                ..usual
+                ..usual.clone()
             };
         }
         // The tool probes at 195 Mbit/s at most; a deep probe of ours at what the trains found, which nobody knows yet.

@@ -25,8 +25,8 @@ struct Bucket {
     sustained: (f64, f64, f64),
     depth: (f64, f64, f64),
     policer: bool,
-    queued: f64,
-    queue_is_full: bool,
+    /// What waited in front of the bucket at the end, and whether that is all that may wait.
+    queue: (f64, bool),
 }
 
 pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
@@ -71,8 +71,7 @@ fn from_knee(run: &Run, knee: &Knee) -> Estimate {
             knee.depth_range.1 as f64,
         ),
         policer,
-        queued: knee.queued_octets as f64,
-        queue_is_full: knee.lost_share > 0.05,
+        queue: (knee.queued_octets as f64, knee.lost_share > 0.05),
     });
     estimate = estimate.with("agreeing_trains", knee.trains);
     if knee.trains >= 3 && knee.ours >= OTHERS {
@@ -101,8 +100,7 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
         sustained: (rate * (1.0 - error), rate, rate * (1.0 + error)),
         depth: ((depth - half).max(0.0), depth, depth + half),
         policer: dropped >= 0.5 && queued < (0.05 * depth).max(POLICER_PACKETS * f64::from(run.ip_octets)),
-        queued,
-        queue_is_full: fall.loss > 0.005,
+        queue: (queued, fall.loss > 0.005),
     });
     let mut estimate = estimate
         .with("sustained_mad_bps", fall.mad_bps)
@@ -152,12 +150,12 @@ fn bucket(found: &Bucket) -> Estimate {
         main = main.with("refill_ns", nanos(8.0 * depth / rate));
     }
     if !found.policer {
-        let name = if found.queue_is_full {
+        let name = if found.queue.1 {
             "buffer_octets"
         } else {
             "buffer_octets_at_least"
         };
-        main = main.with(name, whole(found.queued));
+        main = main.with(name, whole(found.queue.0));
     }
     let peak = Estimate::ip_rate(
         Metric::PeakRate,

@@ -125,9 +125,9 @@ impl Search {
             if let Some(bend) = bend {
                 self.lengthen(&bend);
             }
-            return Some(self.refill().unwrap_or_default().max(self.pause(course)) + rtt);
+            return Some(self.refill().unwrap_or_default().max(Self::pause(course)) + rtt);
         }
-        self.longer().then(|| self.pause(course) + rtt)
+        self.longer().then(|| Self::pause(course) + rtt)
     }
 
     /// Doubles the length, or takes the longest; false if that was sent.
@@ -149,7 +149,7 @@ impl Search {
         self.packets = self.packets.max(wanted.min(self.most));
     }
 
-    fn pause(&self, course: Option<Course>) -> Duration {
+    fn pause(course: Option<Course>) -> Duration {
         let took = course.map_or(0.0, |course| course.span_s);
         seconds(PAUSE * took, 30.0).max(Duration::from_millis(10))
     }

@@ -76,7 +76,7 @@ fn a_plain_link_gives_a_bound_and_what_is_excluded() {
     let excluded = estimate
         .evidence
         .get("bucket_excluded_octets")
-        .and_then(|value| value.as_f64());
+        .and_then(crate::outcome::EvidenceValue::as_f64);
     assert!((190e3..=200e3).contains(&excluded.unwrap()), "{excluded:?}");
 }
 
