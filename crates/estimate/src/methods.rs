@@ -20,6 +20,7 @@ pub mod pathrate;
 pub mod pbprobe;
 pub mod pmtu;
 pub mod rtt;
+pub mod shaper;
 pub mod signature;
 mod spacing;
 pub mod sprobe;
@@ -46,6 +47,7 @@ pub const METHODS: &[&dyn Method] = &[
     &capprobe::CapProbe,
     &pbprobe::PbProbe,
     &asymprobe::AsymProbe,
+    &shaper::Shaper,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
@@ -71,6 +73,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
         Metric::ReverseIpCapacity => &asymprobe::AsymProbe,
+        Metric::PeakRate | Metric::CommittedBurstOctets => &shaper::Shaper,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,

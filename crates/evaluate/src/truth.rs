@@ -32,6 +32,8 @@ pub fn of(
             let back = scenario.truth(other(way)).over(span.0, span.1);
             rate(back.capacity(mtu))
         }
+        Metric::PeakRate => rate(truth.peak_rate(mtu)),
+        Metric::CommittedBurstOctets => Some(truth.committed_burst(mtu)?.1),
         Metric::AvailableIpCapacity => rate(truth.available(mtu)?),
         Metric::CrossTraffic => rate(truth.cross_traffic(mtu)?),
         Metric::TcpAchievableSingle => Some(one_stream(scenario, way, &truth, mtu)?.bps()),

@@ -258,6 +258,8 @@ fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "capacity",
         Metric::ReverseIpCapacity => "capacity back",
+        Metric::PeakRate => "peak rate",
+        Metric::CommittedBurstOctets => "committed burst",
         Metric::AvailableIpCapacity => "available",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst",

@@ -237,6 +237,9 @@ impl World for Chaos {
 const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("signature", &[]),
     ("signature", &[("flows", "64"), ("trains", "3"), ("longest", "64")]),
+    ("shaper", &[]),
+    ("shaper", &[("preset", "faithful"), ("settle_below_bps", "18 Ebit/s")]),
+    ("shaper", &[("probe_time", "20 s"), ("bin", "100 ms"), ("quiet", "0 s")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),

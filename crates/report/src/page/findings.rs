@@ -73,6 +73,8 @@ pub(super) const fn words(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "IP-layer capacity",
         Metric::ReverseIpCapacity => "IP-layer capacity of the way back",
+        Metric::PeakRate => "peak rate",
+        Metric::CommittedBurstOctets => "committed burst size",
         Metric::AvailableIpCapacity => "available IP-layer capacity",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst size",
