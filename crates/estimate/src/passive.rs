@@ -4,7 +4,9 @@
 //! and method, shows each packet to both directions' estimators ([`FlowEstimator::see`]) and asks once at the end
 //! ([`FlowEstimator::conclude`]), with what it has found out about the place of the capture ([`Sight`]).
 //!
-//! Stamps are nanoseconds of the capturing clock; only differences count.
+//! Stamps are nanoseconds of the capturing clock; only differences count. Estimators of a direction come to life with its eighth packet
+//! that carries data, and are then shown what was kept of the connection before: up to 64 packets of both directions, its handshake
+//! among them where it is that young.
 
 use crate::outcome::Outcome;
 use crate::probe::TcpFields;
@@ -15,6 +17,9 @@ use crate::registry::{MethodInfo, ParamError, RawParams};
 pub struct SeenPacket {
     /// When it passed, in nanoseconds of the capturing clock. May step back where the capture says so.
     pub at_ns: i64,
+    /// When the same packet passed a second capture nearer to its sender, in nanoseconds of *that* capture's clock. Only where two
+    /// captures of one flow were given, and this packet was found in both.
+    pub departed_ns: Option<i64>,
     /// Length of the IP packet, header included, as its header says.
     pub ip_octets: u32,
     /// Octets of link-layer framing that the capture shows around it (VLAN tags count), without preamble, FCS and gap.
@@ -58,8 +63,15 @@ pub struct Sight {
     pub behind_ns: Option<i64>,
     /// Finest step between stamps of the whole capture, in nanoseconds.
     pub resolution_ns: i64,
-    /// Packets that the capture is known to have missed.
+    /// Packets that the capture is known to have missed: dropped by whatever took it, or acknowledged and never seen.
     pub missed: u64,
+    /// The connection's beginning was seen.
+    pub began: bool,
+    /// Binary places by which [`Course::Back`]'s windows are to be shifted to the left (RFC 7323 §2), but for those of a SYN. `None`:
+    /// the capture does not hold the SYN and SYN/ACK, and the windows' size is not known. Zero: neither or only one end scales.
+    pub window_shift: Option<u8>,
+    /// Most TCP payload octets per packet that the data's receiver asked for in its SYN.
+    pub announced_mss: Option<u16>,
 }
 
 /// A method in the middle of a flow. Pure: no clock, no random source, and memory bounded whatever the flow's length.
@@ -72,6 +84,10 @@ pub trait FlowEstimator: Send {
 
     /// Samples that its answer rests on.
     fn samples(&self) -> u64;
+
+    /// Octets of memory that it holds by now, itself included, roughly. Whoever reads packets ends the flow that was longest silent when
+    /// all of them together hold too much, so an estimator should grow with what it has seen and be empty at first.
+    fn held_octets(&self) -> usize;
 }
 
 /// A method that works on flows of a capture.
