@@ -5,7 +5,7 @@
 //! ([`FlowEstimator::conclude`]), with what it has found out about the place of the capture ([`Sight`]).
 //!
 //! Stamps are nanoseconds of the capturing clock; only differences count. Estimators of a direction come to life with its eighth packet
-//! that carries data, and are then shown what was kept of the connection before: up to 64 packets of both directions, its handshake
+//! that carries data, and are then shown what was kept of the connection before: up to 32 packets of both directions, its handshake
 //! among them where it is that young.
 
 use crate::outcome::Outcome;
