@@ -196,7 +196,11 @@ impl Stamps {
 
     fn resolution_ns(&self) -> i64 {
         // A few steps may have a measure by chance.
-        if self.steps < STEPS { self.unit_ns } else { self.measure_ns.max(self.unit_ns) }
+        if self.steps < STEPS {
+            self.unit_ns
+        } else {
+            self.measure_ns.max(self.unit_ns)
+        }
     }
 }
 

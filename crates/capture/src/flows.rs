@@ -193,13 +193,7 @@ impl Flows {
         self.places.get(key).copied().unwrap_or(NOBODY)
     }
 
-    fn admit(
-        &mut self,
-        key: FlowKey,
-        at_ns: i64,
-        context: Context,
-        ended: &mut impl FnMut(FlowFinding),
-    ) -> usize {
+    fn admit(&mut self, key: FlowKey, at_ns: i64, context: Context, ended: &mut impl FnMut(FlowFinding)) -> usize {
         if let Some(slot) = self.slots.get(self.oldest) {
             let last_ns = slot.connection.as_ref().map_or(at_ns, |connection| connection.last_ns);
             let is_full = self.places.len() >= self.limits.live.max(1);
@@ -267,7 +261,10 @@ impl Flows {
         self.places.remove(&connection.key);
         self.held_octets -= connection.held_octets.min(self.held_octets);
         let number = connection.number;
-        let (began_ns, lasted_ns) = (connection.first_ns, connection.last_ns.saturating_sub(connection.first_ns));
+        let (began_ns, lasted_ns) = (
+            connection.first_ns,
+            connection.last_ns.saturating_sub(connection.first_ns),
+        );
         let vlan = connection.key.vlan;
         for direction in connection.end(context.resolution_ns, context.missed) {
             if direction.data_packets < self.limits.min_packets.max(1) {
@@ -288,7 +285,12 @@ pub(crate) struct Context {
 }
 
 impl Watchers {
-    fn conclude(&self, direction: Direction, (number, vlan): (u64, u32), (began_ns, lasted_ns): (i64, i64)) -> FlowFinding {
+    fn conclude(
+        &self,
+        direction: Direction,
+        (number, vlan): (u64, u32),
+        (began_ns, lasted_ns): (i64, i64),
+    ) -> FlowFinding {
         let caveats = caveats(&direction);
         let watched = direction.watched.unwrap_or_default();
         let answers = self.methods.iter().zip(watched).map(|((method, _), estimator)| {

@@ -10,12 +10,15 @@
 pub mod damage;
 pub mod decode;
 pub mod file;
-pub mod packet;
+pub mod filter;
 pub mod findings;
 pub mod flows;
+pub mod matching;
+pub mod packet;
 pub mod pairs;
 
 mod analysis;
 
 pub use analysis::{Analysis, Options};
 pub use findings::Findings;
+pub mod write;

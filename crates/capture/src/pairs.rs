@@ -91,7 +91,10 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
     let confident = with(Verdict::Estimated, Confidence::Medium);
     let estimated = with(Verdict::Estimated, Confidence::Low);
     let used = if confident.is_empty() { estimated } else { confident };
-    let (lower, upper) = (with(Verdict::LowerBound, Confidence::Low), with(Verdict::UpperBound, Confidence::Low));
+    let (lower, upper) = (
+        with(Verdict::LowerBound, Confidence::Low),
+        with(Verdict::UpperBound, Confidence::Low),
+    );
     let finding = |together, used: &[&Answer], disagreeing| PairFinding {
         source,
         destination,
@@ -135,11 +138,16 @@ fn estimates<'a>(answers: &[&'a Answer]) -> Vec<&'a Estimate> {
 fn agreed(used: &[&Estimate], lower: &[&Estimate], upper: &[&Estimate]) -> (Together, usize) {
     let value = median(used.iter().map(|estimate| estimate.value));
     let near = |other: u64| (other as f64 - value as f64).abs() <= AGREEMENT * value as f64;
-    let agrees =
-        |estimate: &&&Estimate| (estimate.low..=estimate.high).contains(&value) || near(estimate.value);
+    let agrees = |estimate: &&&Estimate| (estimate.low..=estimate.high).contains(&value) || near(estimate.value);
     let agreeing = used.iter().filter(agrees).count();
-    let above = lower.iter().filter(|bound| bound.value > value && !near(bound.value)).count();
-    let below = upper.iter().filter(|bound| bound.value < value && !near(bound.value)).count();
+    let above = lower
+        .iter()
+        .filter(|bound| bound.value > value && !near(bound.value))
+        .count();
+    let below = upper
+        .iter()
+        .filter(|bound| bound.value < value && !near(bound.value))
+        .count();
     let disagreeing = used.len() - agreeing + above + below;
     if 2 * agreeing < used.len() {
         return (Together::Nothing(Reason::NoAgreement), disagreeing);

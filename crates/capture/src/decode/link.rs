@@ -29,7 +29,11 @@ impl<'a> Carried<'a> {
     /// A tag that the capturing host took off: the outermost.
     pub(super) fn push_outer(&mut self, tag: u16) {
         // One tag left in the frame stands in the lower half already.
-        self.vlan = if self.vlan == 0 { named(tag) } else { named(tag) << 16 | self.vlan & 0xFFFF };
+        self.vlan = if self.vlan == 0 {
+            named(tag)
+        } else {
+            named(tag) << 16 | self.vlan & 0xFFFF
+        };
         self.link_octets += 4;
     }
 }

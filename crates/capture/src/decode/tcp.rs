@@ -33,7 +33,9 @@ pub(super) fn read(header: &Header<'_>) -> Result<Segment, Unreadable> {
     if header_octets < 20 || header_octets > transport_octets {
         return Err(Unreadable::Malformed);
     }
-    let end = usize::try_from(header_octets).unwrap_or(FIXED).min(header.payload.len());
+    let end = usize::try_from(header_octets)
+        .unwrap_or(FIXED)
+        .min(header.payload.len());
     let syn = fixed[13] & 0x02 != 0;
     let options = options(&header.payload[FIXED..end], syn);
     let has_acknowledgement = fixed[13] & 0x10 != 0;
@@ -48,7 +50,11 @@ pub(super) fn read(header: &Header<'_>) -> Result<Segment, Unreadable> {
         },
         fields: TcpFields {
             sequence: word(fixed, 4)?,
-            acknowledgement: if has_acknowledgement { Some(word(fixed, 8)?) } else { None },
+            acknowledgement: if has_acknowledgement {
+                Some(word(fixed, 8)?)
+            } else {
+                None
+            },
             payload_octets: transport_octets - header_octets,
             syn,
             fin: fixed[13] & 0x01 != 0,

@@ -23,7 +23,15 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 /// Types that are written often enough to be a landmark after damage.
-const LANDMARKS: [u32; 7] = [SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, 4, STATISTICS, ENHANCED_PACKET];
+const LANDMARKS: [u32; 7] = [
+    SECTION,
+    INTERFACE,
+    OLD_PACKET,
+    SIMPLE_PACKET,
+    4,
+    STATISTICS,
+    ENHANCED_PACKET,
+];
 /// Longest block that is looked into; there is no packet that needs more.
 const MOST_BLOCK_OCTETS: usize = 512 * 1024;
 /// Interfaces of a section that are kept.
@@ -238,7 +246,10 @@ impl Blocks {
     /// The obsolete packet block: as an enhanced one, but for 16 bits of interface and 16 of drops.
     fn old(&self, block: &[u8]) -> Result<Found, Stopped> {
         const HEAD: usize = 28;
-        let first = block.get(8..10).and_then(|octets| octets.try_into().ok()).unwrap_or_default();
+        let first = block
+            .get(8..10)
+            .and_then(|octets| octets.try_into().ok())
+            .unwrap_or_default();
         let number = if self.big_endian {
             u16::from_be_bytes(first)
         } else {
@@ -339,8 +350,13 @@ impl Unit {
 
 /// A stamp's unit: ten or two to the minus n, a millionth of a second if nothing is said.
 fn unit(description: &InterfaceDescriptionBlock<'_>) -> Unit {
-    let option = description.options.iter().find(|option| option.code == OptionCode::IfTsresol);
-    let code = option.and_then(|option| option.as_bytes().ok()?.first().copied()).unwrap_or(6);
+    let option = description
+        .options
+        .iter()
+        .find(|option| option.code == OptionCode::IfTsresol);
+    let code = option
+        .and_then(|option| option.as_bytes().ok()?.first().copied())
+        .unwrap_or(6);
     let exponent = u32::from(code & 0x7F);
     let units = if code & 0x80 == 0 {
         // Beyond 10^38 nothing fits, and no clock is.

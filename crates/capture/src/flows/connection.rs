@@ -251,7 +251,10 @@ impl HostState {
             self.first_sequence = Some(tcp.sequence);
             self.mss = packet.mss;
             self.window_scale = packet.window_scale;
-        } else if self.first_sequence.is_none_or(|first| !self.syn_seen && before(tcp.sequence, first)) {
+        } else if self
+            .first_sequence
+            .is_none_or(|first| !self.syn_seen && before(tcp.sequence, first))
+        {
             self.first_sequence = Some(tcp.sequence);
         }
         self.finished |= tcp.fin;

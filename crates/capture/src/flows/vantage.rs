@@ -83,10 +83,8 @@ impl Signs {
         }
         let marked = self.is_marked() && !other.is_marked();
         let unfinished = self.is_unfinished() && other.packets > 0 && !other.is_unfinished();
-        let beyond_routers = self.routers() == Some(0)
-            && other.is_behind_routers()
-            && !self.is_away()
-            && !other.answers_here(self);
+        let beyond_routers =
+            self.routers() == Some(0) && other.is_behind_routers() && !self.is_away() && !other.answers_here(self);
         marked || unfinished || self.answers_here(other) || beyond_routers
     }
 }
@@ -102,7 +100,10 @@ pub(super) fn vantage(sender: &Signs, receiver: &Signs) -> Vantage {
             let between_routers = sender.is_behind_routers() && receiver.is_behind_routers();
             let far_from_both = sender.is_away() && receiver.is_away();
             let beside_a_router = |host: &Signs, other: &Signs| host.is_behind_routers() && other.is_away();
-            if between_routers || far_from_both || beside_a_router(sender, receiver) || beside_a_router(receiver, sender)
+            if between_routers
+                || far_from_both
+                || beside_a_router(sender, receiver)
+                || beside_a_router(receiver, sender)
             {
                 Vantage::Middle
             } else {
@@ -178,7 +179,10 @@ mod tests {
         assert_eq!(both(&marked, &unmarked), Vantage::Sender);
         // A router sends both.
         assert_eq!(both(&marked, &marked), Vantage::Unknown);
-        let unfinished = Signs { unfinished: 99, ..plain };
+        let unfinished = Signs {
+            unfinished: 99,
+            ..plain
+        };
         assert_eq!(both(&unfinished, &plain), Vantage::Sender);
         // Two namespaces of one machine.
         assert_eq!(both(&unfinished, &unfinished), Vantage::Unknown);
