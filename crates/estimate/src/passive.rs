@@ -9,9 +9,22 @@
 //! that carries data, and are then shown what was kept of the connection before: up to 64 packets of both directions, its handshake
 //! among them where it is that young.
 
+mod answer;
+mod density;
+mod judge;
+mod listen;
 mod log;
+mod math;
+mod multiq;
+mod nettimer;
+mod pprate;
+mod series;
 
+pub(crate) use answer::Passive;
 pub use log::FlowLog;
+pub(crate) use multiq::Multiq;
+pub(crate) use nettimer::NettimerPassive;
+pub(crate) use pprate::Pprate;
 
 use crate::outcome::Outcome;
 use crate::probe::TcpFields;
@@ -114,4 +127,4 @@ pub trait PassiveMethod: Sync {
 }
 
 /// Every passive method, in the order in which results are shown; the first is the answer, the others are its witnesses.
-pub const PASSIVE: &[&dyn PassiveMethod] = &[];
+pub const PASSIVE: &[&dyn PassiveMethod] = &[&Passive, &NettimerPassive, &Pprate, &Multiq];

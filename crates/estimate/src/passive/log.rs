@@ -2,7 +2,7 @@
 //!
 //! What is kept: the gaps between data packets that follow one another in sequence, and between acknowledgements of new data, each
 //! with what tells whether a queue stood behind it (timestamps, round trips, stamps of a second capture). Gaps are kept in blocks of
-//! neighbours, at most [`MOST_BLOCKS`] per kind: when they are full every second block goes, and from then on every second comes; the
+//! neighbours, at most 4096 per kind: when they are full every second block goes, and from then on every second comes; the
 //! first, in which a connection's window opens, stays for good.
 
 mod blocks;
@@ -12,7 +12,7 @@ mod sizes;
 use std::collections::VecDeque;
 
 use super::{Course, SeenPacket};
-pub(super) use blocks::{Blocks, MOST_BLOCKS};
+pub(super) use blocks::Blocks;
 pub(super) use clock::PeerClock;
 use sizes::Sizes;
 
@@ -282,5 +282,3 @@ fn short(nanos: i64) -> u32 {
     u32::try_from(nanos).unwrap_or(NO_TIME - 1).min(NO_TIME - 1)
 }
 
-#[cfg(test)]
-mod tests;
