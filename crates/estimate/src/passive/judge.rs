@@ -123,7 +123,7 @@ impl Verdict {
         if series.source == Source::Acks {
             estimate = estimate.caveat(Caveat::AsymmetricLimit);
         }
-        if self.share < THIN {
+        if !series.closed || self.share < THIN {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }

@@ -23,8 +23,8 @@
 //! - From `least_scale` up to the tallest mode, at most `most_scale`: one mode is a transmission time, and the end; two are settled by
 //!   their heights from `settle` on; of three and more the density of distances between neighbours is taken (the first counted
 //!   from zero for data), and if its first mode is the tallest it is a transmission time, from which the scale goes on. Code: `families`.
-//! - The largest transmission time `T` is the narrow link's; `C = 8 L / T`, with `L` the connection's own full size; for acknowledgements
-//!   `L` is what the typical one covers. Gaps about the narrow link's time are then averaged. The others are told as `congested_bps`.
+//! - The largest transmission time `T` is the narrow link's; `C = 8 L / T`, with `L` the connection's own full size, or
+//!   where `T` is the one mode of acknowledgements what the typical one covers. Gaps about the narrow link's time are then averaged. The others are told as `congested_bps`.
 //!
 //! # Parameters
 //! | name | unit | default | range | source |
@@ -160,7 +160,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let used: Vec<&Sample> = series
         .samples
         .iter()
-        .filter(|sample| !params.guard || sample.queued || !series.judged)
+        .filter(|sample| !params.guard || sample.waited || !series.judged)
         .filter(|sample| sample.gap <= params.cutoff)
         .collect();
     if used.len() < params.samples {
@@ -180,11 +180,13 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let Some(narrow) = times.last().copied() else {
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
-    let verdict = match judge::verdict(series, octets * 8e9 / narrow, params.guard) {
+    let segment = log.sizes.full().map_or(octets, |(ip_octets, _)| f64::from(ip_octets));
+    let rate = |found: &families::Found| if found.is_distance { segment } else { octets } * 8e9 / found.time;
+    let verdict = match judge::verdict(series, rate(&narrow), params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };
-    let congested: Vec<f64> = times.iter().rev().map(|time| (octets * 8e9 / time).round()).collect();
+    let congested: Vec<f64> = times.iter().rev().map(|found| rate(found).round()).collect();
     let mut estimate = verdict.estimate(log, sight, series).with("congested_bps", congested);
     if params.label
         && let Some(label) = label(verdict.rate)
@@ -192,7 +194,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         estimate = estimate.with("standard_link", label);
     }
     let own = super::density::LogDensity::new(&gaps, super::density::WIDTH).map(|density| density.peak().at);
-    if let Some(own) = own.filter(|own| (own / narrow).ln().abs() > 0.1) {
+    if let Some(own) = own.filter(|own| series.source != Source::Acks && (own / narrow.time).ln().abs() > 0.1) {
         // Few gaps are one transmission time long: the family stands without its first member.
         estimate = estimate.caveat(Caveat::Multimodal {
             other: super::math::bit_rate(octets * 8e9 / own),

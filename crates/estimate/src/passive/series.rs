@@ -35,6 +35,8 @@ pub(super) struct Sample {
     /// Nanoseconds between the two when they left, where that is known.
     pub(super) sent: Option<f64>,
     /// The second is known to have waited.
+    pub(super) waited: bool,
+    /// The same, and little can have come between the two: what counts.
     pub(super) queued: bool,
     /// Its first packet is the second of the sample before.
     pub(super) follows: bool,
@@ -54,6 +56,8 @@ pub(super) struct Series {
     pub(super) samples: Vec<Sample>,
     /// The trace tells which samples waited.
     pub(super) judged: bool,
+    /// Those that waited also left close together, so that little can have come between them. Always so of data: there it is not known.
+    pub(super) closed: bool,
     /// Share of samples that left because captured packets stood for several.
     pub(super) merged: f64,
     /// Finest step of the capture's stamps.
@@ -65,8 +69,11 @@ const HOST_NS: f64 = 100_000.0;
 /// Packets that a sending host's own scheduler may hold back at its pacing rate: two buffers are with it (Linux "TCP small queues"),
 /// a third has left.
 const HOST_PACKETS: f64 = 3.0;
-/// Data that left so much closer together than they are acknowledged did not make the gap (ours).
-const CLOSED: f64 = 0.5;
+/// Of cross traffic as much comes between two packets as arrives between them: from data that left so much closer together than it came
+/// apart, little (ours).
+const CLOSED: f64 = 0.35;
+/// With fewer of those, those that waited must do (ours).
+const LEAST_CLOSED: usize = 12;
 /// A round trip that exceeds the least by so much waited (ours: soft interrupts on both hosts).
 const AHEAD_NS: f64 = 50_000.0;
 /// Longer gaps are pauses: MultiQ's cut-off is 35 ms, which is 0.34 Mbit/s; ours lets slower links through.
@@ -106,6 +113,7 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
         source: Source::Data,
         samples,
         judged: tick.is_some(),
+        closed: true,
         merged: share(merged, seen),
         resolution: sight.resolution_ns.max(1) as f64,
     }
@@ -121,6 +129,7 @@ fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -
         gap: time,
         octets: f64::from(gap.ip_octets),
         sent: None,
+        waited: queued,
         queued,
         follows,
     }
@@ -140,6 +149,7 @@ pub(super) fn both(log: &FlowLog, sight: &Sight) -> Option<Series> {
                 gap: time,
                 octets: f64::from(gap.ip_octets),
                 sent: Some(sent),
+                waited: sent < time,
                 queued: sent < CLOSED * time,
                 follows: false,
             });
@@ -149,6 +159,7 @@ pub(super) fn both(log: &FlowLog, sight: &Sight) -> Option<Series> {
         source: Source::Both,
         samples,
         judged: true,
+        closed: true,
         merged: 0.0,
         resolution: sight.resolution_ns.max(1) as f64,
     })
@@ -160,6 +171,7 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
         source: Source::Acks,
         samples: Vec::new(),
         judged: true,
+        closed: false,
         merged: 0.0,
         resolution: sight.resolution_ns.max(1) as f64,
     };
@@ -183,6 +195,13 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
         let octets = f64::from(gap.covered) + segments * f64::from(ip_octets - payload);
         series.samples.push(ack_sample(log, gap, octets, least, tick));
     }
+    let closed = |sample: &Sample| sample.queued && sample.sent.is_some_and(|sent| sent < CLOSED * sample.gap);
+    series.closed = series.samples.iter().filter(|sample| closed(sample)).count() >= LEAST_CLOSED;
+    if series.closed {
+        for sample in &mut series.samples {
+            sample.queued = closed(sample);
+        }
+    }
     series
 }
 
@@ -197,6 +216,7 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
         gap: time,
         octets,
         sent: Some(sent),
+        waited: waited_ahead || closed,
         queued: waited_ahead || closed,
         follows: false,
     }

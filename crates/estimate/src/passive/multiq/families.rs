@@ -16,6 +16,15 @@ pub(super) struct Rules {
     pub(super) settle: f64,
 }
 
+/// A transmission time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found {
+    pub(super) time: f64,
+    scale: f64,
+    /// It is a distance between modes: one packet of cross traffic. Else it is where a mode stands: what one sample spans.
+    pub(super) is_distance: bool,
+}
+
 /// Two times are the same (`similar` of the element).
 const SIMILAR: f64 = 0.05;
 /// Modes below this share of the tallest are none.
@@ -28,8 +37,8 @@ const GAP_KERNEL: f64 = 0.4;
 const LEAST_STEPS: f64 = 2.0;
 
 /// Transmission times, ascending: each from a larger scale than the one before.
-pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, resolution: f64) -> Vec<f64> {
-    let mut found: Vec<(f64, f64)> = Vec::new();
+pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, resolution: f64) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
     let mut scale = rules.least_scale.max(LEAST_STEPS * resolution);
     let mut most = None;
     // Ends: every turn multiplies the scale by at least 1.01.
@@ -52,7 +61,7 @@ pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, res
         match modes.as_slice() {
             [] => scale *= rules.no_mode_step,
             [one] => {
-                add(&mut found, one.at, scale);
+                add(&mut found, one.at, scale, false);
                 break;
             }
             [_, _] if scale < rules.settle => scale *= rules.step,
@@ -62,7 +71,7 @@ pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, res
             }
             more => match distance(more, rules, of_acks) {
                 Some(time) => {
-                    add(&mut found, time, scale);
+                    add(&mut found, time, scale, true);
                     scale = scale.max(time) * rules.step;
                 }
                 None => scale *= rules.step,
@@ -82,23 +91,27 @@ fn highest(modes: &[DensityMode], of_acks: bool) -> Option<DensityMode> {
     modes[skipped..].iter().copied().max_by(|a, b| a.density.total_cmp(&b.density))
 }
 
-fn add(found: &mut Vec<(f64, f64)>, time: f64, scale: f64) {
-    let last = found.last().map_or(0.0, |(last, _)| *last);
+fn add(found: &mut Vec<Found>, time: f64, scale: f64, is_distance: bool) {
+    let last = found.last().map_or(0.0, |last| last.time);
     if (time - last) / (time + last) > SIMILAR {
-        found.push((time, scale));
+        found.push(Found {
+            time,
+            scale,
+            is_distance,
+        });
     }
 }
 
 /// Two modes and no scale left at which they might become more or one.
-fn settle(found: &mut Vec<(f64, f64)>, first: DensityMode, second: DensityMode, scale: f64) {
+fn settle(found: &mut Vec<Found>, first: DensityMode, second: DensityMode, scale: f64) {
     let (h1, h2) = (first.density, second.density);
     if h1 > 0.25 * h2 {
-        add(found, first.at, scale);
+        add(found, first.at, scale, false);
     }
     let apart = second.at - first.at;
     let multiple = (apart / first.at - 1.0).abs() < 0.015;
     if h2 > 2.0 * h1 || (h2 > 0.7 * h1 && !multiple && apart < 3.0 * first.at) {
-        add(found, second.at, scale);
+        add(found, second.at, scale, false);
     }
 }
 
@@ -125,15 +138,16 @@ fn distance(modes: &[DensityMode], rules: &Rules, of_acks: bool) -> Option<f64> 
 
 /// Times that are not above their scale are the kernel's; between 30 and 46 us they are what packets of 52 octets make of links of 10 and
 /// 100 Mbit/s.
-fn filtered(found: Vec<(f64, f64)>) -> Vec<f64> {
-    let mut kept: Vec<f64> = Vec::new();
-    for (time, scale) in found.into_iter().rev() {
-        let small = (30_000.0..46_000.0).contains(&time);
-        let of_small = |kept: &f64| (100_000.0..170_000.0).contains(kept) || (950_000.0..1_350_000.0).contains(kept);
-        if time <= scale || (small && kept.iter().any(of_small)) {
+fn filtered(found: Vec<Found>) -> Vec<Found> {
+    let mut kept: Vec<Found> = Vec::new();
+    for one in found.into_iter().rev() {
+        let small = (30_000.0..46_000.0).contains(&one.time);
+        let links = [100_000.0..170_000.0, 950_000.0..1_350_000.0];
+        let of_small = |kept: &Found| links.iter().any(|link| link.contains(&kept.time));
+        if one.time <= one.scale || (small && kept.iter().any(of_small)) {
             continue;
         }
-        kept.push(time);
+        kept.push(one);
     }
     kept.reverse();
     kept
