@@ -2,7 +2,7 @@
 //!
 //! Shapes: [`Flows::see`] sorts a packet into its connection, which begins with the first packet between two endpoints (of one VLAN), and
 //! again with a SYN after it has ended or with another sequence number. A connection ends with the capture, after ten silent minutes,
-//! or when the table or the memory of its estimators is full: then the one that was silent longest goes first. Only connections that carry
+//! or when the table or the memory of their logs is full: then the one that was silent longest goes first. Only connections that carry
 //! data cost more than a few hundred octets.
 
 mod connection;
@@ -12,7 +12,7 @@ mod vantage;
 
 use std::collections::HashMap;
 
-use estimate::passive::{FlowEstimator, PassiveMethod, Sight};
+use estimate::passive::{PassiveMethod, Sight};
 use estimate::{Caveat, Outcome, ParamError, RawParams};
 
 use self::connection::{Connection, Direction, Host};
@@ -29,7 +29,7 @@ const NOBODY: usize = usize::MAX;
 pub struct FlowLimits {
     /// Connections at a time.
     pub live: usize,
-    /// Octets of memory of all estimators together.
+    /// Octets of memory of all logs together.
     pub held_octets: usize,
     /// A direction with fewer packets that carry data is counted, not shown.
     pub min_packets: u64,
@@ -38,8 +38,8 @@ pub struct FlowLimits {
 impl Default for FlowLimits {
     fn default() -> Self {
         Self {
-            live: 16_384,
-            held_octets: 48 << 20,
+            live: 8_192,
+            held_octets: 96 << 20,
             min_packets: 20,
         }
     }
@@ -53,7 +53,7 @@ pub(crate) struct FlowKey {
     pub(crate) vlan: u32,
 }
 
-/// The methods that watch every direction.
+/// The methods that read every direction's log.
 pub(crate) struct Watchers {
     methods: Vec<(&'static dyn PassiveMethod, RawParams)>,
 }
@@ -98,12 +98,6 @@ impl Watchers {
             method.watch(params)?;
         }
         Ok(Self { methods })
-    }
-
-    fn begin(&self) -> Vec<Box<dyn FlowEstimator>> {
-        let begun = self.methods.iter().map(|(method, params)| method.watch(params));
-        // Every one of them began with the same parameters before.
-        begun.filter_map(Result::ok).collect()
     }
 }
 
@@ -164,7 +158,7 @@ impl Flows {
             return;
         };
         let before = connection.held_octets;
-        connection.see(from, packet, &self.watchers);
+        connection.see(from, packet);
         let after = connection.held_octets;
         if before != after {
             self.held_octets = self.held_octets + after - before;
@@ -292,15 +286,17 @@ impl Watchers {
         (began_ns, lasted_ns): (i64, i64),
     ) -> FlowFinding {
         let caveats = caveats(&direction);
-        let watched = direction.watched.unwrap_or_default();
-        let answers = self.methods.iter().zip(watched).map(|((method, _), estimator)| {
-            let mut outcome = estimator.conclude(&direction.sight);
+        let log = direction.log.unwrap_or_default();
+        let answers = self.methods.iter().filter_map(|(method, params)| {
+            // Every one of them took its parameters before.
+            let conclusion = method.conclude(&log, &direction.sight, params).ok()?;
+            let mut outcome = conclusion.outcome;
             add(&mut outcome, &caveats);
-            Answer {
+            Some(Answer {
                 method: method.info(),
-                samples: estimator.samples(),
+                samples: conclusion.samples,
                 outcome,
-            }
+            })
         });
         FlowFinding {
             number,

@@ -34,6 +34,10 @@ pub const METHODS: &[&dyn Method] = &[
     &tcp::Tcp,
     &streams::Streams,
     &window::Window,
+    &crate::passive::Passive,
+    &crate::passive::NettimerPassive,
+    &crate::passive::Pprate,
+    &crate::passive::Multiq,
 ];
 
 /// The method of that name; also the automatic choice that is no method of its own, for recordings name it.

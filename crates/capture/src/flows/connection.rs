@@ -1,20 +1,20 @@
-//! One TCP connection: both directions, what its hosts show, and the methods that watch it.
+//! One TCP connection: both directions, what its hosts show, and what methods will read of it.
 
 use std::collections::VecDeque;
 
-use estimate::passive::{Course, FlowEstimator, SeenPacket, Sight, Vantage};
+use estimate::passive::{Course, FlowLog, SeenPacket, Sight, Vantage};
 
+use super::FlowKey;
 use super::order::before;
 use super::response::Responses;
 use super::vantage::{self, Signs};
-use super::{FlowKey, Watchers};
 use crate::decode::{Endpoint, TcpPacket};
 
-/// Packets with data that bring a direction's estimators to life.
+/// Packets with data that bring a direction's log to life.
 pub(super) const LIVELY_PACKETS: u64 = 8;
 /// Packets that are kept until then.
 const KEPT_PACKETS: usize = 32;
-/// Estimators are asked for their size every so many packets.
+/// Logs are asked for their size every so many packets.
 const WEIGHED_EVERY: u64 = 64;
 /// Longest IP packet of an Ethernet without jumbo frames, for connections whose SYNs, which name a size, were not seen.
 const USUAL_IP_OCTETS: u32 = 1_500;
@@ -26,7 +26,7 @@ pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
-    /// Octets of memory that its estimators hold.
+    /// Octets of memory that its logs hold.
     pub(super) held_octets: usize,
     packets: u64,
     kept: VecDeque<(Host, SeenPacket)>,
@@ -58,7 +58,7 @@ impl Host {
     }
 }
 
-/// What a host has sent, and what watches that.
+/// What a host has sent, and what methods will read of that.
 #[derive(Default)]
 struct HostState {
     signs: Signs,
@@ -74,10 +74,10 @@ struct HostState {
     mss: Option<u16>,
     window_scale: Option<u8>,
     syn_seen: bool,
-    watched: Option<Vec<Box<dyn FlowEstimator>>>,
+    log: Option<Box<FlowLog>>,
 }
 
-/// One direction of a connection that has ended, with its estimators.
+/// One direction of a connection that has ended, with its log.
 pub(super) struct Direction {
     pub(super) source: Endpoint,
     pub(super) destination: Endpoint,
@@ -86,7 +86,7 @@ pub(super) struct Direction {
     pub(super) payload_octets: u64,
     pub(super) merged: u64,
     pub(super) sight: Sight,
-    pub(super) watched: Option<Vec<Box<dyn FlowEstimator>>>,
+    pub(super) log: Option<Box<FlowLog>>,
 }
 
 impl Connection {
@@ -124,12 +124,12 @@ impl Connection {
 
     /// One more packet.
     #[inline]
-    pub(super) fn see(&mut self, from: Host, packet: &TcpPacket, watchers: &Watchers) {
+    pub(super) fn see(&mut self, from: Host, packet: &TcpPacket) {
         self.packets += 1;
         self.last_ns = packet.seen.at_ns;
         self.note(from, packet);
         let seen = &packet.seen;
-        let needs_keeping = self.hosts.iter().any(|host| host.watched.is_none());
+        let needs_keeping = self.hosts.iter().any(|host| host.log.is_none());
         if needs_keeping {
             if self.kept.len() == KEPT_PACKETS {
                 self.kept.pop_front();
@@ -140,19 +140,15 @@ impl Connection {
         for host in Host::BOTH {
             let course = if host == from { Course::Along } else { Course::Back };
             let state = &mut self.hosts[host.index()];
-            if let Some(estimators) = &mut state.watched {
-                for estimator in estimators {
-                    estimator.see(course, seen);
-                }
+            if let Some(log) = &mut state.log {
+                log.see(course, seen);
             } else if host == from && state.data_packets >= LIVELY_PACKETS {
-                let mut estimators = watchers.begin();
+                let mut log = Box::new(FlowLog::new());
                 for (from, seen) in &self.kept {
                     let course = if host == *from { Course::Along } else { Course::Back };
-                    for estimator in &mut estimators {
-                        estimator.see(course, seen);
-                    }
+                    log.see(course, seen);
                 }
-                state.watched = Some(estimators);
+                state.log = Some(log);
                 weigh = true;
             }
         }
@@ -183,7 +179,7 @@ impl Connection {
             payload_octets: state.payload_octets,
             merged: state.merged,
             sight,
-            watched: state.watched.take(),
+            log: state.log.take(),
         }
     }
 
@@ -231,8 +227,8 @@ impl Connection {
     }
 
     fn weigh(&mut self) {
-        let estimators = self.hosts.iter().filter_map(|host| host.watched.as_ref()).flatten();
-        self.held_octets = estimators.map(|estimator| estimator.held_octets()).sum();
+        let logs = self.hosts.iter().filter_map(|host| host.log.as_deref());
+        self.held_octets = logs.map(FlowLog::held_octets).sum();
     }
 }
 

@@ -112,6 +112,11 @@ impl Engine {
         &mut self.connections
     }
 
+    /// The path.
+    pub(super) fn path(&self) -> &Path<Cargo> {
+        &self.path
+    }
+
     pub(super) fn reading(&self, way: Way, at: u64) -> i64 {
         self.hosts[side(way)].reading(at)
     }
@@ -163,9 +168,19 @@ impl Engine {
             match output {
                 Output::Delivered {
                     at,
+                    way,
+                    node,
+                    ip_octets,
                     payload: Cargo::Tcp(segment),
                     ..
-                } => self.connections.deliver(at, &segment),
+                } => match &mut self.connections.tap {
+                    Some(tap) if tap.stop(way, &segment) == Some(node) => {
+                        tap.passes(at, &segment);
+                        let on = packet(ip_octets, Cargo::Tcp(segment));
+                        self.path.cross(at, way, node, usize::MAX, on);
+                    }
+                    _ => self.connections.deliver(at, &segment),
+                },
                 Output::Delivered {
                     at,
                     way,
