@@ -50,6 +50,8 @@ pub enum Heard {
 pub enum Heading {
     /// An Ethernet header.
     Ethernet,
+    /// An Ethernet header, and every frame passes twice: when it is sent, and when it is received.
+    Loopback,
     /// An IP header.
     Ip,
     /// Something else: the kernel's number for it.
@@ -120,8 +122,9 @@ impl Heading {
             own.find_map(|address| Some(address.address?.as_link_addr()?.hatype()))
         });
         match kind {
-            // Ethernet and loopback; what cannot be found out is most likely Ethernet.
-            Some(1 | 772) | None => Self::Ethernet,
+            // What cannot be found out is most likely Ethernet.
+            Some(1) | None => Self::Ethernet,
+            Some(772) => Self::Loopback,
             // No header; raw IP; PPP and tunnels, of which packet sockets show the inside.
             Some(65_534 | 519 | 512 | 768 | 769 | 776 | 778) => Self::Ip,
             Some(other) => Self::Other(other),
@@ -144,6 +147,6 @@ mod tests {
     fn what_is_no_interface_is_refused() {
         assert!(Listener::open("nobody", &ListenOptions::default()).is_err());
         assert_eq!(Heading::of("nobody"), Heading::Ethernet);
-        assert_eq!(Heading::of("lo"), Heading::Ethernet);
+        assert_eq!(Heading::of("lo"), Heading::Loopback);
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Responses {
     data: Option<(u32, i64)>,
     /// The highest end of data so far.
     highest: Option<u32>,
+    /// Where data before that end which never passed.
+    hole: Option<u32>,
     /// A timestamp that waits for its echo, and when it first passed.
     stamp: Option<(u32, i64)>,
     last_stamp: Option<u32>,
@@ -38,8 +40,15 @@ impl Responses {
             let end = tcp.sequence.wrapping_add(taken);
             match self.highest {
                 // Sent before: whose answer comes next cannot be told.
-                Some(highest) if before(tcp.sequence, highest) => self.data = None,
-                _ => {
+                Some(highest) if before(tcp.sequence, highest) => {
+                    self.data = None;
+                    // Lost before the capture, or late: it is not the capture that missed them.
+                    self.hole = self.hole.filter(|end| !before(tcp.sequence, *end));
+                }
+                known => {
+                    if known.is_some_and(|highest| before(highest, tcp.sequence)) {
+                        self.hole.get_or_insert(tcp.sequence);
+                    }
                     if self.data.is_none() {
                         self.data = Some((end, packet.at_ns));
                     }
@@ -70,6 +79,12 @@ impl Responses {
             {
                 self.data = None;
                 self.count(packet.at_ns - asked);
+            }
+            if let Some(end) = self.hole
+                && at_or_after(acknowledged, end)
+            {
+                self.hole = None;
+                unseen = true;
             }
             if let Some(highest) = self.highest
                 && before(highest, acknowledged)

@@ -3,7 +3,7 @@
 //! Four signs, each about one host of the connection, seen from the capture:
 //!
 //! 1. *Its packets are marked as sent by the capturing host* (cooked captures, pcapng flags, live rings). Together with a hop limit that
-//!    no router has lowered this settles it.
+//!    no router has lowered this settles it. If they are marked as received by it, the capture is not at that host.
 //! 2. *Its checksums are not computed yet*, and the other host's are: its card computes them behind the capture. Where both hosts'
 //!    packets are so, they have never left one machine, and the sign says nothing.
 //! 3. *Hop limits.* Hosts begin with 64, 128 or 255. What lacks is the number of routers between it and the capture; with one or more in
@@ -11,7 +11,7 @@
 //! 4. *Answers*: the smallest round trip to the host ([`super::response`]). A host at the capture answers within what its kernel needs.
 //!    It is taken as being there if its answers take at most 2 ms and a fifth of the other host's at most.
 //!
-//! A capture sits at a host if sign 1 or 2 says so, or sign 4 does, and 3 does not forbid it; or if 3 shows routers to the other host only
+//! A capture sits at a host if sign 1 or 2 says so, or sign 4 does, and 1 and 3 do not forbid it; or if 3 shows routers to the other host only
 //! and no answer of either host contradicts. It sits in the middle if 3 shows routers to both hosts, or both hosts' smallest answers take
 //! longer than 1 ms and neither is at the capture, or a router lies towards the host that answers soon. Else nobody knows.
 //! The thresholds are ours: a kernel answers in 10 to 200 us, with interrupts gathered in up to 1 ms; a frame of 60 octets needs 1 ms at
@@ -78,7 +78,9 @@ impl Signs {
     }
 
     fn is_here(&self, other: &Self) -> bool {
-        if self.is_behind_routers() {
+        // What the capturing host received it did not send.
+        let came = self.came_here > 0 && self.sent_here == 0;
+        if self.is_behind_routers() || came {
             return false;
         }
         let marked = self.is_marked() && !other.is_marked();

@@ -31,8 +31,9 @@ pub(super) fn listen(
     filter: Option<Filter>,
     mut analysis: Analysis,
 ) -> Result<Read, Failure> {
-    let link = match Heading::of(interface) {
-        Heading::Ethernet => LinkType::ETHERNET,
+    let heading = Heading::of(interface);
+    let link = match heading {
+        Heading::Ethernet | Heading::Loopback => LinkType::ETHERNET,
         Heading::Ip => LinkType::RAW,
         Heading::Other(number) => {
             let why = format!("{interface}: frames of its kind (ARP hardware type {number}) are not understood");
@@ -50,7 +51,12 @@ pub(super) fn listen(
     let mut listener = Listener::open(interface, &options).map_err(|error| refused(interface, &error))?;
     let progress = Progress::new(args.quiet);
     progress.say(format!("listening on {interface}"));
-    let ended = hear(&mut listener, &mut analysis, &mut pcap, (link, args.duration, stop));
+    let ended = hear(
+        &mut listener,
+        &mut analysis,
+        &mut pcap,
+        (heading, link, args.duration, stop),
+    );
     progress.finish();
     if let Ok(counts) = listener.counts() {
         analysis.set_dropped(counts.dropped);
@@ -81,7 +87,7 @@ fn hear(
     listener: &mut Listener,
     analysis: &mut Analysis,
     pcap: &mut Option<Pcap>,
-    (link, duration, stop): (LinkType, Option<Duration>, &AtomicBool),
+    (heading, link, duration, stop): (Heading, LinkType, Option<Duration>, &AtomicBool),
 ) -> Result<Heard, Failure> {
     let longest = i64::try_from(duration.unwrap_or(Duration::MAX).as_nanos()).unwrap_or(i64::MAX);
     let end_ns = net::clock::now_ns().saturating_add(longest);
@@ -94,7 +100,7 @@ fn hear(
         let heard = listener.wait(nap).map_err(|error| Failure::host(error.to_string()))?;
         let mut fault = None;
         for _ in 0..BATCH {
-            let seen = listener.receive(|frame| see(&frame, link, analysis, pcap));
+            let seen = listener.receive(|frame| see(&frame, (heading, link), analysis, pcap));
             match seen {
                 None => break,
                 Some(Ok(())) => {}
@@ -111,6 +117,10 @@ fn hear(
 }
 
 fn see(frame: &RingFrame<'_>, link: LinkType, analysis: &mut Analysis, pcap: &mut Option<Pcap>) -> io::Result<()> {
+    let twice = heading == Heading::Loopback;
+    if twice && frame.outgoing {
+        return Ok(());
+    }
     let (seconds, nanos) = frame.stamp;
     let raw = RawPacket {
         at_ns: Some(i64::from(seconds) * 1_000_000_000 + i64::from(nanos)),
@@ -118,7 +128,7 @@ fn see(frame: &RingFrame<'_>, link: LinkType, analysis: &mut Analysis, pcap: &mu
         octets: frame.octets,
         whole_octets: u32::try_from(frame.whole_octets).unwrap_or(u32::MAX),
         vlan: frame.vlan.map(|(_, tag)| tag),
-        outgoing: Some(frame.outgoing),
+        outgoing: (!twice).then_some(frame.outgoing),
     };
     analysis.see(&raw);
     match pcap {
