@@ -235,13 +235,17 @@ impl<R: Read> CaptureReader<R> {
     fn stop(&mut self, stopped: Stopped) {
         match stopped {
             Stopped::Ended { clean } => {
-                self.ended = true;
-                if let Some(fault) = self.window.fault() {
-                    let fault = Fault::Reading(fault.to_owned());
-                    self.damage(fault);
-                } else if !clean {
-                    self.damage(Fault::Truncated);
-                    self.damages.skipped(self.window.seen().len() as u64);
+                let fault = self.window.fault().map(|fault| Fault::Reading(fault.to_owned()));
+                match fault {
+                    Some(fault) => self.damage(fault),
+                    None if clean => {}
+                    None => self.damage(Fault::Truncated),
+                }
+                if clean {
+                    self.ended = true;
+                } else {
+                    // It may be the record's length that is wrong: there may be whole ones behind its head.
+                    self.search();
                 }
             }
             Stopped::Passable(fault, octets) => {

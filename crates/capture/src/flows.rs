@@ -29,7 +29,7 @@ const NOBODY: usize = usize::MAX;
 pub struct FlowLimits {
     /// Connections at a time.
     pub live: usize,
-    /// Octets of memory of all logs together.
+    /// Octets of memory of all connections and their logs together.
     pub held_octets: usize,
     /// A direction with fewer packets that carry data is counted, not shown.
     pub min_packets: u64,
@@ -38,8 +38,8 @@ pub struct FlowLimits {
 impl Default for FlowLimits {
     fn default() -> Self {
         Self {
-            live: 8_192,
-            held_octets: 96 << 20,
+            live: 65_536,
+            held_octets: 110 << 20,
             min_packets: 20,
         }
     }
@@ -162,6 +162,8 @@ impl Flows {
         let after = connection.held_octets;
         if before != after {
             self.held_octets = self.held_octets + after - before;
+        }
+        if self.held_octets > self.limits.held_octets {
             while self.held_octets > self.limits.held_octets && self.oldest != self.newest {
                 self.counts.evicted += 1;
                 self.remove(self.oldest, context, ended);
@@ -209,6 +211,10 @@ impl Flows {
         } else {
             self.slots[place] = slot;
         }
+        self.held_octets += self.slots[place]
+            .connection
+            .as_ref()
+            .map_or(0, |connection| connection.held_octets);
         self.places.insert(key, place);
         self.link(place);
         place

@@ -26,7 +26,7 @@ pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
-    /// Octets of memory that its logs hold.
+    /// Octets of memory that it holds, logs and all.
     pub(super) held_octets: usize,
     packets: u64,
     kept: VecDeque<(Host, SeenPacket)>,
@@ -96,7 +96,7 @@ impl Connection {
             number,
             first_ns: at_ns,
             last_ns: at_ns,
-            held_octets: 0,
+            held_octets: size_of::<Self>(),
             packets: 0,
             kept: VecDeque::new(),
             hosts: [HostState::default(), HostState::default()],
@@ -129,14 +129,16 @@ impl Connection {
         self.last_ns = packet.seen.at_ns;
         self.note(from, packet);
         let seen = &packet.seen;
+        let mut weigh = self.packets.is_multiple_of(WEIGHED_EVERY);
         let needs_keeping = self.hosts.iter().any(|host| host.log.is_none());
         if needs_keeping {
             if self.kept.len() == KEPT_PACKETS {
                 self.kept.pop_front();
             }
+            let room = self.kept.capacity();
             self.kept.push_back((from, *seen));
+            weigh |= self.kept.capacity() != room;
         }
-        let mut weigh = self.packets.is_multiple_of(WEIGHED_EVERY);
         for host in Host::BOTH {
             let course = if host == from { Course::Along } else { Course::Back };
             let state = &mut self.hosts[host.index()];
@@ -228,7 +230,8 @@ impl Connection {
 
     fn weigh(&mut self) {
         let logs = self.hosts.iter().filter_map(|host| host.log.as_deref());
-        self.held_octets = logs.map(FlowLog::held_octets).sum();
+        let kept = self.kept.capacity() * size_of::<(Host, SeenPacket)>();
+        self.held_octets = size_of::<Self>() + kept + logs.map(FlowLog::held_octets).sum::<usize>();
     }
 }
 
