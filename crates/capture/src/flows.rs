@@ -12,7 +12,7 @@ mod vantage;
 
 use std::collections::HashMap;
 
-use estimate::passive::{PassiveMethod, Sight};
+use estimate::passive::{FlowLog, PassiveMethod, Sight, Vantage};
 use estimate::{Caveat, Outcome, ParamError, RawParams};
 
 use self::connection::{Connection, Direction, Host};
@@ -94,8 +94,9 @@ struct Slot {
 impl Watchers {
     /// These methods, with these parameters; refuses parameters that any of them cannot read.
     pub(crate) fn new(methods: Vec<(&'static dyn PassiveMethod, RawParams)>) -> Result<Self, ParamError> {
+        let (nothing, nowhere) = (FlowLog::new(), unseen());
         for (method, params) in &methods {
-            method.watch(params)?;
+            method.conclude(&nothing, &nowhere, params)?;
         }
         Ok(Self { methods })
     }
@@ -317,6 +318,20 @@ impl Watchers {
             sight: direction.sight,
             answers: answers.collect(),
         }
+    }
+}
+
+/// Of no flow at all.
+const fn unseen() -> Sight {
+    Sight {
+        vantage: Vantage::Unknown,
+        ahead_ns: None,
+        behind_ns: None,
+        resolution_ns: 1,
+        missed: 0,
+        began: false,
+        window_shift: None,
+        announced_mss: None,
     }
 }
 
