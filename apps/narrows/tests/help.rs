@@ -19,6 +19,7 @@ const COMMANDS: &[&str] = &[
     "evaluate",
     "replay",
     "traffic",
+    "passive",
     "methods",
     "completions",
     "man",

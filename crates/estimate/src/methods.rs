@@ -56,6 +56,10 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &streams::Streams,
     &window::Window,
+    &crate::passive::Passive,
+    &crate::passive::NettimerPassive,
+    &crate::passive::Pprate,
+    &crate::passive::Multiq,
 ];
 
 /// The method of that name; also the automatic choice that is no method of its own, for recordings name it.

@@ -1,10 +1,30 @@
 //! What passive methods share: they watch one direction of one TCP connection at one place, packet by packet, in bounded memory.
 //!
-//! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows, one [`FlowEstimator`] per flow, direction
-//! and method, shows each packet to both directions' estimators ([`FlowEstimator::see`]) and asks once at the end
-//! ([`FlowEstimator::conclude`]), with what it has found out about the place of the capture ([`Sight`]).
+//! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows and keeps one [`FlowLog`] per flow and
+//! direction; each packet of the connection is shown to both directions' logs ([`FlowLog::see`]), once for all methods. At the end
+//! every method of [`PASSIVE`] reads the same log ([`PassiveMethod::conclude`]), with what is known of the place of the capture
+//! ([`Sight`]). Who wants one method alone takes a [`FlowEstimator`] from [`PassiveMethod::watch`]: a log and a method in one.
 //!
-//! Stamps are nanoseconds of the capturing clock; only differences count.
+//! Stamps are nanoseconds of the capturing clock; only differences count. Logs of a direction come to life with its eighth packet
+//! that carries data, and are then shown what was kept of the connection before: up to 32 packets of both directions, its handshake
+//! among them where it is that young.
+
+mod answer;
+mod density;
+mod judge;
+mod listen;
+mod log;
+mod math;
+mod multiq;
+mod nettimer;
+mod pprate;
+mod series;
+
+pub(crate) use answer::Passive;
+pub use log::FlowLog;
+pub(crate) use multiq::Multiq;
+pub(crate) use nettimer::NettimerPassive;
+pub(crate) use pprate::Pprate;
 
 use crate::outcome::Outcome;
 use crate::probe::TcpFields;
@@ -15,6 +35,9 @@ use crate::registry::{MethodInfo, ParamError, RawParams};
 pub struct SeenPacket {
     /// When it passed, in nanoseconds of the capturing clock. May step back where the capture says so.
     pub at_ns: i64,
+    /// When the same packet passed a second capture nearer to its sender, in nanoseconds of *that* capture's clock. Only where two
+    /// captures of one flow were given, and this packet was found in both.
+    pub departed_ns: Option<i64>,
     /// Length of the IP packet, header included, as its header says.
     pub ip_octets: u32,
     /// Octets of link-layer framing that the capture shows around it (VLAN tags count), without preamble, FCS and gap.
@@ -58,8 +81,24 @@ pub struct Sight {
     pub behind_ns: Option<i64>,
     /// Finest step between stamps of the whole capture, in nanoseconds.
     pub resolution_ns: i64,
-    /// Packets that the capture is known to have missed.
+    /// Packets that the capture is known to have missed: dropped by whatever took it, or acknowledged and never seen.
     pub missed: u64,
+    /// The connection's beginning was seen.
+    pub began: bool,
+    /// Binary places by which [`Course::Back`]'s windows are to be shifted to the left (RFC 7323 §2), but for those of a SYN. `None`:
+    /// the capture does not hold the SYN and SYN/ACK, and the windows' size is not known. Zero: neither or only one end scales.
+    pub window_shift: Option<u8>,
+    /// Most TCP payload octets per packet that the data's receiver asked for in its SYN.
+    pub announced_mss: Option<u16>,
+}
+
+/// What a method makes of a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// An estimate of [`Metric::IpCapacity`](units::Metric), or inconclusive and why.
+    pub outcome: Outcome,
+    /// Samples that it rests on.
+    pub samples: u64,
 }
 
 /// A method in the middle of a flow. Pure: no clock, no random source, and memory bounded whatever the flow's length.
@@ -67,21 +106,25 @@ pub trait FlowEstimator: Send {
     /// One more packet of the connection, in capture order.
     fn see(&mut self, course: Course, packet: &SeenPacket);
 
-    /// What it makes of them: an estimate of [`Metric::IpCapacity`](units::Metric), or inconclusive and why.
-    fn conclude(&self, sight: &Sight) -> Outcome;
+    /// What it makes of them.
+    fn conclude(&self, sight: &Sight) -> Conclusion;
 
-    /// Samples that its answer rests on.
-    fn samples(&self) -> u64;
+    /// Octets of memory that it holds by now, itself included, roughly. Whoever reads packets ends the flow that was longest silent when
+    /// all of them together hold too much, so an estimator should grow with what it has seen and be empty at first.
+    fn held_octets(&self) -> usize;
 }
 
-/// A method that works on flows of a capture.
+/// A method that works on flows of a capture. Pure: no clock, no random source.
 pub trait PassiveMethod: Sync {
     /// Its description.
     fn info(&self) -> &'static MethodInfo;
 
-    /// Its state machine for one direction of a flow.
-    fn watch(&self, params: &RawParams) -> Result<Box<dyn FlowEstimator>, ParamError>;
+    /// What it makes of one direction of a flow.
+    fn conclude(&self, log: &FlowLog, sight: &Sight, params: &RawParams) -> Result<Conclusion, ParamError>;
+
+    /// The method alone on one direction of a flow.
+    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn FlowEstimator>, ParamError>;
 }
 
-/// Every passive method, in the order in which results are shown.
-pub const PASSIVE: &[&dyn PassiveMethod] = &[];
+/// Every passive method, in the order in which results are shown; the first is the answer, the others are its witnesses.
+pub const PASSIVE: &[&dyn PassiveMethod] = &[&Passive, &NettimerPassive, &Pprate, &Multiq];

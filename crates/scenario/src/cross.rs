@@ -167,6 +167,32 @@ pub struct Elastic {
     pub window_octets: Option<u32>,
 }
 
+/// The transfer that passive methods listen to: one TCP connection from the sender of the direction asked for to its receiver, from the
+/// moment that somebody listens. It is no cross traffic: without a listener there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Passing {
+    /// Its congestion control.
+    pub control: ElasticControl,
+    /// Most payload octets in flight; `None`: the receiver's own limit.
+    pub window_octets: Option<u32>,
+    /// IP-layer rate at which its application hands over segment after segment; `None`: as fast as they can be sent.
+    pub application: Option<BitRate>,
+    /// Its packets carry TCP timestamps. Without them packets keep their length (other options take the place).
+    pub timestamps: bool,
+}
+
+impl Default for Passing {
+    /// As a bulk transfer between two Linux hosts.
+    fn default() -> Self {
+        Self {
+            control: ElasticControl::Cubic,
+            window_octets: None,
+            application: None,
+            timestamps: true,
+        }
+    }
+}
+
 /// Congestion control of elastic cross traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElasticControl {

@@ -89,6 +89,8 @@ struct File {
     #[serde(default)]
     cross: Vec<traffic::PathCrossFile>,
     #[serde(default)]
+    passing: traffic::PassingFile,
+    #[serde(default)]
     sender: ends::HostFile,
     #[serde(default)]
     receiver: ends::HostFile,
@@ -149,6 +151,7 @@ impl Scenario {
         for (index, cross) in file.cross.into_iter().enumerate() {
             scenario.cross.extend(cross.read(&format!("cross {index}"))?);
         }
+        scenario.passing = file.passing.read("passing")?;
         scenario.sender = file.sender.read("sender")?;
         scenario.receiver = file.receiver.read("receiver")?;
         for (index, expect) in file.expect.into_iter().enumerate() {

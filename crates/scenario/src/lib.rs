@@ -17,7 +17,7 @@ mod model;
 mod service;
 mod truth;
 
-pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, SizeMix, Source};
+pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 pub use error::ScenarioError;
 pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};

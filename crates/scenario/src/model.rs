@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::Metric;
 
-use crate::cross::Cross;
+use crate::cross::{Cross, Passing};
 use crate::error::ScenarioError;
 use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
@@ -38,6 +38,8 @@ pub struct Scenario {
     pub sender: Host,
     /// The receiving host.
     pub receiver: Host,
+    /// The transfer that passes while somebody listens.
+    pub passing: Passing,
     /// How long cross traffic runs before the first probe, so that queues are in their steady state.
     pub warm_up: Duration,
     /// Whether the kernels of a lab may leave work to the devices that they play themselves: segments sent as one, checksums not
@@ -100,6 +102,7 @@ impl Scenario {
             cross: Vec::new(),
             sender: Host::default(),
             receiver: Host::default(),
+            passing: Passing::default(),
             warm_up: Duration::from_secs(1),
             offloads: false,
             expect: Vec::new(),

@@ -215,8 +215,14 @@ impl<T> Path<T> {
     /// Sends a packet from the host at the beginning of a way, through its interface. A time before the last
     /// [`Path::advance`] is taken for now. Calls need not be in order of time.
     pub fn send(&mut self, at: u64, way: Way, packet: Packet<T>) {
+        let last = self.ways[side(way)].hops.len() - 1;
+        self.send_as_far_as(at, way, last, packet);
+    }
+
+    /// The same, but the packet is delivered behind this hop: somebody there looks at it, and sends it on with [`Path::cross`].
+    pub(crate) fn send_as_far_as(&mut self, at: u64, way: Way, last_hop: usize, packet: Packet<T>) {
         let at = at.max(self.now);
-        let exit = self.ways[side(way)].hops.len() - 1;
+        let exit = last_hop.min(self.ways[side(way)].hops.len() - 1);
         let transit = self.guests.admit(at, exit, packet);
         let lane = &mut self.ways[side(way)];
         match &mut lane.interface {

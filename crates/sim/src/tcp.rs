@@ -32,7 +32,7 @@ mod window;
 pub(crate) use congestion::Control;
 pub(crate) use elastic::elastic_flows;
 pub(crate) use flow::{FlowConfig, Route};
-pub(crate) use segment::Segment;
+pub(crate) use segment::{HEADER_OCTETS, Kind, Segment};
 pub(crate) use stack::{Departure, Stack};
 pub(crate) use window::ReceiveWindow;
 

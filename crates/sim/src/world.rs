@@ -8,6 +8,7 @@
 //! when the receive call returns ([`scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
 //! that overflows and a socket that blocks at its interface under a load.
 
+mod capture;
 mod connections;
 mod engine;
 mod load;
@@ -32,7 +33,8 @@ use transfer::RunningTransfer;
 /// TCP transfers are carried out by simulated endpoints that do as Linux does, with Reno or CUBIC; elastic cross traffic is made
 /// of the same.
 ///
-/// Not offered: [`Probe::Capture`] (open-loop cross traffic has no connections that a passive method could follow).
+/// While somebody listens ([`Probe::Capture`]) a transfer passes, as the scenario describes it ([`scenario::Passing`]); open-loop
+/// cross traffic has no connections that a passive method could follow, and elastic cross traffic no acknowledgements on the path.
 #[derive(Debug)]
 pub struct SimWorld {
     scenario: Scenario,
@@ -122,7 +124,7 @@ impl World for SimWorld {
             Probe::Train(train) => self.send_train(&train),
             Probe::Load(load) => self.send_load(&load),
             Probe::Transfer(transfer) => self.send_transfer(&transfer),
-            Probe::Capture(_) => Event::Refused(Refusal::NotOffered),
+            Probe::Capture(capture) => self.listen(&capture),
         })
     }
 

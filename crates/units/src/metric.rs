@@ -71,11 +71,11 @@ pub enum Direction {
 
 impl Metric {
     /// Every metric, in the order in which reports show them.
+    pub const ALL: [Self; 14] = [
         Self::RoundTripTime,
         Self::PathMtu,
         Self::IpCapacity,
         Self::ReverseIpCapacity,
-    pub const ALL: [Self; 14] = [
         Self::PeakRate,
         Self::CommittedBurstOctets,
         Self::AvailableIpCapacity,

@@ -126,6 +126,17 @@ pub enum Caveat {
     StoppedEarly,
     /// The largest size tried survived; the limit lies beyond.
     LargestTried,
+    /// Packets in a capture that stand for several on the wire: the capturing host merges what it receives, or has its card cut up what it
+    /// sends.
+    MergedPackets {
+        /// Their share of all packets with data.
+        ratio: f64,
+    },
+    /// A capture holds less than what passed.
+    CaptureMissed {
+        /// Packets, at least.
+        packets: u64,
+    },
 }
 
 impl Caveat {
@@ -162,6 +173,8 @@ impl Caveat {
             Self::TestTooShort => "test_too_short",
             Self::StoppedEarly => "stopped_early",
             Self::LargestTried => "largest_tried",
+            Self::MergedPackets { .. } => "merged_packets",
+            Self::CaptureMissed { .. } => "capture_missed",
         }
     }
 }
@@ -244,6 +257,12 @@ impl fmt::Display for Caveat {
             Self::TestTooShort => f.write_str("the transfer was still growing when it was read"),
             Self::StoppedEarly => f.write_str("stopped before the method was done"),
             Self::LargestTried => f.write_str("the largest size tried survived; the limit lies beyond"),
+            Self::MergedPackets { ratio } => write!(
+                f,
+                "{:.1} % of the captured packets stand for several on the wire; switch offloads off (ethtool -K IF gro off tso off gso off)",
+                ratio * 100.0
+            ),
+            Self::CaptureMissed { packets } => write!(f, "the capture missed {packets} packet(s) at least"),
         }
     }
 }

@@ -65,6 +65,25 @@ pub enum Reason {
     /// The search did not settle.
     #[error("the search did not settle")]
     NotConverged,
+    /// Too little that could be used.
+    #[error("only {samples} usable sample(s)")]
+    TooFewSamples {
+        /// How many.
+        samples: u64,
+    },
+    /// Passive: nothing passed.
+    #[error("no TCP connection with data passed while it was listened")]
+    NoTraffic,
+    /// Passive: the sender was the limit.
+    #[error(
+        "no queue stood before the narrow link: the connection's window or application held it back, so gaps between its packets are the sender's"
+    )]
+    NeverQueued,
+    /// Passive: nothing tells whose gaps they are.
+    #[error(
+        "without TCP timestamps or losses nothing tells whether gaps between packets are the path's or the sender's"
+    )]
+    GapsUnproven,
     /// The world cannot do what the method needs.
     #[error("this method needs something that is not available here: {what}")]
     NotOffered {

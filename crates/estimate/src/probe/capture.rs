@@ -6,7 +6,20 @@ use std::time::Duration;
 
 use units::{Sender, Stamp};
 
-/// Listen to traffic that passes this host anyway.
+/// Where to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// At the host that runs the estimator: what real hosts offer.
+    Here,
+    /// At the host that sends in the direction asked for.
+    Sender,
+    /// At the host that receives.
+    Receiver,
+    /// At the router behind so many hops, counted from the sender.
+    Node(u16),
+}
+
+/// Listen to traffic that passes anyway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// How long to listen.
@@ -15,13 +28,17 @@ pub struct Capture {
     pub max_packets: u32,
     /// Only packets from or to this far host.
     pub far_host: Option<std::net::IpAddr>,
+    /// Where: one place, or several at once.
+    pub places: Vec<Place>,
 }
 
 /// Headers of one captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapturedPacket {
-    /// When it passed.
+    /// When it passed, on the clock of the place.
     pub at: Stamp<Sender>,
+    /// Where: which of [`Capture::places`].
+    pub place: u8,
     /// Source address and port.
     pub source: SocketAddr,
     /// Destination address and port.
@@ -29,6 +46,8 @@ pub struct CapturedPacket {
     /// Length of the IP packet, header included, as its header says; where a segmenting or merging interface lets one packet stand
     /// for several it may exceed 65 535.
     pub ip_octets: u32,
+    /// The IPv4 identification, where there is one.
+    pub ip_id: Option<u16>,
     /// What the transport header says.
     pub transport: Transport,
 }
@@ -75,7 +94,7 @@ impl TcpFields {
 /// The answer to a [`Capture`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureReport {
-    /// The packets, in capture order.
+    /// The packets, in capture order at each place.
     pub packets: Vec<CapturedPacket>,
     /// Packets that the capture itself dropped.
     pub dropped: u64,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use units::BitRate;
 
 use super::{duration, octets, optional, rate};
-use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, SizeMix, Source};
+use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 use crate::error::ScenarioError;
 use crate::model::Way;
 
@@ -66,6 +66,40 @@ enum CarriedName {
 enum ControlName {
     Reno,
     Cubic,
+}
+
+/// The transfer that is listened to.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PassingFile {
+    control: Option<ControlName>,
+    window: Option<String>,
+    application: Option<String>,
+    timestamps: Option<bool>,
+}
+
+impl PassingFile {
+    pub(super) fn read(self, place: &str) -> Result<Passing, ScenarioError> {
+        let usual = Passing::default();
+        let window = optional(place, self.window.as_ref(), octets)?;
+        let window_octets = window.map(|octets| u32::try_from(octets.count())).transpose();
+        let application = optional(place, self.application.as_ref(), rate)?;
+        if application == Some(BitRate::ZERO) {
+            return Err(ScenarioError::invalid(
+                place,
+                "an application that hands over nothing makes no transfer",
+            ));
+        }
+        Ok(Passing {
+            control: self.control.map_or(usual.control, |control| match control {
+                ControlName::Reno => ElasticControl::Reno,
+                ControlName::Cubic => ElasticControl::Cubic,
+            }),
+            window_octets: window_octets.map_err(|_| ScenarioError::invalid(place, "window must be below 4 GB"))?,
+            application,
+            timestamps: self.timestamps.unwrap_or(usual.timestamps),
+        })
+    }
 }
 
 /// `1500`, `"imix"`, `[[40, 0.5], [1500, 0.5]]`, or `{ uniform = [64, 1500] }`.

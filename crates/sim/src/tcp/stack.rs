@@ -192,8 +192,8 @@ impl Slot {
 }
 
 impl Departure {
-    /// Puts the packet on the path.
-    pub(crate) fn enter<T>(self, path: &mut Path<T>, wrap: impl FnOnce(Segment) -> T) {
+    /// Puts the packet on the path; from host to host it is delivered at node `stop` of its way, if there is one to stop at.
+    pub(crate) fn enter<T>(self, path: &mut Path<T>, stop: Option<usize>, wrap: impl FnOnce(Segment) -> T) {
         let packet = Packet {
             ip_octets: self.ip_octets,
             hop_limit: HOP_LIMIT,
@@ -201,9 +201,11 @@ impl Departure {
             payload: wrap(self.segment),
         };
         let now = path.now();
-        match self.hops {
-            None => path.send(now, self.way, packet),
-            Some((first, last)) => path.cross(now, self.way, first, last, packet),
+        let before = stop.and_then(|node| node.checked_sub(1));
+        match (self.hops, before) {
+            (None, None) => path.send(now, self.way, packet),
+            (None, Some(hop)) => path.send_as_far_as(now, self.way, hop, packet),
+            (Some((first, last)), _) => path.cross(now, self.way, first, last, packet),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use scenario::Scenario;
 
+use super::capture::Tap;
 use super::engine::Cargo;
 use crate::NEVER;
 use crate::path::Path;
@@ -13,6 +14,8 @@ pub(super) struct Connections {
     departures: Vec<Departure>,
     /// Cross traffic that ends: when, and which connection.
     ends: Vec<(u64, u32)>,
+    /// Somebody listens.
+    pub(super) tap: Option<Tap>,
 }
 
 impl Connections {
@@ -28,6 +31,7 @@ impl Connections {
             stack,
             departures: Vec::new(),
             ends,
+            tap: None,
         }
     }
 
@@ -44,6 +48,9 @@ impl Connections {
 
     /// A segment has reached the other end.
     pub(super) fn deliver(&mut self, now: u64, segment: &Segment) {
+        if let Some(tap) = &mut self.tap {
+            tap.arrives(now, segment);
+        }
         self.stack.deliver(now, segment, &mut self.departures);
     }
 
@@ -57,7 +64,12 @@ impl Connections {
             self.stack.run_timers(now, &mut self.departures);
         }
         for departure in self.departures.drain(..) {
-            departure.enter(path, Cargo::Tcp);
+            let mut stop = None;
+            if let Some(tap) = &mut self.tap {
+                tap.leaves(now, departure.way, &departure.segment);
+                stop = tap.stop(departure.way, &departure.segment);
+            }
+            departure.enter(path, stop, Cargo::Tcp);
         }
     }
 }

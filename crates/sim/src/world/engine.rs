@@ -148,6 +148,11 @@ impl Engine {
         &mut self.connections
     }
 
+    /// The path.
+    pub(super) fn path(&self) -> &Path<Cargo> {
+        &self.path
+    }
+
     pub(super) fn reading(&self, way: Way, at: u64) -> i64 {
         self.hosts[side(way)].reading(at)
     }
@@ -198,6 +203,21 @@ impl Engine {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
+                Output::Delivered {
+                    at,
+                    way,
+                    node,
+                    ip_octets,
+                    payload: Cargo::Tcp(segment),
+                    ..
+                } => match &mut self.connections.tap {
+                    Some(tap) if tap.stop(way, &segment) == Some(node) => {
+                        tap.passes(at, &segment);
+                        let on = packet(ip_octets, Cargo::Tcp(segment));
+                        self.path.cross(at, way, node, usize::MAX, on);
+                    }
+                    _ => self.connections.deliver(at, &segment),
+                },
                 Output::Delivered {
                     at,
                     way,

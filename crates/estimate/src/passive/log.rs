@@ -1,0 +1,287 @@
+//! One direction of one TCP connection, condensed.
+//!
+//! What is kept: the gaps between data packets that follow one another in sequence, and between acknowledgements of new data, each
+//! with what tells whether a queue stood behind it (timestamps, round trips, stamps of a second capture). Gaps are kept in blocks of
+//! neighbours, at most 4096 per kind: when they are full every second block goes, and from then on every second comes; the
+//! first, in which a connection's window opens, stays for good.
+
+mod blocks;
+mod clock;
+mod sizes;
+
+use std::collections::VecDeque;
+
+use super::{Course, SeenPacket};
+pub(super) use blocks::Blocks;
+pub(super) use clock::PeerClock;
+use sizes::Sizes;
+
+/// One direction of one TCP connection, condensed to what passive methods read. Its memory is bounded, however long the flow.
+#[derive(Debug, Clone, Default)]
+pub struct FlowLog {
+    pub(super) counts: Counts,
+    pub(super) data: Blocks<DataGap>,
+    pub(super) acks: Blocks<AckGap>,
+    /// The data sender's timestamps against this capture's clock.
+    pub(super) sender_clock: PeerClock,
+    /// The data receiver's.
+    pub(super) receiver_clock: PeerClock,
+    pub(super) sizes: Sizes,
+    /// Least time from a data packet to its acknowledgement.
+    pub(super) least_ahead: Option<i64>,
+    /// The sequence number expected next.
+    next: Option<u32>,
+    before: Option<LastData>,
+    acknowledged: Option<u32>,
+    ack_before: Option<LastAck>,
+    /// Data under way behind this point: end of sequence numbers, and when they passed.
+    flight: VecDeque<(u32, i64)>,
+    /// Acknowledgements up to here may be of retransmissions (Karn's rule).
+    doubtful_to: Option<u32>,
+}
+
+/// What has been seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Packets with data.
+    pub(super) data: u64,
+    /// Their IP octets.
+    pub(super) ip_octets: u64,
+    /// Data at or before what was seen already.
+    pub(super) resent: u64,
+    /// Jumps in the sequence.
+    pub(super) holes: u64,
+    /// Stamps that went back.
+    pub(super) stepped_back: u64,
+    /// First and last data packet.
+    pub(super) span: Option<(i64, i64)>,
+}
+
+/// Two data packets that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DataGap {
+    /// When the second passed.
+    pub(super) at: i64,
+    /// The second's timestamp, in ticks since the flow's first; [`NO_TICKS`] without.
+    pub(super) ticks: i64,
+    /// Between the two, in nanoseconds.
+    pub(super) gap: u32,
+    /// Between the two at the second capture; [`NO_TIME`] if there is none.
+    pub(super) sent: u32,
+    /// The second's IP octets.
+    pub(super) ip_octets: u32,
+    /// Both are of this size.
+    pub(super) equal: bool,
+    /// Its first packet is the second of the gap before.
+    pub(super) follows: bool,
+}
+
+/// Two acknowledgements of new data that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AckGap {
+    pub(super) at: i64,
+    /// The receiver's timestamp; [`NO_TICKS`] without.
+    pub(super) ticks: i64,
+    pub(super) gap: u32,
+    /// Between the data packets that the two acknowledge last, when they passed here.
+    pub(super) sent: u32,
+    /// From the data packet to this acknowledgement of it.
+    pub(super) ahead: u32,
+    /// Payload octets that this one acknowledges, and that the one before does.
+    pub(super) covered: u32,
+    pub(super) covered_before: u32,
+}
+
+pub(super) const NO_TICKS: i64 = i64::MIN;
+pub(super) const NO_TIME: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct LastData {
+    at: i64,
+    departed: Option<i64>,
+    ip_octets: u32,
+    /// A gap ends with it.
+    chained: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LastAck {
+    at: i64,
+    /// When the last of what it acknowledges passed.
+    data_at: i64,
+    covered: u32,
+}
+
+/// Smaller packets are no probes of a link (`[Nettimer01]` asks for large ones; the number is ours: a minimum-size TCP segment).
+const LEAST_PAYLOAD: u32 = 500;
+/// Most data packets under way that are remembered.
+const MOST_FLIGHT: usize = 16_384;
+
+impl FlowLog {
+    /// Nothing seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more packet of the connection, in capture order.
+    pub fn see(&mut self, course: Course, packet: &SeenPacket) {
+        match course {
+            Course::Along => self.along(packet),
+            Course::Back => self.back(packet),
+        }
+    }
+
+    /// Octets of memory that it holds, itself included, roughly.
+    pub fn held_octets(&self) -> usize {
+        size_of::<Self>()
+            + self.data.held_octets()
+            + self.acks.held_octets()
+            + self.sender_clock.held_octets()
+            + self.receiver_clock.held_octets()
+            + self.flight.capacity() * size_of::<(u32, i64)>()
+    }
+
+    fn along(&mut self, packet: &SeenPacket) {
+        let tcp = &packet.tcp;
+        let ticks = self
+            .sender_clock
+            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let end = tcp
+            .sequence
+            .wrapping_add(tcp.payload_octets)
+            .wrapping_add(u32::from(tcp.syn) + u32::from(tcp.fin));
+        if tcp.is_boundary() || tcp.payload_octets == 0 {
+            self.before = None;
+            if tcp.syn {
+                self.next = Some(end);
+            }
+            return;
+        }
+        self.counts.data += 1;
+        self.counts.ip_octets += u64::from(packet.ip_octets);
+        let first = self.counts.span.map_or(packet.at_ns, |(first, _)| first);
+        self.counts.span = Some((first, packet.at_ns));
+        self.sizes.count(packet.ip_octets, tcp.payload_octets);
+        let ahead = self.next.map_or(0, |next| distance(next, tcp.sequence));
+        if ahead < 0 {
+            self.counts.resent += 1;
+            self.doubtful_to = self.next;
+            self.before = None;
+            return;
+        }
+        if ahead > 0 {
+            self.counts.holes += 1;
+            self.before = None;
+        }
+        self.next = Some(end);
+        if self.flight.len() >= MOST_FLIGHT {
+            self.flight.pop_front();
+        }
+        self.flight.push_back((end, packet.at_ns));
+        self.data_gap(packet, ticks);
+    }
+
+    fn data_gap(&mut self, packet: &SeenPacket, ticks: i64) {
+        let large = packet.tcp.payload_octets >= LEAST_PAYLOAD;
+        let last = self.before.take();
+        let mut chained = false;
+        if let Some(last) = last.filter(|_| large) {
+            if packet.at_ns < last.at {
+                self.counts.stepped_back += 1;
+            } else {
+                let sent = packet.departed_ns.zip(last.departed).map(|(now, then)| now - then);
+                self.data.push(DataGap {
+                    at: packet.at_ns,
+                    ticks,
+                    gap: short(packet.at_ns - last.at),
+                    sent: sent.map_or(NO_TIME, |sent| short(sent.max(0))),
+                    ip_octets: packet.ip_octets,
+                    equal: last.ip_octets == packet.ip_octets,
+                    follows: last.chained,
+                });
+                chained = true;
+            }
+        }
+        if large {
+            self.before = Some(LastData {
+                at: packet.at_ns,
+                departed: packet.departed_ns,
+                ip_octets: packet.ip_octets,
+                chained,
+            });
+        }
+    }
+
+    fn back(&mut self, packet: &SeenPacket) {
+        let tcp = &packet.tcp;
+        let ticks = self
+            .receiver_clock
+            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let Some(number) = tcp.acknowledgement.filter(|_| !tcp.is_boundary()) else {
+            self.ack_before = None;
+            return;
+        };
+        let covered = self.acknowledged.map_or(0, |last| distance(last, number));
+        let last = self.ack_before.take();
+        if covered < 0 || (covered == 0 && self.acknowledged.is_some()) {
+            return;
+        }
+        self.acknowledged = Some(number);
+        let Some(data_at) = self.acknowledge(number) else {
+            return;
+        };
+        let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
+        if doubtful || tcp.payload_octets > 0 || packet.at_ns < data_at {
+            return;
+        }
+        self.doubtful_to = None;
+        let covered = covered.unsigned_abs();
+        let ahead = packet.at_ns - data_at;
+        self.least_ahead = Some(self.least_ahead.map_or(ahead, |least| least.min(ahead)));
+        if let Some(last) = last.filter(|last| packet.at_ns >= last.at) {
+            self.acks.push(AckGap {
+                at: packet.at_ns,
+                ticks,
+                gap: short(packet.at_ns - last.at),
+                sent: short((data_at - last.data_at).max(0)),
+                ahead: short(ahead),
+                covered,
+                covered_before: last.covered,
+            });
+        }
+        self.ack_before = Some(LastAck {
+            at: packet.at_ns,
+            data_at,
+            covered,
+        });
+    }
+
+    /// Forgets data that is no longer under way; when the last of what this number acknowledges passed.
+    fn acknowledge(&mut self, number: u32) -> Option<i64> {
+        let mut passed = None;
+        while let Some(&(end, at)) = self.flight.front() {
+            let beyond = distance(number, end);
+            if beyond > 0 {
+                // It acknowledges a part of what one captured packet stands for.
+                let begun = self.sizes.largest_payload();
+                if i64::from(beyond) < i64::from(begun) {
+                    passed = Some(at);
+                }
+                break;
+            }
+            passed = Some(at);
+            self.flight.pop_front();
+        }
+        passed
+    }
+}
+
+/// How far `to` lies beyond `from`, in sequence numbers that wrap (RFC 1982).
+fn distance(from: u32, to: u32) -> i32 {
+    to.wrapping_sub(from).cast_signed()
+}
+
+/// Nanoseconds that fit; longer times are all alike.
+fn short(nanos: i64) -> u32 {
+    u32::try_from(nanos).unwrap_or(NO_TIME - 1).min(NO_TIME - 1)
+}
