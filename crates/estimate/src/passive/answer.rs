@@ -19,7 +19,8 @@
 //! - Series: data at the receiver, acknowledgements at the sender, in between the one that shows the narrower link. Code: `series.rs`.
 //! - Candidates: `pprate`, `multiq`, `nettimer-passive` with their own parameters' defaults, save that `pprate` takes 50 samples.
 //!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
-//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above, `low`, `multimodal`.
+//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
+//!   `multimodal`.
 //! - Merged or batched: trains of 32 gaps, their 90th percentile, as a lower bound.
 //!
 //! # Parameters
@@ -45,7 +46,7 @@ use units::Metric;
 
 use super::log::FlowLog;
 use super::math::bit_rate;
-use super::series::{self, Series};
+use super::series::{self, Series, Source};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen, multiq, nettimer, pprate};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 use crate::registry::{MethodInfo, ParamError, RawParams};
@@ -109,6 +110,11 @@ fn candidates(log: &FlowLog, sight: &Sight, series: &Series) -> Result<Candidate
 }
 
 fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates) -> Conclusion {
+    let mut candidates: Vec<&(&'static str, Conclusion)> = candidates.iter().collect();
+    if series.source == Source::Acks {
+        // Acknowledgements cover several segments, which PPrate and MultiQ were not made for.
+        candidates.reverse();
+    }
     let reached = judge::trains(series, TRAIN);
     let reached = stat::quantile(&reached, 0.9).unwrap_or(0.0);
     let estimates: Vec<(&str, &Estimate, u64)> = candidates
