@@ -7,6 +7,7 @@ pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;
 pub(crate) mod methods;
+pub(crate) mod passive;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;

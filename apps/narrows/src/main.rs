@@ -69,6 +69,7 @@ enum Command {
     Evaluate(commands::evaluate::EvaluateArgs),
     Replay(commands::replay::ReplayArgs),
     Traffic(commands::traffic::TrafficArgs),
+    Passive(commands::passive::PassiveArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -135,6 +136,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Evaluate(args) => commands::evaluate::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
+        Command::Passive(args) => commands::passive::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
         Command::Man => commands::manual::man(&Cli::command()),

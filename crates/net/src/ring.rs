@@ -13,7 +13,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::sys::ring::{Filled, Slots};
-use crate::sys::{bind, option, send};
+use crate::sys::{bind, filter, option, send};
+
+/// One instruction of a classic packet filter, as `struct sock_filter` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilterInstruction {
+    /// What to do.
+    pub code: u16,
+    /// Instructions to pass over if a test holds.
+    pub if_true: u8,
+    /// Instructions to pass over if it does not.
+    pub if_false: u8,
+    /// Operand.
+    pub operand: u32,
+}
 
 /// How a ring is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +81,15 @@ impl PacketRing {
 
     /// Opens a ring on an interface of the calling thread's namespace.
     pub fn open(interface: &str, options: &RingOptions) -> io::Result<Self> {
+        Self::open_filtered(interface, options, None)
+    }
+
+    /// The same, with a filter that is in place before the first frame can come.
+    pub fn open_filtered(
+        interface: &str,
+        options: &RingOptions,
+        program: Option<&[FilterInstruction]>,
+    ) -> io::Result<Self> {
         // Without a protocol nothing is received before the ring stands and the interface is chosen.
         let family = AddressFamily::Packet;
         let socket = socket(
@@ -83,6 +105,9 @@ impl PacketRing {
         // Straight to the device: a queueing discipline would be one more queue than anybody asked for.
         option::set_int(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
         let slots = Slots::map(fd, options.frames, options.snap_octets)?;
+        if let Some(program) = program {
+            filter::attach(fd, program)?;
+        }
         bind::to_interface(fd, nix::net::if_::if_nametoindex(interface)?)?;
         Ok(Self {
             slots,
@@ -107,6 +132,31 @@ impl PacketRing {
     #[inline]
     pub fn receive<R>(&mut self, see: impl FnOnce(RingFrame<'_>) -> R) -> Option<R> {
         self.slots.take(|filled| see(RingFrame::of(&filled)))
+    }
+
+    /// Has the interface hand over frames to other stations, too, until the ring is dropped.
+    pub fn receive_all_stations(&self, interface: &str) -> io::Result<()> {
+        let index = nix::net::if_::if_nametoindex(interface)?;
+        let index = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // `struct packet_mreq`: interface, kind, length of an address, the address, which this kind has none of.
+        let mut request = [0; 16];
+        let kind = u16::try_from(libc::PACKET_MR_PROMISC).map_err(|_| io::ErrorKind::InvalidInput)?;
+        request[..4].copy_from_slice(&index.to_ne_bytes());
+        request[4..6].copy_from_slice(&kind.to_ne_bytes());
+        option::set(
+            self.socket.as_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            &request,
+        )
+    }
+
+    /// What became of the socket since the last time, such as that its interface went down or away.
+    pub fn take_error(&self) -> io::Result<()> {
+        match option::get_int(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)? {
+            0 => Ok(()),
+            number => Err(io::Error::from_raw_os_error(number)),
+        }
     }
 
     /// Sends one frame, now: the receiving interface has it, or has dropped it, when this returns.

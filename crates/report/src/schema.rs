@@ -28,3 +28,9 @@ pub const TRAFFIC_NAME: &str = "narrows.traffic/1";
 
 /// JSON schema (draft 2020-12) of what `narrows traffic` prints.
 pub const TRAFFIC: &str = include_str!("../schema/traffic-1.json");
+
+/// Name and version of [`PASSIVE`].
+pub const PASSIVE_NAME: &str = "narrows.passive/1";
+
+/// JSON schema (draft 2020-12) of [`PassiveDocument`](crate::PassiveDocument).
+pub const PASSIVE: &str = include_str!("../schema/passive-1.json");

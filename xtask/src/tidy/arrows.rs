@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::shell::quiet;
 
 /// A crate, and what it may depend on inside the workspace (tests may bridge).
-const MAY: [(&str, &[&str]); 13] = [
+const MAY: [(&str, &[&str]); 14] = [
     ("units", &[]),
     ("stat", &[]),
     ("wire", &["units"]),
@@ -17,6 +17,7 @@ const MAY: [(&str, &[&str]); 13] = [
     ("lab", &["units", "scenario", "sim", "net"]),
     ("report", &["units", "stat", "estimate"]),
     ("trace", &["units", "estimate"]),
+    ("capture", &["units", "estimate"]),
     ("traffic", &["units", "stat", "scenario", "sim", "net"]),
     (
         "evaluate",
@@ -25,8 +26,8 @@ const MAY: [(&str, &[&str]); 13] = [
     (
         "narrows",
         &[
-            "units", "stat", "wire", "scenario", "estimate", "sim", "net", "lab", "report", "trace", "traffic",
-            "evaluate",
+            "units", "stat", "wire", "scenario", "estimate", "sim", "net", "lab", "report", "trace", "capture",
+            "traffic", "evaluate",
         ],
     ),
 ];

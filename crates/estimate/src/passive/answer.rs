@@ -78,10 +78,6 @@ impl PassiveMethod for Passive {
             Some(reason) => Ok(judge::inconclusive(reason, log, &series)),
         }
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// Within this two values are one (ours).

@@ -143,10 +143,6 @@ impl PassiveMethod for Multiq {
         let params = Params::try_from(params)?;
         Ok(analyse(log, sight, &series::best(log, sight), &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// Gaps used at most: the density's cost grows with them, its modes do not become clearer.

@@ -151,10 +151,6 @@ impl PassiveMethod for NettimerPassive {
         };
         Ok(analyse(log, sight, &series, &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// A second peak of this part of the first makes a case of its own.

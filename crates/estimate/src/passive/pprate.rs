@@ -122,10 +122,6 @@ impl PassiveMethod for Pprate {
         let params = Params::try_from(params)?;
         Ok(analyse(log, sight, &series::best(log, sight), &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// The same over a series that is there already.

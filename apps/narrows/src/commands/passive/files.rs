@@ -1,0 +1,138 @@
+//! Capture files.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use capture::Analysis;
+use capture::damage::Damages;
+use capture::file::CaptureReader;
+use capture::filter::{FileFilter, Filter};
+use capture::matching::Departures;
+
+use super::{PassiveArgs, Read};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// Packets between two looks at the interrupt flag.
+const LOOK_EVERY: u64 = 1 << 14;
+
+type Input = Box<dyn io::Read>;
+
+/// Reads all files, one after the other. A file that cannot be read at all ends the reading if it is the only one.
+pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Analysis) -> Result<Read, Failure> {
+    let stop = interrupt::flag()?;
+    let twice = args.files.iter().filter(|file| is_stdin(file)).count() > 1;
+    if twice {
+        return Err(Failure::usage("standard input can be read once"));
+    }
+    let mut departures = args.sent.as_deref().map(open).transpose()?.map(Departures::new);
+    let mut filter = filter.map(FileFilter::new);
+    let (mut inputs, mut damages, mut unread) = (Vec::new(), Vec::new(), Vec::new());
+    let mut dropped = 0;
+    let progress = Progress::new(args.quiet);
+    for path in &args.files {
+        let name = path.display().to_string();
+        let mut reader = match open(path) {
+            Ok(reader) => reader,
+            Err(failure) => {
+                unread.push(failure);
+                continue;
+            }
+        };
+        progress.say(format!("reading {name}"));
+        one(
+            &mut reader,
+            &mut analysis,
+            &mut filter,
+            &mut departures,
+            (stop, &progress),
+        )?;
+        dropped += reader.dropped();
+        analysis.set_dropped(dropped);
+        inputs.push(name.clone());
+        damages.push((name, reader.damages().clone()));
+    }
+    progress.finish();
+    if inputs.is_empty() {
+        return Err(unread.swap_remove(0));
+    }
+    for failure in &unread {
+        crate::output::complain(&failure.text);
+    }
+    let matched = departures.as_ref().map_or(0, Departures::matched);
+    if let (Some(departures), Some(path)) = (&departures, &args.sent) {
+        damages.push((path.display().to_string(), departures.reader().damages().clone()));
+    }
+    Ok(Read {
+        inputs,
+        findings: analysis.finish(),
+        damages,
+        matched,
+        failure: unread.into_iter().next(),
+    })
+}
+
+fn one(
+    reader: &mut CaptureReader<Input>,
+    analysis: &mut Analysis,
+    filter: &mut Option<FileFilter>,
+    departures: &mut Option<Departures<Input>>,
+    (stop, progress): (&AtomicBool, &Progress),
+) -> Result<(), Failure> {
+    let mut until_look = LOOK_EVERY;
+    let mut resolution = 0;
+    loop {
+        let current = reader.resolution_ns();
+        if current != resolution {
+            resolution = current;
+            analysis.set_resolution(current);
+        }
+        let Some(raw) = reader.next_packet() else {
+            return Ok(());
+        };
+        let passes = match filter {
+            Some(filter) => filter
+                .matches(&raw)
+                .map_err(|error| Failure::usage(error.to_string()))?,
+            None => true,
+        };
+        if passes && let Some(mut packet) = analysis.decoded(&raw) {
+            if let Some(departures) = departures {
+                packet.seen.departed_ns = departures.departed_ns(&packet);
+            }
+            analysis.follow(&packet);
+        }
+        until_look -= 1;
+        if until_look == 0 {
+            until_look = LOOK_EVERY;
+            if stop.load(Ordering::Relaxed) {
+                progress.note("interrupted: what was read by now is shown");
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<CaptureReader<Input>, Failure> {
+    let refuse = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+    let input: Input = if is_stdin(path) {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(path).map_err(|error| refuse(&error))?;
+        // Opening a directory works; reading it does not, and the kernel's words for it are clear.
+        Box::new(file.take(u64::MAX))
+    };
+    CaptureReader::open(input).map_err(|error| refuse(&error))
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == PathBuf::from("-")
+}
+
+/// Of one input: none.
+pub(super) fn undamaged(name: &str) -> (String, Damages) {
+    (name.to_owned(), Damages::default())
+}
