@@ -21,7 +21,7 @@
 //!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
 //! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
 //!   `multimodal`.
-//! - Merged or batched: trains of 32 gaps, their 90th percentile, as a lower bound.
+//! - Merged or batched: trains of 96 gaps, their median, as a lower bound.
 //!
 //! # Parameters
 //! | name | unit | default | range | source |
@@ -86,8 +86,8 @@ const AGREE: f64 = 0.03;
 const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
-const BULK_TRAIN: usize = 32;
-const LEAST_TRAINS: usize = 4;
+const BULK_TRAIN: usize = 96;
+const LEAST_TRAINS: usize = 3;
 
 /// What each method says: its name, and its conclusion.
 type Candidates = [(&'static str, Conclusion); 3];
@@ -171,7 +171,7 @@ fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates
 /// What long trains reached, where single gaps say nothing.
 fn bound(log: &FlowLog, sight: &Sight, series: &Series) -> Conclusion {
     let trains = series::bulk_trains(log, BULK_TRAIN);
-    let Some(reached) = stat::quantile(&trains, 0.9).filter(|_| trains.len() >= LEAST_TRAINS) else {
+    let Some(reached) = stat::quantile(&trains, 0.5).filter(|_| trains.len() >= LEAST_TRAINS) else {
         return judge::inconclusive(Reason::ReceiveBatching, log, series);
     };
     let value = bit_rate(reached);

@@ -173,7 +173,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     };
     let peak = density.peak();
     let mode = best(window, &density, params);
-    let verdict = match judge::verdict(series, mode, params.guard) {
+    let verdict = match judge::verdict(log, series, mode, params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };

@@ -137,7 +137,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let Some(choice) = choose(series, &rates, params) else {
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
-    let verdict = match judge::verdict(series, choice.rate, params.guard) {
+    let verdict = match judge::verdict(log, series, choice.rate, params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };

@@ -34,6 +34,8 @@ pub(super) struct Sample {
     pub(super) octets: f64,
     /// Nanoseconds between the two when they left, where that is known.
     pub(super) sent: Option<f64>,
+    /// The second left while data waited somewhere: not a pause of the sender.
+    pub(super) backlogged: bool,
     /// The second is known to have waited.
     pub(super) waited: bool,
     /// The same, and little can have come between the two: what counts.
@@ -122,13 +124,13 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
 fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -> Sample {
     let time = f64::from(gap.gap).max(1.0);
     let waited = log.sender_clock.waited(gap.at, gap.ticks).filter(|_| gap.ticks != NO_TICKS);
-    let queued = waited
-        .zip(tick)
-        .is_some_and(|(waited, tick)| waited > tick + HOST_NS + HOST_PACKETS * time);
+    let queue = waited.zip(tick).map_or(0.0, |(waited, tick)| waited - tick - HOST_NS);
+    let queued = queue > HOST_PACKETS * time;
     Sample {
         gap: time,
         octets: f64::from(gap.ip_octets),
         sent: None,
+        backlogged: queue > 0.0,
         waited: queued,
         queued,
         follows,
@@ -149,6 +151,7 @@ pub(super) fn both(log: &FlowLog, sight: &Sight) -> Option<Series> {
                 gap: time,
                 octets: f64::from(gap.ip_octets),
                 sent: Some(sent),
+                backlogged: true,
                 waited: sent < time,
                 queued: sent < CLOSED * time,
                 follows: false,
@@ -216,6 +219,7 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
         gap: time,
         octets,
         sent: Some(sent),
+        backlogged: waited_ahead || closed,
         waited: waited_ahead || closed,
         queued: waited_ahead || closed,
         follows: false,
