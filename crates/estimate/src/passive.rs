@@ -19,6 +19,8 @@ mod multiq;
 mod nettimer;
 mod pprate;
 mod series;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use answer::Passive;
 pub use log::FlowLog;
