@@ -19,11 +19,14 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ping", "iputils-ping"),
     ("traceroute", "traceroute"),
     ("ITGSend", "d-itg"),
+    ("scp", "openssh-client"),
+    ("sshd", "openssh-server"),
 ];
 
-/// Programs that only stand beside ours: where one is missing, the tests that run it say so, and the others go on.
+/// Programs that only stand beside ours, or make traffic for one test: where one is missing, the tests that run it say so, and the others
+/// go on.
 pub(crate) fn is_rival(program: &str) -> bool {
-    ["iperf", "pchar", "bing", "ITGSend"].contains(&program)
+    ["iperf", "pchar", "bing", "ITGSend", "scp", "sshd"].contains(&program)
 }
 
 /// Installs what is missing; returns the programs that are missing still.

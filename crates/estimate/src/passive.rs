@@ -3,7 +3,7 @@
 //! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows and keeps one [`FlowLog`] per flow and
 //! direction; each packet of the connection is shown to both directions' logs ([`FlowLog::see`]), once for all methods. At the end
 //! every method of [`PASSIVE`] reads the same log ([`PassiveMethod::conclude`]), with what is known of the place of the capture
-//! ([`Sight`]). Who wants one method alone takes a [`FlowEstimator`] from [`PassiveMethod::watch`]: a log and a method in one.
+//! ([`Sight`]).
 //!
 //! Stamps are nanoseconds of the capturing clock; only differences count. Logs of a direction come to life with its eighth packet
 //! that carries data, and are then shown what was kept of the connection before: up to 32 packets of both directions, its handshake
@@ -19,6 +19,8 @@ mod multiq;
 mod nettimer;
 mod pprate;
 mod series;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use answer::Passive;
 pub use log::FlowLog;
@@ -101,19 +103,6 @@ pub struct Conclusion {
     pub samples: u64,
 }
 
-/// A method in the middle of a flow. Pure: no clock, no random source, and memory bounded whatever the flow's length.
-pub trait FlowEstimator: Send {
-    /// One more packet of the connection, in capture order.
-    fn see(&mut self, course: Course, packet: &SeenPacket);
-
-    /// What it makes of them.
-    fn conclude(&self, sight: &Sight) -> Conclusion;
-
-    /// Octets of memory that it holds by now, itself included, roughly. Whoever reads packets ends the flow that was longest silent when
-    /// all of them together hold too much, so an estimator should grow with what it has seen and be empty at first.
-    fn held_octets(&self) -> usize;
-}
-
 /// A method that works on flows of a capture. Pure: no clock, no random source.
 pub trait PassiveMethod: Sync {
     /// Its description.
@@ -122,8 +111,20 @@ pub trait PassiveMethod: Sync {
     /// What it makes of one direction of a flow.
     fn conclude(&self, log: &FlowLog, sight: &Sight, params: &RawParams) -> Result<Conclusion, ParamError>;
 
-    /// The method alone on one direction of a flow.
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn FlowEstimator>, ParamError>;
+    /// Whether it can read these parameters.
+    fn check(&self, params: &RawParams) -> Result<(), ParamError> {
+        let nothing = Sight {
+            vantage: Vantage::Unknown,
+            ahead_ns: None,
+            behind_ns: None,
+            resolution_ns: 1,
+            missed: 0,
+            began: false,
+            window_shift: None,
+            announced_mss: None,
+        };
+        self.conclude(&FlowLog::new(), &nothing, params).map(drop)
+    }
 }
 
 /// Every passive method, in the order in which results are shown; the first is the answer, the others are its witnesses.

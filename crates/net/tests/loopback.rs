@@ -218,6 +218,7 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
         duration: Duration::from_millis(1),
         max_packets: 1,
         far_host: None,
+        places: vec![estimate::probe::Place::Here],
     });
     assert_eq!(refused(forward.send(capture).unwrap()), Refusal::NotOffered);
     let long = Probe::Train(Train::uniform(TrainId(1), 70_000, 100, gap(1)));

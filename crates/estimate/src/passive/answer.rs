@@ -19,8 +19,9 @@
 //! - Series: data at the receiver, acknowledgements at the sender, in between the one that shows the narrower link. Code: `series.rs`.
 //! - Candidates: `pprate`, `multiq`, `nettimer-passive` with their own parameters' defaults, save that `pprate` takes 50 samples.
 //!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
-//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above, `low`, `multimodal`.
-//! - Merged or batched: trains of 32 gaps, their 90th percentile, as a lower bound.
+//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
+//!   `multimodal`.
+//! - Merged or batched: trains of 96 gaps, their median, as a lower bound.
 //!
 //! # Parameters
 //! | name | unit | default | range | source |
@@ -44,7 +45,7 @@ use units::Metric;
 
 use super::log::FlowLog;
 use super::math::bit_rate;
-use super::series::{self, Series};
+use super::series::{self, Series, Source};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen, multiq, nettimer, pprate};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 use crate::registry::{MethodInfo, ParamError, RawParams};
@@ -76,10 +77,6 @@ impl PassiveMethod for Passive {
             Some(reason) => Ok(judge::inconclusive(reason, log, &series)),
         }
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// Within this two values are one (ours).
@@ -88,8 +85,8 @@ const AGREE: f64 = 0.03;
 const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
-const BULK_TRAIN: usize = 32;
-const LEAST_TRAINS: usize = 4;
+const BULK_TRAIN: usize = 96;
+const LEAST_TRAINS: usize = 3;
 
 /// What each method says: its name, and its conclusion.
 type Candidates = [(&'static str, Conclusion); 3];
@@ -114,6 +111,11 @@ fn candidates(log: &FlowLog, sight: &Sight, series: &Series) -> Result<Candidate
 }
 
 fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates) -> Conclusion {
+    let mut candidates: Vec<&(&'static str, Conclusion)> = candidates.iter().collect();
+    if series.source == Source::Acks {
+        // Acknowledgements cover several segments, which PPrate and MultiQ were not made for.
+        candidates.reverse();
+    }
     let reached = judge::trains(series, TRAIN);
     let reached = stat::quantile(&reached, 0.9).unwrap_or(0.0);
     let estimates: Vec<(&str, &Estimate, u64)> = candidates
@@ -183,7 +185,7 @@ fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates
 /// What long trains reached, where single gaps say nothing.
 fn bound(log: &FlowLog, sight: &Sight, series: &Series) -> Conclusion {
     let trains = series::bulk_trains(log, BULK_TRAIN);
-    let Some(reached) = stat::quantile(&trains, 0.9).filter(|_| trains.len() >= LEAST_TRAINS) else {
+    let Some(reached) = stat::quantile(&trains, 0.5).filter(|_| trains.len() >= LEAST_TRAINS) else {
         return judge::inconclusive(Reason::ReceiveBatching, log, series);
     };
     let value = bit_rate(reached);

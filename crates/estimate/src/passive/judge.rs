@@ -60,8 +60,8 @@ pub(super) struct Verdict {
     share: f64,
 }
 
-/// Refines a mode; the reason if too little stands behind it.
-pub(super) fn verdict(series: &Series, mode: f64, guard: bool) -> Result<Verdict, Reason> {
+/// Refines a mode; the reason if too little stands behind it, or if more than it has crossed the path.
+pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) -> Result<Verdict, Reason> {
     let gap = typical_gap(series, mode);
     if series.resolution > COARSEST * gap {
         return Err(Reason::StampsTooCoarse);
@@ -78,12 +78,11 @@ pub(super) fn verdict(series: &Series, mode: f64, guard: bool) -> Result<Verdict
         width = (0.6 * CORE).max(1.5 * series.resolution / gap);
     }
     let rates: Vec<f64> = core(series, rate, width, guard).map(Sample::rate).collect();
-    let all = series
-        .samples
-        .iter()
-        .filter(|sample| !guard || sample.queued || !series.judged)
-        .count();
+    let all = series.samples.iter().filter(|sample| !guard || sample.queued || !series.judged).count();
     if rates.len() < LEAST_QUEUED {
+        return Err(Reason::NoAgreement);
+    }
+    if guard && rate < log.carried() {
         return Err(Reason::NoAgreement);
     }
     let count = rates.len() as f64;
@@ -138,10 +137,7 @@ impl Verdict {
             .with("source", name(series.source))
             .with("samples", self.samples)
             .with("share", self.share)
-            .with(
-                "queued_share",
-                series.queued_count() as f64 / series.samples.len().max(1) as f64,
-            )
+            .with("queued_share", series.queued_count() as f64 / series.samples.len().max(1) as f64)
             .with("data_packets", log.counts.data)
             .with("resent_packets", log.counts.resent)
             .with("holes", log.counts.holes)
@@ -213,22 +209,15 @@ pub(super) fn trains(series: &Series, gaps: usize) -> Vec<f64> {
 const SMALL: f64 = 0.25;
 const LEAST_BATCHES: usize = 10;
 
-/// The capturing host delivered packets in batches: few long gaps, each as long as the batch behind it has packets.
+/// Packets came in batches, of the capturing host or of a link that lets them go so (a slotted or stalled one): few long gaps, each as long as the batch behind it has packets.
 pub(super) fn is_batched(series: &Series) -> bool {
-    let waited = |sample: &&Sample| sample.queued || !series.judged;
-    let gaps: Vec<f64> = series.samples.iter().filter(waited).map(|sample| sample.gap).collect();
+    let backlogged = |sample: &&Sample| sample.backlogged || !series.judged;
+    let gaps: Vec<f64> = series.samples.iter().filter(backlogged).map(|sample| sample.gap).collect();
     if series.source == Source::Acks || gaps.len() < 4 * LEAST_BATCHES {
         return false;
     }
-    // Pauses between rounds are no part of what a batch holds.
-    let Some(median_large) = stat::quantile(&gaps, 0.9) else {
-        return false;
-    };
-    let gaps: Vec<f64> = gaps.into_iter().filter(|gap| *gap <= 3.0 * median_large).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
-    let Ok(profile) = stat::gap_profile(&gaps, SMALL * mean) else {
-        return false;
-    };
+    let Ok(profile) = stat::gap_profile(&gaps, SMALL * mean) else { return false };
     if profile.small_share < 0.4 {
         return false;
     }
@@ -255,9 +244,5 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
         bb += (pair.1 - b).powi(2);
         ab += (pair.0 - a) * (pair.1 - b);
     }
-    if aa > 0.0 && bb > 0.0 {
-        ab / (aa * bb).sqrt()
-    } else {
-        0.0
-    }
+    if aa > 0.0 && bb > 0.0 { ab / (aa * bb).sqrt() } else { 0.0 }
 }

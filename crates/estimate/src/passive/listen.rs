@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use units::{Layer, Metric, Sender, Stamp};
 
-use super::{Conclusion, Course, FlowEstimator, FlowLog, PassiveMethod, SeenPacket, Sight, Vantage};
+use super::{Conclusion, Course, FlowLog, PassiveMethod, SeenPacket, Sight, Vantage};
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Outcome, Reason, Verdict};
@@ -194,7 +194,7 @@ impl Run {
             duration: duration_within(params, "duration", USUAL, least, LONGEST)?,
         };
         // Every parameter is read here, so that none is refused after an hour of listening.
-        method.conclude(&FlowLog::new(), &sight(Place::Here, 1), params)?;
+        method.check(params)?;
         Ok(run)
     }
 
@@ -340,41 +340,4 @@ fn marked(packet: &CapturedPacket) -> Option<(Flow, Mark)> {
     };
     let mark = (tcp.sequence, tcp.payload_octets, packet.ip_id);
     (tcp.payload_octets > 0).then_some(((packet.source, packet.destination), mark))
-}
-
-/// A log and a method in one.
-struct Watching {
-    method: &'static dyn PassiveMethod,
-    params: RawParams,
-    log: FlowLog,
-}
-
-pub(super) fn watch(
-    method: &'static dyn PassiveMethod,
-    params: &RawParams,
-) -> Result<Box<dyn FlowEstimator>, ParamError> {
-    method.conclude(&FlowLog::new(), &sight(Place::Here, 1), params)?;
-    Ok(Box::new(Watching {
-        method,
-        params: params.clone(),
-        log: FlowLog::new(),
-    }))
-}
-
-impl FlowEstimator for Watching {
-    fn see(&mut self, course: Course, packet: &SeenPacket) {
-        self.log.see(course, packet);
-    }
-
-    fn conclude(&self, sight: &Sight) -> Conclusion {
-        let concluded = self.method.conclude(&self.log, sight, &self.params);
-        concluded.unwrap_or_else(|_| Conclusion {
-            outcome: Outcome::inconclusive(Reason::NotConverged),
-            samples: 0,
-        })
-    }
-
-    fn held_octets(&self) -> usize {
-        size_of::<Self>() + self.log.held_octets()
-    }
 }

@@ -29,6 +29,7 @@ pub struct FlowLog {
     pub(super) sizes: Sizes,
     /// Least time from a data packet to its acknowledgement.
     pub(super) least_ahead: Option<i64>,
+    carried: Carried,
     /// The sequence number expected next.
     next: Option<u32>,
     before: Option<LastData>,
@@ -95,6 +96,52 @@ pub(super) struct AckGap {
 pub(super) const NO_TICKS: i64 = i64::MIN;
 pub(super) const NO_TIME: u32 = u32::MAX;
 
+/// Payload that acknowledgements say has crossed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    first: Option<i64>,
+    last: i64,
+    octets: u64,
+    second: Option<(i64, u64)>,
+    best: f64,
+}
+
+impl Carried {
+    fn add(&mut self, at: i64, octets: u32) {
+        let Some(first) = self.first else {
+            // What it acknowledges crossed before.
+            (self.first, self.last, self.second) = (Some(at), at, Some((at, 0)));
+            return;
+        };
+        self.octets += u64::from(octets);
+        self.last = self.last.max(at).max(first);
+        if let Some((begun, before)) = self.second
+            && at.saturating_sub(begun) >= SECOND_NS
+        {
+            self.best = self.best.max(rate(self.octets - before, at.saturating_sub(begun)));
+            self.second = Some((at, self.octets));
+        }
+    }
+
+    /// Payload bit/s that the path carried, at least.
+    fn least(&self) -> f64 {
+        let took = self.first.map_or(0, |first| self.last.saturating_sub(first));
+        if took < SECOND_NS {
+            return 0.0;
+        }
+        (MEAN * rate(self.octets, took)).max(BEST * self.best)
+    }
+}
+
+fn rate(octets: u64, took: i64) -> f64 {
+    octets as f64 * 8e9 / took.max(1) as f64
+}
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// What of the mean, and of the best second, counts (ours).
+const MEAN: f64 = 0.97;
+const BEST: f64 = 0.85;
+
 #[derive(Debug, Clone, Copy)]
 struct LastData {
     at: i64,
@@ -139,6 +186,14 @@ impl FlowLog {
             + self.sender_clock.held_octets()
             + self.receiver_clock.held_octets()
             + self.flight.capacity() * size_of::<(u32, i64)>()
+    }
+
+    /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
+    /// hide, or the best second, less what queues on the way back may squeeze together. Zero where too little was acknowledged.
+    pub(super) fn carried(&self) -> f64 {
+        let Some((ip_octets, payload)) = self.sizes.full() else { return 0.0 };
+        let headers = f64::from(ip_octets) / f64::from(payload.max(1));
+        headers * self.carried.least()
     }
 
     fn along(&mut self, packet: &SeenPacket) {
@@ -227,6 +282,7 @@ impl FlowLog {
             return;
         }
         self.acknowledged = Some(number);
+        self.carried.add(packet.at_ns, covered.unsigned_abs());
         let Some(data_at) = self.acknowledge(number) else {
             return;
         };

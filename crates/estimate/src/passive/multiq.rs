@@ -149,10 +149,6 @@ impl PassiveMethod for Multiq {
         let params = Params::try_from(params)?;
         Ok(analyse(log, sight, &series::best(log, sight), &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// Gaps used at most: the density's cost grows with them, its modes do not become clearer.
@@ -192,7 +188,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     };
     let segment = log.sizes.full().map_or(octets, |(ip_octets, _)| f64::from(ip_octets));
     let rate = |found: &families::Found| if found.is_distance { segment } else { octets } * 8e9 / found.time;
-    let verdict = match judge::verdict(series, rate(&narrow), params.guard) {
+    let verdict = match judge::verdict(log, series, rate(&narrow), params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };

@@ -165,10 +165,6 @@ impl PassiveMethod for NettimerPassive {
         };
         Ok(analyse(log, sight, &series, &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// A second peak of this part of the first makes a case of its own.
@@ -191,7 +187,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     };
     let peak = density.peak();
     let mode = best(window, &density, params);
-    let verdict = match judge::verdict(series, mode, params.guard) {
+    let verdict = match judge::verdict(log, series, mode, params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };

@@ -122,10 +122,6 @@ impl PassiveMethod for Pprate {
         let params = Params::try_from(params)?;
         Ok(analyse(log, sight, &series::best(log, sight), &params))
     }
-
-    fn watch(&'static self, params: &RawParams) -> Result<Box<dyn super::FlowEstimator>, ParamError> {
-        listen::watch(self, params)
-    }
 }
 
 /// The same over a series that is there already.
@@ -141,7 +137,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let Some(choice) = choose(series, &rates, params) else {
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
-    let verdict = match judge::verdict(series, choice.rate, params.guard) {
+    let verdict = match judge::verdict(log, series, choice.rate, params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };

@@ -6,11 +6,7 @@ use std::num::NonZeroU8;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use estimate::probe::{
-    Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load,
-    LoadReport, LoadStatus, PacingCheck, PacketPlan, Probe, StreamReport, TcpFields, TcpSample, TcpState, Then, Train,
-    TrainId, TrainReport, Transfer, TransferReport, Transport,
-};
+use estimate::probe::{Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load, LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpSample, TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport};
 use estimate::{Beginning, Budget, Event, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
 use proptest::prelude::*;
 use trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};
@@ -171,6 +167,7 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
         duration: Duration::from_secs(1),
         max_packets: 100,
         far_host: Some(router),
+        places: vec![Place::Here, Place::Node(3)],
     };
     let socket = |port| SocketAddr::new(router, port);
     let packet = |transport| CapturedPacket {
@@ -178,6 +175,8 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
         source: socket(1),
         destination: socket(2),
         ip_octets: 1500,
+        place: 1,
+        ip_id: Some(7),
         transport,
     };
     let captured = CaptureReport {

@@ -31,6 +31,9 @@ const SIMILAR: f64 = 0.05;
 const LOWEST: f64 = 0.01;
 /// Each distance counts as often as its right mode has thousandths of the sample.
 const REPEATS: f64 = 1000.0;
+/// What covers several segments stands at several distances: under a kernel wider than the family, a single mode below so many of them is
+/// the family itself (ours; the element would take it for a link).
+const HUMP: f64 = 6.0;
 /// The kernel over distances, as a share of the smallest.
 const GAP_KERNEL: f64 = 0.4;
 /// No scale is finer than so many steps of the stamps (ours: below, steps are modes).
@@ -64,7 +67,9 @@ pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, res
         match modes.as_slice() {
             [] => scale *= rules.no_mode_step,
             [one] => {
-                add(&mut found, one.at, scale, false);
+                if !(of_acks && found.last().is_some_and(|last| last.is_distance && one.at < HUMP * last.time)) {
+                    add(&mut found, one.at, scale, false);
+                }
                 break;
             }
             [_, _] if scale < rules.settle => scale *= rules.step,
