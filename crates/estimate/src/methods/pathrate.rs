@@ -180,9 +180,9 @@ static INFO: MethodInfo = MethodInfo {
     },
     imposes: Imposes {
         typical_octets: 70_000,
-        max_octets: 3_000_000,
+        max_octets: 9_000_000,
         typical_time: Duration::from_millis(200),
-        max_time: Duration::from_secs(20),
+        max_time: Duration::from_secs(25),
         fills_path: false,
     },
     parameters: params::PARAMETERS,

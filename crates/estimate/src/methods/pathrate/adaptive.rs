@@ -235,6 +235,11 @@ impl Adaptive {
 
     /// Asks for a check of this wire rate, if the sender can pace it.
     fn check(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
+        let packets = packets.min(self.cap(session));
+        self.check_of(session, wire_bps, packets)
+    }
+
+    fn check_of(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
         let full = session.full_size();
         let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
@@ -242,7 +247,6 @@ impl Adaptive {
         let Some(rate) = rate.filter(reachable) else {
             return false;
         };
-        let packets = packets.min(self.cap(session));
         self.queue.push_back(Request {
             phase: Phase::Check,
             packets,
@@ -321,9 +325,10 @@ impl Adaptive {
         }
     }
 
-    /// Trains that hold some twenty batches; doubled until they do.
+    /// Trains that hold some ten batches, doubled until they do; then as many paced ones, which tell whether others slowed them.
     fn after_batches(&mut self, session: &Session, asked: usize) {
-        let cap = self.cap(session);
+        let cap = self.cap_of(session, batch_train_octets(session));
+        let full = session.full_size();
         let next = match session.of(Phase::Batches).last() {
             None if asked > 0 => {
                 self.stage = Stage::Over;
@@ -331,20 +336,39 @@ impl Adaptive {
             }
             None => BATCH_TRAIN.min(cap),
             Some(sample) if batches::count(sample) >= BATCHES_PER_TRAIN || asked >= cap => {
-                for _ in 1..BATCH_TRAINS {
-                    self.ask(session, Phase::Batches, asked, session.full_size());
-                }
-                self.stage = Stage::Over;
+                self.finish_batches(session, asked);
                 return;
             }
             Some(_) => (2 * asked).min(cap),
         };
         self.stage = Stage::Batches(next);
-        self.ask(session, Phase::Batches, next, session.full_size());
+        self.push(Phase::Batches, next, full);
+    }
+
+    fn finish_batches(&mut self, session: &Session, packets: usize) {
+        let rates = batches::rates(session);
+        if rates.as_ref().is_some_and(|rates| rates.sent_share > SENDER_SHARE) {
+            self.stage = Stage::Over;
+            return;
+        }
+        let found = rates.map(|rates| rates.trains.median());
+        if session.of(Phase::Batches).count() < BATCH_TRAINS {
+            for _ in 1..BATCH_TRAINS {
+                self.push(Phase::Batches, packets, session.full_size());
+            }
+            return;
+        }
+        self.stage = Stage::Over;
+        for rate in std::iter::repeat_n(found, BATCH_CHECKS).flatten() {
+            self.check_of(session, rate, packets);
+        }
     }
 
     fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
-        let packets = packets.min(self.cap(session)).max(2);
+        self.push(phase, packets.min(self.cap(session)).max(2), ip_octets);
+    }
+
+    fn push(&mut self, phase: Phase, packets: usize, ip_octets: u16) {
         self.queue.push_back(Request {
             phase,
             packets,
@@ -355,11 +379,15 @@ impl Adaptive {
 
     /// Most packets that a train may have.
     fn cap(&self, session: &Session) -> usize {
+        self.cap_of(session, TRAIN_OCTETS)
+    }
+
+    fn cap_of(&self, session: &Session, octets: u64) -> usize {
         let window = session
             .facts
             .rate_cap
             .map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
-        let packets = TRAIN_OCTETS.min(window) / u64::from(session.full_size().max(1));
+        let packets = octets.min(window) / u64::from(session.full_size().max(1));
         usize::try_from(packets.saturating_sub(1))
             .unwrap_or(usize::MAX)
             .min(self.longest)
@@ -416,6 +444,16 @@ fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
     stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
 }
 
+/// Most octets of a train of batches: on a slow link no more than other trains have, for it would last.
+fn batch_train_octets(session: &Session) -> u64 {
+    let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
+    if packet_ns * BATCH_TRAIN_OCTETS as f64 / f64::from(session.full_size().max(1)) > BATCH_TRAIN_NS {
+        TRAIN_OCTETS
+    } else {
+        BATCH_TRAIN_OCTETS
+    }
+}
+
 /// Preliminary trains that arrived no wider than they left.
 fn opened(session: &Session) -> usize {
     session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
@@ -451,7 +489,7 @@ const FILTER_SHARE: f64 = 1.2;
 const FILTER_LOSS: f64 = 0.1;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;
-const MOST_PACKETS: f64 = 3.5e3;
+const MOST_PACKETS: f64 = 2.8e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;
@@ -459,7 +497,14 @@ const LONGEST_SEEN: usize = 6;
 const SMALLEST_IP_OCTETS: u16 = 600;
 const BATCH_TRAIN: usize = 64;
 const BATCH_TRAINS: usize = 4;
-const BATCHES_PER_TRAIN: usize = 15;
+/// So many checks make a median that one burst of others does not turn.
+const BATCH_CHECKS: usize = 3;
+const BATCHES_PER_TRAIN: usize = 10;
+/// `pathrate` practice: a host within 5 % of the answer may be the answer.
+const SENDER_SHARE: f64 = 0.95;
+const BATCH_TRAIN_NS: f64 = 20e6;
+/// A thousand packets: half a dozen batches of 50 µs at 40 Gbit/s.
+const BATCH_TRAIN_OCTETS: u64 = 1_500_000;
 const TRAIN_OCTETS: u64 = 300_000;
 const SILENT_TRAINS: u32 = 5;
 /// Each lost packet costs the patience of the far end: a lossy path is not worth more of them.

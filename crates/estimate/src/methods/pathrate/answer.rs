@@ -9,7 +9,7 @@ use super::evidence::{common_caveats, evidence, finish};
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
-use super::sample::{Phase, Sample};
+use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 use crate::StampSource;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
@@ -87,13 +87,10 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Faithful {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
-    let Some(filtered) = capprobe::filter(session) else {
-        return from_winner(session, &decision);
-    };
-    if filtered.converged {
-        from_filter(session, &decision, &filtered)
-    } else {
-        unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered))
+    match capprobe::filter(session) {
+        Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
+        Some(filtered) => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+        None => unfiltered(session, &decision),
     }
 }
 
@@ -179,6 +176,22 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
     if sure || estimate.verdict != Verdict::Estimated {
         return Ok(estimate);
     }
+    // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
+    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands.
+    if decision.loaded != Some(false)
+        && decision.share < LARGE_MODE
+        && let Some(adr) = decision.adr
+    {
+        let bound = adr.rate - adr.error;
+        return Ok(plain(session, bound, bound, bound)?
+            .with("branch", "dispersion rate")
+            .at_least(Limit::Path)
+            .caveat(Caveat::NotConverged));
+    }
+    let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    if alone && decision.share >= LARGE_MODE && modes::settled(session, PAIRS_PER_ROUND) {
+        return Ok(uncertain(estimate));
+    }
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
     let mut rates = vec![estimate.low, estimate.high];
     rates.extend(decision.adr.map(|adr| ip(adr.rate - adr.error)));
@@ -243,7 +256,7 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
 }
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
-/// assumed framing drops out.
+/// assumed framing drops out. The tool's answer is its bin.
 fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
     let within = |sample: &&Sample| {
         sample
@@ -251,43 +264,35 @@ fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
             .is_some_and(|rate| rate >= low && rate <= high)
     };
     let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
+    if session.params.preset == Preset::Faithful {
+        return (low.midpoint(high), low, high);
+    }
     let full: Vec<&Sample> = inside
         .iter()
         .filter(|s| s.ip_octets == session.full_size())
         .copied()
         .collect();
-    let own = session.params.preset == Preset::Adaptive && full.len() >= 5;
-    let rates: Vec<f64> = if own { &full } else { &inside }
-        .iter()
-        .filter_map(|s| s.wire_rate(session.framing()))
-        .collect();
-    let centre = low.midpoint(high);
-    let rate = if own {
-        stat::median(&rates).unwrap_or(centre)
+    let own = full.len() >= LEAST_FULL;
+    pooled(session, if own { &full } else { &inside }).unwrap_or((low.midpoint(high), low, high))
+}
+
+/// One rate from samples of one mode, and its interval. The median, which a few samples that other packets widened a little do not
+/// move; where the clock's steps are coarse against a sample, so that all samples share a few readings, bits over time, in
+/// which the steps average out.
+fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
+    let of = |sample: &Sample| Some((sample.wire_rate(session.framing())?, sample.span_ns()));
+    let read: Vec<(f64, f64)> = samples.iter().filter_map(|sample| of(sample)).collect();
+    let rates: Vec<f64> = read.iter().map(|(rate, _)| *rate).collect();
+    let span = stat::median(&read.iter().map(|(_, span)| *span).collect::<Vec<_>>())?;
+    let steps = nanos(session.facts.receiver.clock_resolution) / span;
+    let rate = if steps > COARSE_STEPS {
+        read.iter().map(|(rate, span)| rate * span).sum::<f64>() / read.iter().map(|(_, span)| span).sum::<f64>()
     } else {
-        centre
+        stat::median(&rates)?
     };
-    // Stamps may shift a whole mode by no more than one of them is wrong; the mode's own width shows the rest.
-    let shortest = inside
-        .iter()
-        .map(|sample| sample.span_ns())
-        .fold(f64::INFINITY, f64::min);
-    let blur = if own {
-        session.timing_error(shortest).min(1.0) / (rates.len() as f64).sqrt()
-    } else {
-        0.0
-    };
-    // 0.1 % for clock rate and rounding.
-    let least = if session.params.preset == Preset::Adaptive {
-        0.001 * rate
-    } else {
-        0.0
-    };
-    (
-        rate,
-        (low * (1.0 - blur)).min(rate - least),
-        (high * (1.0 + blur)).max(rate + least),
-    )
+    let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
+    let half = session.half_width(sd, read.len(), span, rate) * rate;
+    Some((rate, rate - half, rate + half))
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
@@ -344,7 +349,8 @@ fn from_batches(session: &Session) -> Result<Estimate, Reason> {
         estimate.confidence = Confidence::Low;
         estimate
     };
-    if let Some(rate) = sender_rate(session) {
+    if sender_sets_batches(session, &rates) {
+        let rate = rates.trains.min();
         return Ok(mark(
             plain(session, rate, rate, rate)?
                 .at_least(Limit::Sender)
@@ -367,22 +373,30 @@ fn from_batches(session: &Session) -> Result<Estimate, Reason> {
                 .caveat(Caveat::ReceiverLimited),
         ));
     }
-    // The interrupt may come at any point of its period, at either end.
-    let error = (rates.period_ns / rates.span_ns).min(1.0);
+    let trains = rates.trains.len();
     let median = rates.trains.median();
-    let (low, high) = (rates.trains.min() * (1.0 - error), rates.trains.max() * (1.0 + error));
+    // An interrupt comes at a packet or between two: what passed between two interrupts is known to a packet.
+    let packet = 1.0 / (3f64.sqrt() * rates.packets);
+    let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
+    let half = session.half_width(sd, trains, rates.span_ns, median) * median;
     let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
     let top = rates.batches.quantile(0.9).unwrap_or(median);
     // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per
     // batch is not "clearly".
     let packet = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / median;
-    let loaded = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
-    let estimate = plain(session, median, low, high)?;
-    Ok(mark(if steady && !loaded {
-        estimate
-    } else {
-        estimate.at_least(Limit::Receiver)
-    }))
+    let uneven = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
+    let loaded = batches::loaded(session);
+    // Paced trains that came unslowed say that the link is idle; what else moved the trains then is not on it, and averages out.
+    if (steady && !uneven && loaded != Some(true)) || (loaded == Some(false) && half < STEADY * median) {
+        return Ok(mark(plain(session, median, median - half, median + half)?));
+    }
+    let bound = median - half;
+    Ok(mark(plain(session, bound, bound, bound)?.at_least(Limit::Receiver)))
+}
+
+/// Whether the trains of the batch branch arrived no faster than they left, and the sender's own interface is not why.
+fn sender_sets_batches(session: &Session, rates: &BatchRates) -> bool {
+    rates.sent_share > HOST_LIMIT && !is_interface(session, rates.trains.median())
 }
 
 /// [pathrate]: the order statistics around the 90th percentile of the pooled burst rates.
@@ -412,14 +426,14 @@ fn sender_rate(session: &Session) -> Option<f64> {
         .filter_map(|sample| sample.wire_rate(session.framing()))
         .collect();
     let rate = stat::median(&rates)?;
-    let interface = session
-        .facts
-        .sender
-        .interface_rate
-        .filter(|_| !session.facts.sender.virtual_interface);
-    // The interface is a link of the path; as its narrowest link it is the answer and no excuse.
-    let is_interface = interface.is_some_and(|wire| (rate / wire.as_f64() - 1.0).abs() < 0.03);
-    (share > HOST_LIMIT && !is_interface).then_some(rate)
+    (share > HOST_LIMIT && !is_interface(session, rate)).then_some(rate)
+}
+
+/// The sender's interface is a link of the path; as its narrowest link it is the answer and no excuse.
+fn is_interface(session: &Session, wire_bps: f64) -> bool {
+    let sender = &session.facts.sender;
+    let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
+    rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
 }
 
 /// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
@@ -461,6 +475,10 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
+/// Ours.
+const LEAST_FULL: usize = 5;
+/// Ours: finer steps do not show beside a median's own error.
+const COARSE_STEPS: f64 = 0.002;
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
 /// Ours: a window wider than this share of its rate says little about which rate it is.
@@ -475,6 +493,8 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
+/// Ours: two in five pairs.
+const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.

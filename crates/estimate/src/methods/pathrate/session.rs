@@ -109,7 +109,9 @@ impl Session {
         let gaps: Vec<f64> = long.flat_map(|sample| sample.gaps_ns.iter().copied()).collect();
         let Ok(gaps) = stat::Sorted::new(gaps) else { return 0.0 };
         let quantile = |p| gaps.quantile(p).unwrap_or(0.0);
-        let seen = 2.05 * (quantile(0.20) - quantile(0.05));
+        // Readings of one clock are whole steps apart, which is not scatter.
+        let resolution = nanos(self.facts.receiver.clock_resolution);
+        let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
         // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
         if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
             0.0
@@ -122,6 +124,17 @@ impl Session {
     /// other traffic scatters the trains.
     pub(super) fn stamps_explain_scatter(&self) -> bool {
         self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + 100.0
+    }
+
+    /// Half the width of the interval that a rate of `samples` dispersions of `span_ns` with this relative standard deviation has
+    /// at least, relative to the rate: 90 % of a normal error of their mean, stamps that step, a clock's rate, and the whole
+    /// nanoseconds that stamps are counted in.
+    pub(super) fn half_width(&self, sd: f64, samples: usize, span_ns: f64, wire_bps: f64) -> f64 {
+        let steps = nanos(self.facts.receiver.clock_resolution) / (6f64.sqrt() * span_ns);
+        let packet_ns = 8e9 * f64::from(self.framing().wire_octets(u32::from(self.full_size()))) / wire_bps;
+        // Of few samples the deviation itself is uncertain: Student's factor, to a per cent from three samples on.
+        let few = 1.0 + 1.55 / (samples.max(2) - 1) as f64;
+        NINETY_PERCENT * few * sd.max(steps) / (samples.max(1) as f64).sqrt() + CLOCK_RATE + 1.0 / packet_ns
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
@@ -203,6 +216,10 @@ impl Session {
     }
 }
 
+/// Half the width, in standard deviations, of the interval that holds nine tenths of a normal distribution.
+pub(super) const NINETY_PERCENT: f64 = 1.645;
+/// Ours: what the oscillator of a host may be off by.
+const CLOCK_RATE: f64 = 50e-6;
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
 /// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
