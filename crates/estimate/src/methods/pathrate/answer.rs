@@ -124,14 +124,20 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         }
         let (rate, low, high) = match &decision.winner {
             Some(winner) => sharpen(session, winner.central.low(), winner.central.high()),
-            None => (rate, rate, rate),
+            None => {
+                let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
+                (rate, rate - error, rate + error)
+            }
         };
-        let mut estimate = plain(session, rate, low.min(filtered.low), high.max(filtered.high))?.with("branch", branch);
+        let mut estimate = plain(session, rate, low, high)?.with("branch", branch);
         // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
         if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
             estimate.confidence = Confidence::High;
         }
         return Ok(estimate);
+    }
+    if !filtered.outweighs() && decision.loaded != Some(false) {
+        return from_bound(session, decision);
     }
     if !filtered.outweighs() {
         // The likelier value of the two, with an interval that holds both.
@@ -177,19 +183,18 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
         return Ok(estimate);
     }
     // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
-    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands.
-    if decision.loaded != Some(false)
-        && decision.share < LARGE_MODE
-        && let Some(adr) = decision.adr
-    {
-        let bound = adr.rate - adr.error;
-        return Ok(plain(session, bound, bound, bound)?
-            .with("branch", "dispersion rate")
-            .at_least(Limit::Path)
-            .caveat(Caveat::NotConverged));
+    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands, and
+    // only alone.
+    let alone = !estimate
+        .caveats
+        .iter()
+        .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
+    let large = alone && many && decision.share >= LARGE_MODE;
+    if !large && decision.loaded != Some(false) {
+        return from_bound(session, decision);
     }
-    let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
-    if alone && decision.share >= LARGE_MODE && modes::settled(session, PAIRS_PER_ROUND) {
+    if large && modes::settled(session, PAIRS_PER_ROUND) {
         return Ok(uncertain(estimate));
     }
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
@@ -201,6 +206,25 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
     estimate.low = rates.iter().copied().fold(estimate.low, u64::min);
     estimate.high = rates.iter().copied().fold(estimate.high, u64::max);
     Ok(estimate)
+}
+
+/// The dispersion rate as a bound: what is left where pairs say nothing that can be trusted.
+fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let tally = &session.tally;
+    if tally.loss_ratio() > LOSSY {
+        return Err(Reason::TooMuchLoss {
+            lost: tally.lost + tally.dropped,
+            sent: tally.sent,
+        });
+    }
+    // A few trains may all have been squeezed together behind the narrow link.
+    let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
+    let adr = adr.ok_or(Reason::NoAgreement)?;
+    let bound = adr.rate - adr.error;
+    Ok(plain(session, bound, bound, bound)?
+        .with("branch", "dispersion rate")
+        .at_least(Limit::Path)
+        .caveat(Caveat::NotConverged))
 }
 
 /// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
@@ -298,6 +322,9 @@ fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
 /// carry nothing else.
 fn from_trains(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
     let rate = decision
         .adr
         .map(|adr| adr.rate)
@@ -493,6 +520,10 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
+/// Ours: with fewer pairs a mode is an accident.
+const LEAST_PAIRS: usize = 24;
+/// Ours: every fourth packet lost, and most trains with them.
+const LOSSY: f64 = 0.25;
 /// Ours: two in five pairs.
 const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.

@@ -305,4 +305,4 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
 /// Ours: what leads by less is reported as [`crate::Caveat::Multimodal`].
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.
-const TRAINS: usize = 6;
+pub(super) const TRAINS: usize = 6;

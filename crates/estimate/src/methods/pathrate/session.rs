@@ -99,6 +99,12 @@ impl Session {
         nanos(self.facts.receiver.stamp_error)
     }
 
+    /// Standard deviation of one arrival stamp, ns: what the host measured is a 99th percentile.
+    pub(super) fn stamp_noise_ns(&self) -> f64 {
+        const NINETY_NINTH: f64 = 2.326;
+        self.stamp_error_measured_ns() / NINETY_NINTH
+    }
+
     /// What the gaps within long trains say of the stamps. Other traffic on the narrow link lengthens some gaps and leaves the
     /// shortest alike; stamps, and traffic on hops behind it, scatter the shortest too. The scale turns the distance of two low
     /// quantiles of a difference of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
@@ -123,7 +129,12 @@ impl Session {
     /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
     /// other traffic scatters the trains.
     pub(super) fn stamps_explain_scatter(&self) -> bool {
-        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + 100.0
+        let spans: Vec<f64> = self
+            .of(Phase::Preliminary)
+            .map(|sample| sample.span_ns() / sample.gaps_ns.len() as f64)
+            .collect();
+        let slack = stat::median(&spans).map_or(MOST_SLACK_NS, |gap| (SLACK_SHARE * gap).min(MOST_SLACK_NS));
+        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + slack
     }
 
     /// Half the width of the interval that a rate of `samples` dispersions of `span_ns` with this relative standard deviation has
@@ -132,9 +143,10 @@ impl Session {
     pub(super) fn half_width(&self, sd: f64, samples: usize, span_ns: f64, wire_bps: f64) -> f64 {
         let steps = nanos(self.facts.receiver.clock_resolution) / (6f64.sqrt() * span_ns);
         let packet_ns = 8e9 * f64::from(self.framing().wire_octets(u32::from(self.full_size()))) / wire_bps;
-        // Of few samples the deviation itself is uncertain: Student's factor, to a per cent from three samples on.
-        let few = 1.0 + 1.55 / (samples.max(2) - 1) as f64;
-        NINETY_PERCENT * few * sd.max(steps) / (samples.max(1) as f64).sqrt() + CLOCK_RATE + 1.0 / packet_ns
+        let count = samples.max(1) as f64;
+        // Of few samples the deviation itself is uncertain; the steps' is not.
+        let student = stat::student_t_quantile(0.95, (count - 1.0).max(1.0)).unwrap_or(NINETY_PERCENT);
+        (student * sd).max(NINETY_PERCENT * steps) / count.sqrt() + CLOCK_RATE + 1.0 / packet_ns
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
@@ -229,5 +241,8 @@ const STEADY_CALL: f64 = 1.1;
 const LEAST_GAPS: usize = 10;
 /// Ours.
 const SEEN_SHARE: f64 = 0.3;
+/// Ours: what a host may be worse than it measured, and the same against a packet.
+const MOST_SLACK_NS: f64 = 100.0;
+const SLACK_SHARE: f64 = 0.05;
 /// Ours: the check loses its meaning some percent below the rate found.
 const REACHED: f64 = 0.97;
