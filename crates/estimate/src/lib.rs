@@ -7,6 +7,7 @@
 //!
 //! Where to start reading: [`run`], then [`probe`], then any one file under `methods/`.
 
+pub mod bucket;
 mod budget;
 mod contract;
 mod facts;

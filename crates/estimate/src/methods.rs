@@ -13,6 +13,7 @@ pub mod pathload;
 pub mod pathrate;
 pub mod pmtu;
 pub mod rtt;
+pub mod shaper;
 pub mod streams;
 pub mod tcp;
 pub mod udp;
@@ -27,6 +28,7 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &pathrate::Pathrate,
+    &shaper::Shaper,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
@@ -50,6 +52,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
         Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::PeakRate | Metric::CommittedBurstOctets => &shaper::Shaper,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,
         Metric::UdpAchievable => &udp::Udp,

@@ -28,6 +28,8 @@ pub fn of(
     let rate = |rate: BitRate| at_layer(rate, estimate.and_then(|estimate| estimate.layer), mtu).map(BitRate::bps);
     match metric {
         Metric::IpCapacity => rate(truth.capacity(mtu)),
+        Metric::PeakRate => rate(truth.peak_rate(mtu)),
+        Metric::CommittedBurstOctets => Some(truth.committed_burst(mtu)?.1),
         Metric::AvailableIpCapacity => rate(truth.available(mtu)?),
         Metric::CrossTraffic => rate(truth.cross_traffic(mtu)?),
         Metric::TcpAchievableSingle => Some(one_stream(scenario, way, &truth, mtu)?.bps()),

@@ -257,6 +257,8 @@ fn print(metric: Metric, value: u64) -> String {
 fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "capacity",
+        Metric::PeakRate => "peak rate",
+        Metric::CommittedBurstOctets => "committed burst",
         Metric::AvailableIpCapacity => "available",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst",

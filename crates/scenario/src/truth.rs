@@ -72,6 +72,35 @@ impl Truth<'_> {
             .unwrap_or(BitRate::ZERO)
     }
 
+    /// The token bucket that sets the capacity for packets of `ip_octets`: its hop, and its depth in IP octets. `None` if none
+    /// does.
+    pub fn committed_burst(&self, ip_octets: u16) -> Option<(usize, u64)> {
+        let capacity = self.capacity(ip_octets);
+        let sets = |bucket: &crate::hop::TokenBucket| bucket.rate <= capacity && bucket.rate < self.links(ip_octets);
+        self.hops()
+            .iter()
+            .enumerate()
+            .find_map(|(index, hop)| Some((index, hop.bucket.filter(sets)?.burst.count())))
+    }
+
+    /// IP-layer rate of a short burst of packets of `ip_octets`: the capacity of the links alone, with every bucket full.
+    pub fn peak_rate(&self, ip_octets: u16) -> BitRate {
+        self.links(ip_octets)
+    }
+
+    /// The slowest link, hidden device or interface.
+    fn links(&self, ip_octets: u16) -> BitRate {
+        let links = self.hops().iter().flat_map(|hop| {
+            let devices = hop.layer2.iter().map(|device| (device.rate, device.framing));
+            devices.chain([(self.mean_rate(hop), hop.framing)])
+        });
+        links
+            .map(|(rate, framing)| ip_rate(rate, framing, ip_octets))
+            .chain(self.interface_capacity(ip_octets))
+            .min()
+            .unwrap_or(BitRate::ZERO)
+    }
+
     fn interface_capacity(&self, ip_octets: u16) -> Option<BitRate> {
         self.interface().map(|rate| ip_rate(rate, Framing::ETHERNET, ip_octets))
     }
@@ -411,7 +440,10 @@ mod tests {
             BitRate::from_bps(48_764_629)
         );
         let with_bucket = Scenario::new("bucket").hop(base.bucket(bucket)).validate().unwrap();
-        assert_eq!(with_bucket.truth(Way::Forward).capacity(1500), BitRate::from_mbps(20));
+        let truth = with_bucket.truth(Way::Forward);
+        assert_eq!(truth.capacity(1500), BitRate::from_mbps(20));
+        assert_eq!(truth.committed_burst(1500), Some((0, bucket.burst.count())));
+        assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_258));
     }
 
     /// Ten packets of room at the 100 Mbit/s hop, fed at 1 Gbit/s: packet k arrives at 12.304·(k+1) µs, departures are 123.04 µs

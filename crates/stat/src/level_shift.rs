@@ -66,31 +66,67 @@ pub fn smooth_outliers(values: &[f64], side: usize, ratio: f64) -> Result<Vec<f6
     Ok(smoothed)
 }
 
-/// The first drop that shows while the series arrives value by value, or `None` if there is none.
-///
-/// After every value the one `smoothing_side` back is smoothed and the search run over all so far; the first success counts,
-/// with `seen` telling when. Rates must not be negative. Quadratic in the number of values.
+/// The search for a drop in a series that arrives value by value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShiftTest {
+    params: ShiftParams,
+    /// The series so far, smoothed as far as it can be.
+    series: Vec<f64>,
+    found: Option<LevelShift>,
+}
+
+impl ShiftTest {
+    /// A search with these parameters.
+    pub fn new(params: ShiftParams) -> Result<Self, Error> {
+        check_ratio(params.smoothing_ratio, "smoothing_ratio")?;
+        check_ratio(params.min_ratio, "min_ratio")?;
+        if params.min_before == 0 || params.min_after == 0 {
+            return Err(Error::Parameter(if params.min_before == 0 {
+                "min_before"
+            } else {
+                "min_after"
+            }));
+        }
+        Ok(Self {
+            params,
+            series: Vec::new(),
+            found: None,
+        })
+    }
+
+    /// Takes the next value: the one `smoothing_side` back is smoothed and the search run over all so far. The first success
+    /// counts, with `seen` telling when; later values change nothing. Values must be finite and not negative.
+    pub fn push(&mut self, value: f64) -> Result<Option<LevelShift>, Error> {
+        if self.found.is_some() {
+            return Ok(self.found);
+        }
+        let index = self.series.len();
+        check(&[value]).map_err(|error| match error {
+            Error::NotFinite { .. } => Error::NotFinite { index },
+            other => other,
+        })?;
+        if value < 0.0 {
+            return Err(Error::OutOfDomain { index });
+        }
+        self.series.push(value);
+        let side = self.params.smoothing_side;
+        if let Some(centre) = self.series.len().checked_sub(side.saturating_add(1)) {
+            smooth_one(&mut self.series, centre, side, self.params.smoothing_ratio);
+        }
+        self.found = find(&self.series, &self.params);
+        Ok(self.found)
+    }
+}
+
+/// The first drop that shows while the series arrives value by value, or `None` if there is none: [`ShiftTest`] over all of it.
 pub fn level_shift(values: &[f64], params: &ShiftParams) -> Result<Option<LevelShift>, Error> {
     check(values)?;
-    check_ratio(params.smoothing_ratio, "smoothing_ratio")?;
-    check_ratio(params.min_ratio, "min_ratio")?;
-    if params.min_before == 0 || params.min_after == 0 {
-        return Err(Error::Parameter(if params.min_before == 0 {
-            "min_before"
-        } else {
-            "min_after"
-        }));
-    }
+    let mut test = ShiftTest::new(*params)?;
     if let Some(index) = values.iter().position(|v| *v < 0.0) {
         return Err(Error::OutOfDomain { index });
     }
-    let mut series = Vec::with_capacity(values.len());
     for value in values {
-        series.push(*value);
-        if let Some(centre) = series.len().checked_sub(params.smoothing_side.saturating_add(1)) {
-            smooth_one(&mut series, centre, params.smoothing_side, params.smoothing_ratio);
-        }
-        let found = find(&series, params);
+        let found = test.push(*value)?;
         if found.is_some() {
             return Ok(found);
         }

@@ -24,7 +24,7 @@ pub use interval::{
     effective_count, mean_interval, mean_interval_correlated, median_interval, normal_cdf, normal_quantile,
     normal_upper_tail, student_t_quantile, student_t_upper_tail, wilson, zero_failures_bound,
 };
-pub use level_shift::{LevelShift, ShiftParams, level_shift, smooth_outliers};
+pub use level_shift::{LevelShift, ShiftParams, ShiftTest, level_shift, smooth_outliers};
 pub use modes::{
     Biweight, DensityMode, LocalMode, MAX_GRID_CELLS, Merit, ModeParams, Peak, RelativeDensity, SecondPeak, best_mode,
     biweight_density, local_modes, relative_density,

@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// IP-layer capacity of the path: the narrow link's rate (RFC 5136 §2.3).
     IpCapacity,
+    /// IP-layer rate at which a path carries a burst, until a token bucket on it is empty (the peak information rate of RFC 2698 and
+    /// RFC 4115, as far as the path has one); where there is no bucket, its IP capacity.
+    PeakRate,
+    /// Depth of the token bucket that sets the IP capacity: the committed burst size of RFC 2697, in IP octets.
+    CommittedBurstOctets,
     /// Available IP-layer path capacity over a stated interval: the tight link's room (RFC 5136 §2.3).
     AvailableIpCapacity,
     /// IP-layer rate of other traffic on the tight link.
@@ -64,10 +69,12 @@ pub enum Direction {
 
 impl Metric {
     /// Every metric, in the order in which reports show them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::RoundTripTime,
         Self::PathMtu,
         Self::IpCapacity,
+        Self::PeakRate,
+        Self::CommittedBurstOctets,
         Self::AvailableIpCapacity,
         Self::CrossTraffic,
         Self::MaximumBurstOctets,
@@ -82,12 +89,15 @@ impl Metric {
     pub const fn unit(self) -> Unit {
         match self {
             Self::IpCapacity
+            | Self::PeakRate
             | Self::AvailableIpCapacity
             | Self::CrossTraffic
             | Self::UdpAchievable
             | Self::TcpAchievableSingle
             | Self::TcpAchievableParallel => Unit::BitPerSecond,
-            Self::MaximumBurstOctets | Self::TcpWindowOctets | Self::PathMtu => Unit::Octet,
+            Self::CommittedBurstOctets | Self::MaximumBurstOctets | Self::TcpWindowOctets | Self::PathMtu => {
+                Unit::Octet
+            }
             Self::TcpStreamsToFill => Unit::Count,
             Self::RoundTripTime => Unit::Nanosecond,
         }
@@ -97,6 +107,8 @@ impl Metric {
     pub const fn name(self) -> &'static str {
         match self {
             Self::IpCapacity => "ip_capacity",
+            Self::PeakRate => "peak_rate",
+            Self::CommittedBurstOctets => "committed_burst_octets",
             Self::AvailableIpCapacity => "available_ip_capacity",
             Self::CrossTraffic => "cross_traffic",
             Self::MaximumBurstOctets => "maximum_burst_octets",

@@ -14,3 +14,4 @@ mod bench;
 mod lab_against_simulator;
 mod quick_mode;
 mod real_time_against_simulator;
+mod token_buckets;

@@ -210,7 +210,10 @@ impl World for Chaos {
 }
 
 /// Every way to begin each of the methods.
-const WAYS: [(&str, &[(&str, &str)]); 12] = [
+const WAYS: [(&str, &[(&str, &str)]); 15] = [
+    ("shaper", &[]),
+    ("shaper", &[("preset", "faithful"), ("settle_below_bps", "18 Ebit/s")]),
+    ("shaper", &[("probe_time", "20 s"), ("bin", "100 ms"), ("quiet", "0 s")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),

@@ -72,6 +72,8 @@ type Subject<'a> = (&'a str, Option<u16>);
 pub(super) const fn words(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "IP-layer capacity",
+        Metric::PeakRate => "peak rate",
+        Metric::CommittedBurstOctets => "committed burst size",
         Metric::AvailableIpCapacity => "available IP-layer capacity",
         Metric::CrossTraffic => "cross traffic",
         Metric::MaximumBurstOctets => "maximum burst size",
