@@ -268,6 +268,14 @@ impl Planner {
         }
     }
 
+    /// Time to let pass before this train, whatever came before.
+    fn pause(&self, session: &Session, request: Request) -> Duration {
+        match self {
+            Self::Adaptive(_) => Adaptive::pause(session, request),
+            Self::Faithful(_) => Duration::ZERO,
+        }
+    }
+
     fn spacing(&self, session: &Session, request: Request) -> Duration {
         match self {
             Self::Adaptive(_) => Adaptive::spacing(session, request),
@@ -324,6 +332,10 @@ impl Run {
         self.current = self.planner.next(session, last);
         if self.current.is_none() {
             return Step::Done(answer::conclude(session, None));
+        }
+        if let Some(request) = self.current {
+            let pause = now + self.planner.pause(session, request);
+            self.not_before = Some(self.not_before.map_or(pause, |before| before.max(pause)));
         }
         match self.not_before.filter(|until| *until > now) {
             Some(until) => Step::Wait { until },

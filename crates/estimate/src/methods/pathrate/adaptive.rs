@@ -37,6 +37,8 @@ enum Stage {
     Filter(u32),
     /// With the length last asked for.
     Batches(usize),
+    /// Long trains that look for a token bucket: so many were asked for.
+    Bucket(usize),
     Over,
 }
 
@@ -79,10 +81,11 @@ impl Adaptive {
 
     pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
         match last {
+            // A bucket's train tells by its losses, too.
             Some(Last {
                 request,
                 taken: Taken::Flawed(flaw),
-            }) => self.again(request, flaw),
+            }) if request.phase != Phase::Bucket => self.again(request, flaw),
             Some(_) => self.failures = 0,
             None => {}
         }
@@ -124,6 +127,7 @@ impl Adaptive {
             Stage::Round(done) => self.after_round(session, done),
             Stage::Filter(done) => self.filter(session, done),
             Stage::Batches(asked) => self.after_batches(session, asked),
+            Stage::Bucket(asked) => self.bucket(session, asked),
             Stage::Over => {}
         }
     }
@@ -198,10 +202,39 @@ impl Adaptive {
     /// anything; the rounds and the filter tell.
     fn after_agreement(&mut self, session: &Session) {
         let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
-        if session.stamps_explain_scatter() || open * 2 > samples {
+        if open * 2 > samples {
             self.stage = Stage::Over;
+        } else if session.stamps_explain_scatter() {
+            self.bucket(session, 0);
         } else {
             self.round(session, ROUNDS - DOUBT_ROUNDS);
+        }
+    }
+
+    /// A train as long as may be: one that stays straight excludes buckets up to its length, one that bends is followed by more,
+    /// each after a pause that fills the bucket again.
+    fn bucket(&mut self, session: &Session, asked: usize) {
+        let bent = session.look().bent;
+        let more = asked == 0 || (bent > 0 && asked < BUCKET_TRAINS);
+        let octets = reach_octets(session);
+        let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
+        if !more || packets <= LEAST_REACH {
+            self.stage = Stage::Over;
+            return;
+        }
+        self.stage = Stage::Bucket(asked + 1);
+        self.push(Phase::Bucket, packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1, session.full_size());
+    }
+
+    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare.
+    pub(super) fn pause(session: &Session, request: Request) -> Duration {
+        let bends = session.courses.iter().filter_map(|course| course.bend);
+        let fills = bends.map(|bend| 1.2 * 8.0 * bend.depth_octets / bend.sustained_bps);
+        match request.phase {
+            Phase::Bucket => Duration::try_from_secs_f64(fills.fold(0.0, f64::max))
+                .unwrap_or(MOST_SPACING)
+                .min(MOST_REFILL),
+            _ => Duration::ZERO,
         }
     }
 
@@ -316,7 +349,12 @@ impl Adaptive {
             || session.tally.loss_ratio() > FILTER_LOSS
             || session.tally.failed >= FAILED_TRAINS;
         if spent || sure || converged {
-            self.stage = Stage::Over;
+            let slow = winner.is_some_and(|(rate, _)| modes::trains_too_slow(session, session.ip_rate(rate)));
+            if session.look().bent >= 2 || slow {
+                self.bucket(session, 0);
+            } else {
+                self.stage = Stage::Over;
+            }
             return;
         }
         self.stage = Stage::Filter(done + 1);
@@ -454,6 +492,25 @@ fn batch_train_octets(session: &Session) -> u64 {
     }
 }
 
+/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 200 Mbit/s on, where that is a
+/// moment's traffic and buckets are deep, what the link carries in 5 ms; the same once something has bent.
+fn reach_octets(session: &Session) -> u64 {
+    let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
+    let octets_per_ns = f64::from(session.full_size()) / packet_ns;
+    let bent = session.look().bent > 0;
+    if bent || octets_per_ns * 8e9 > FAST_BPS {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to what a u64 holds"
+        )]
+        let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
+        octets.max(SMALL_RUN_OCTETS / 2)
+    } else {
+        SMALL_RUN_OCTETS.saturating_sub(session.tally.octets)
+    }
+}
+
 /// Preliminary trains that arrived no wider than they left.
 fn opened(session: &Session) -> usize {
     session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
@@ -500,6 +557,15 @@ const BATCH_TRAINS: usize = 4;
 /// So many checks make a median that one burst of others does not turn.
 const BATCH_CHECKS: usize = 3;
 const BATCHES_PER_TRAIN: usize = 10;
+/// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
+const SMALL_RUN_OCTETS: u64 = 97_000;
+const FAST_BPS: f64 = 200e6;
+const REACH_NS: f64 = 5e6;
+/// 460 packets.
+const BUCKET_OCTETS: u64 = 690_000;
+const BUCKET_TRAINS: usize = 4;
+const LEAST_REACH: usize = 12;
+const MOST_REFILL: Duration = Duration::from_secs(2);
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.
 const SENDER_SHARE: f64 = 0.95;
 const BATCH_TRAIN_NS: f64 = 20e6;

@@ -12,6 +12,7 @@ use super::quick;
 use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 use crate::StampSource;
+use crate::bucket::Knee;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
@@ -35,6 +36,64 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 }
 
 fn answer(session: &Session) -> Result<Estimate, Reason> {
+    let look = session.look();
+    if let Some(knee) = look.knee.filter(|knee| believed(session, knee)) {
+        return Ok(from_bucket(session, &knee));
+    }
+    let mut estimate = without_bucket(session)?;
+    if session.of(Phase::Bucket).next().is_some() && look.bent > 0 {
+        // Something bent the long trains, though no two alike.
+        return Ok(uncertain(estimate.caveat(Caveat::Shaped)));
+    }
+    if let Some(rate) = bit_rate(estimate.value as f64)
+        && session.params.preset == Preset::Adaptive
+        && estimate.verdict == Verdict::Estimated
+        && modes::trains_too_slow(session, rate.as_f64())
+    {
+        return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
+    }
+    // Of a bucket deeper than the longest train nothing is known.
+    if estimate.verdict == Verdict::Estimated && look.excluded_octets < EXCLUDED {
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+    }
+    Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
+}
+
+/// Other traffic bends trains as well, but not several of them at one place.
+fn believed(session: &Session, knee: &Knee) -> bool {
+    let sought = session.of(Phase::Bucket).next().is_some();
+    let apart = knee.sustained.as_f64() < SUSTAINED_BELOW * knee.peak.as_f64();
+    session.params.preset == Preset::Adaptive && apart && knee.trains >= if sought { 2 } else { 4 }
+}
+
+/// The bucket's rate is what the path carries; what the link behind it carries is beside it.
+fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
+    let (low, high) = knee.sustained_range;
+    let rate = knee.sustained;
+    let half = SUSTAINED_ERROR * rate.as_f64();
+    let end = |value: f64| bit_rate(value).unwrap_or(rate);
+    let mut estimate = Estimate::ip_rate(
+        Metric::IpCapacity,
+        rate,
+        end(low.as_f64() - half),
+        end(high.as_f64() + half),
+    );
+    estimate.limited_by = Limit::Shaper;
+    estimate = estimate
+        .caveat(Caveat::Shaped)
+        .with("branch", "bucket")
+        .with("peak_bps", knee.peak.as_f64())
+        .with("burst_octets", knee.depth_octets);
+    if knee.is_policer() {
+        estimate = estimate.caveat(Caveat::Policed);
+    }
+    if knee.trains < 3 || session.tally.reordered > 0 {
+        estimate.confidence = Confidence::Low;
+    }
+    estimate
+}
+
+fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
     if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
         return from_batches(session);
     }
@@ -300,22 +359,26 @@ fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
     pooled(session, if own { &full } else { &inside }).unwrap_or((low.midpoint(high), low, high))
 }
 
-/// One rate from samples of one mode, and its interval. The median, which a few samples that other packets widened a little do not
-/// move; where the clock's steps are coarse against a sample, so that all samples share a few readings, bits over time, in
-/// which the steps average out.
+/// One rate from samples of one mode, and its interval: bits over time of those samples that lie around the median as near as the
+/// clock's steps let them, so that the steps average out and samples that other packets widened a little do not count.
 fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
     let of = |sample: &Sample| Some((sample.wire_rate(session.framing())?, sample.span_ns()));
     let read: Vec<(f64, f64)> = samples.iter().filter_map(|sample| of(sample)).collect();
-    let rates: Vec<f64> = read.iter().map(|(rate, _)| *rate).collect();
+    let centre = stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
     let span = stat::median(&read.iter().map(|(_, span)| *span).collect::<Vec<_>>())?;
     let steps = nanos(session.facts.receiver.clock_resolution) / span;
-    let rate = if steps > COARSE_STEPS {
-        read.iter().map(|(rate, span)| rate * span).sum::<f64>() / read.iter().map(|(_, span)| span).sum::<f64>()
-    } else {
-        stat::median(&rates)?
-    };
+    let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
+    let near = (2.0 * steps.max(noise)).max(NEAREST);
+    let near: Vec<(f64, f64)> = read
+        .iter()
+        .copied()
+        .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
+        .collect();
+    let time: f64 = near.iter().map(|(_, span)| span).sum();
+    let rate = near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time;
+    let rates: Vec<f64> = near.iter().map(|(rate, _)| *rate).collect();
     let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
-    let half = session.half_width(sd, read.len(), span, rate) * rate;
+    let half = session.half_width(sd, near.len(), span, rate) * rate;
     Some((rate, rate - half, rate + half))
 }
 
@@ -504,8 +567,8 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
 
 /// Ours.
 const LEAST_FULL: usize = 5;
-/// Ours: finer steps do not show beside a median's own error.
-const COARSE_STEPS: f64 = 0.002;
+/// Ours: the packets of others that slip between two of ours are longer than this against them.
+const NEAREST: f64 = 0.002;
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
 /// Ours: a window wider than this share of its rate says little about which rate it is.
@@ -520,6 +583,12 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
+/// Ours: 300 packets, which is more than the defaults of shapers in routers.
+const EXCLUDED: u64 = 450_000;
+/// Ours.
+const SUSTAINED_BELOW: f64 = 0.9;
+/// Ours: a packet more or less behind the bend.
+const SUSTAINED_ERROR: f64 = 0.02;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
 /// Ours: every fourth packet lost, and most trains with them.

@@ -302,6 +302,21 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
     decision.loaded == Some(false) && decision.adr.is_some_and(sure)
 }
 
+/// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it leaves `r C / (r + x)`, which is at
+/// least half of C.
+pub(super) fn trains_too_slow(session: &Session, ip_bps: f64) -> bool {
+    let trains = session.rates(Phase::Trains);
+    let found = if trains.is_empty() {
+        session.rates(Phase::Preliminary)
+    } else {
+        trains
+    };
+    let time: f64 = found.iter().map(|rate| rate.recip()).sum();
+    !found.is_empty() && session.ip_rate(found.len() as f64 / time) < SLOWEST_TRAINS * ip_bps
+}
+
+/// Ours: half, less what a few trains may scatter.
+const SLOWEST_TRAINS: f64 = 0.45;
 /// Ours: what leads by less is reported as [`crate::Caveat::Multimodal`].
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.

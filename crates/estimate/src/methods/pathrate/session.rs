@@ -4,6 +4,7 @@ use units::Framing;
 
 use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+use crate::bucket::{self, Course, Look, LookParams};
 use crate::probe::TrainReport;
 use crate::{PathFacts, StampSource};
 
@@ -16,6 +17,8 @@ pub(super) struct Session {
     /// Samples that the receiver's own spacing may have shaped.
     pub(super) too_fast: Vec<Sample>,
     pub(super) tally: Tally,
+    /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket (adaptive).
+    pub(super) courses: Vec<Course>,
 }
 
 /// What became of one report.
@@ -37,12 +40,18 @@ impl Session {
             samples: Vec::new(),
             too_fast: Vec::new(),
             tally: Tally::default(),
+            courses: Vec::new(),
         }
     }
 
     /// Takes a report in. `whole`: a train counts only without any loss.
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Taken {
         self.tally.add(report);
+        let paced = Phase::of(report.id) == Some(Phase::Check);
+        if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
+            self.courses
+                .extend(bucket::course(report, LookParams::default().min_ratio));
+        }
         match Sample::read(report, whole) {
             Ok(sample) if self.is_too_fast(&sample) => {
                 self.too_fast.push(sample);
@@ -68,8 +77,13 @@ impl Session {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check);
+        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket);
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
+    }
+
+    /// What the trains say of a token bucket.
+    pub(super) fn look(&self) -> Look {
+        bucket::of_courses(&self.courses, &LookParams::default())
     }
 
     /// Time from the first train that came whole to the last, ns.
@@ -164,7 +178,9 @@ impl Session {
 
     /// Samples of back-to-back trains: those whose rate is not the sender's plan.
     pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
-        self.samples.iter().filter(|sample| sample.phase != Phase::Check)
+        self.samples
+            .iter()
+            .filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
@@ -241,6 +257,8 @@ const STEADY_CALL: f64 = 1.1;
 const LEAST_GAPS: usize = 10;
 /// Ours.
 const SEEN_SHARE: f64 = 0.3;
+/// Ours: shorter trains have no room for two lines.
+const LEAST_BENDING: usize = 12;
 /// Ours: what a host may be worse than it measured, and the same against a packet.
 const MOST_SLACK_NS: f64 = 100.0;
 const SLACK_SHARE: f64 = 0.05;
