@@ -27,6 +27,7 @@ use crate::registry::Method;
 pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
+    &crate::job::Capacity,
     &pathrate::Pathrate,
     &shaper::Shaper,
     &fac2::Fac2,
@@ -51,7 +52,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
     Some(match metric {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
-        Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::IpCapacity => &crate::job::Capacity,
         Metric::PeakRate | Metric::CommittedBurstOctets => &shaper::Shaper,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,
         Metric::MaximumBurstOctets => &burst::Burst,

@@ -223,7 +223,11 @@ impl Adaptive {
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        self.push(Phase::Bucket, packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1, session.full_size());
+        self.push(
+            Phase::Bucket,
+            packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1,
+            session.full_size(),
+        );
     }
 
     /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare.

@@ -77,7 +77,10 @@ impl Session {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket);
+        let batch_phase = matches!(
+            sample.phase,
+            Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket
+        );
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
