@@ -11,7 +11,7 @@ use units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
-use super::{Last, Request, batches, capprobe, modes, quick};
+use super::{Last, Request, answer, batches, capprobe, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -218,7 +218,8 @@ impl Adaptive {
         let more = asked == 0 || (bent > 0 && asked < BUCKET_TRAINS);
         let octets = reach_octets(session);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
-        if !more || packets <= LEAST_REACH {
+        let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
+        if !more || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
             self.stage = Stage::Over;
             return;
         }
@@ -354,7 +355,8 @@ impl Adaptive {
             || session.tally.failed >= FAILED_TRAINS;
         if spent || sure || converged {
             let slow = winner.is_some_and(|(rate, _)| modes::trains_too_slow(session, session.ip_rate(rate)));
-            if session.look().bent >= 2 || slow {
+            let knee = session.look().knee;
+            if slow || knee.is_some_and(|knee| answer::believed(session, &knee)) {
                 self.bucket(session, 0);
             } else {
                 self.stage = Stage::Over;
@@ -565,6 +567,7 @@ const BATCHES_PER_TRAIN: usize = 10;
 const SMALL_RUN_OCTETS: u64 = 97_000;
 const FAST_BPS: f64 = 200e6;
 const REACH_NS: f64 = 5e6;
+const LONGEST_REACH_NS: f64 = 1e9;
 /// 460 packets.
 const BUCKET_OCTETS: u64 = 690_000;
 const BUCKET_TRAINS: usize = 4;

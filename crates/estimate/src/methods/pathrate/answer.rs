@@ -60,10 +60,11 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// Other traffic bends trains as well, but not several of them at one place.
-fn believed(session: &Session, knee: &Knee) -> bool {
-    let sought = session.of(Phase::Bucket).next().is_some();
-    let apart = knee.sustained.as_f64() < SUSTAINED_BELOW * knee.peak.as_f64();
-    session.params.preset == Preset::Adaptive && apart && knee.trains >= if sought { 2 } else { 4 }
+pub(super) fn believed(session: &Session, knee: &Knee) -> bool {
+    let quiet = session.of(Phase::Pairs).next().is_none();
+    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_OTHERS };
+    let apart = knee.sustained.as_f64() < below * knee.peak.as_f64();
+    session.params.preset == Preset::Adaptive && apart && knee.trains >= trains
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
@@ -249,11 +250,12 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
         .iter()
         .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
-    let large = alone && many && decision.share >= LARGE_MODE;
+    let settled = modes::settled(session, PAIRS_PER_ROUND);
+    let large = alone && many && (settled || decision.share >= LARGE_MODE);
     if !large && decision.loaded != Some(false) {
         return from_bound(session, decision);
     }
-    if large && modes::settled(session, PAIRS_PER_ROUND) {
+    if large && settled {
         return Ok(uncertain(estimate));
     }
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
@@ -278,8 +280,10 @@ fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason
     }
     // A few trains may all have been squeezed together behind the narrow link.
     let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
-    let adr = adr.ok_or(Reason::NoAgreement)?;
-    let bound = adr.rate - adr.error;
+    let alike = modes::preliminary(session).filter(|preliminary| preliminary.cv < STEADY);
+    let bound = adr.map(|adr| adr.rate - adr.error);
+    let bound = bound.or(alike.map(|preliminary| preliminary.mean * (1.0 - preliminary.cv)));
+    let bound = bound.ok_or(Reason::NoAgreement)?;
     Ok(plain(session, bound, bound, bound)?
         .with("branch", "dispersion rate")
         .at_least(Limit::Path)
@@ -585,14 +589,16 @@ const AGREES: f64 = 0.02;
 const FASTER_SHARE: f64 = 0.05;
 /// Ours: 300 packets, which is more than the defaults of shapers in routers.
 const EXCLUDED: u64 = 450_000;
-/// Ours.
+/// Ours: on a path whose trains else agree.
 const SUSTAINED_BELOW: f64 = 0.9;
+/// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance makes alike.
+const BESIDE_OTHERS: (f64, usize) = (1.0 / 1.5, 4);
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
-/// Ours: every fourth packet lost, and most trains with them.
-const LOSSY: f64 = 0.25;
+/// Ours: two of five packets lost, and most trains with them.
+const LOSSY: f64 = 0.4;
 /// Ours: two in five pairs.
 const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
