@@ -378,8 +378,15 @@ fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
         .copied()
         .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
         .collect();
+    // Samples that scatter by more than stamps explain have no core; they all count then.
+    let core = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
+    let near = if core { near } else { read };
     let time: f64 = near.iter().map(|(_, span)| span).sum();
-    let rate = near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time;
+    let rate = if core {
+        near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time
+    } else {
+        centre
+    };
     let rates: Vec<f64> = near.iter().map(|(rate, _)| *rate).collect();
     let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
     let half = session.half_width(sd, near.len(), span, rate) * rate;
@@ -571,6 +578,8 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
 
 /// Ours.
 const LEAST_FULL: usize = 5;
+/// Ours: a quarter.
+const CORE_SHARE: usize = 4;
 /// Ours: the packets of others that slip between two of ours are longer than this against them.
 const NEAREST: f64 = 0.002;
 /// Ours: trains are a bound to some percent, not to the bit.

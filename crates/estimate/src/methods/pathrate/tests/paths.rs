@@ -56,7 +56,10 @@ fn check(name: &str, bounds: &Bounds, make: impl Fn(u64) -> Testbed) -> Vec<Opti
     assert!(median <= bounds.median, "{name}: median error {median}, all {errors:?}");
     assert!(
         wrong.len() <= bounds.confidently_wrong,
-        "{name}: wrong and confident: seeds {wrong:?}"
+        "{name}: wrong and confident: seeds {wrong:?}, first {:?}",
+        wrong
+            .first()
+            .and_then(|seed| estimates.get(usize::try_from(*seed).ok()?))
     );
     estimates
 }
