@@ -165,7 +165,9 @@ fn methods() -> Vec<String> {
 #[test]
 fn the_list_of_methods() {
     insta::assert_snapshot!("methods", said(&["methods"]));
-    for name in ["pathrate", "fac2", "pathload", "burst", "udp", "tcp", "rtt", "pmtu"] {
+    for name in [
+        "capacity", "pathrate", "fac2", "pathload", "burst", "udp", "tcp", "rtt", "pmtu",
+    ] {
         assert!(methods().iter().any(|known| known == name), "{name}");
     }
 }

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 #[test]
 fn the_first_interrupt_prints_what_is_known() {
     for (method, signal) in [
-        ("pathrate", Signal::SIGINT),
+        ("capacity", Signal::SIGINT),
         ("udp", Signal::SIGINT),
         ("tcp", Signal::SIGTERM),
     ] {

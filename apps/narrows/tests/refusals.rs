@@ -151,7 +151,7 @@ fn assert_partial(ended: &Ended, broke: Instant, who: &[&str]) {
 fn server_killed_in_the_middle() {
     let server = Server::start(&[]);
     let mut running = Running::start(&mut client("test", server.address.port(), &["--json", "-v"]));
-    running.wait_for("pathrate");
+    running.wait_for("capacity");
     let killed = Instant::now();
     server.running.signal(Signal::SIGKILL);
     assert_partial(&running.end(), killed, &["peer"]);
@@ -173,8 +173,8 @@ fn cut_during(method: &str, more: &[&str]) {
 
 #[test]
 fn path_cut_during_trains() {
-    cut_during("pathrate", &[]);
-    cut_during("pathrate", &["--reverse"]);
+    cut_during("capacity", &[]);
+    cut_during("capacity", &["--reverse"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! are: the same world gives the same report.
 
 mod available;
+mod capacity;
 mod combine;
 mod plan;
 mod verdict;
@@ -21,6 +22,7 @@ use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use crate::registry::RawParams;
 
 pub use available::Available;
+pub use capacity::Capacity;
 pub use plan::Profile;
 pub use verdict::{Family, FamilyVerdict, Fitness, family_verdicts};
 

@@ -39,6 +39,7 @@ use crate::registry::Method;
 pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
+    &crate::job::Capacity,
     &pathrate::Pathrate,
     &nettimer::Nettimer,
     &bprobe::Bprobe,
@@ -75,7 +76,7 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
     Some(match metric {
         Metric::RoundTripTime => &rtt::Rtt,
         Metric::PathMtu => &pmtu::Pmtu,
-        Metric::IpCapacity => &pathrate::Pathrate,
+        Metric::IpCapacity => &crate::job::Capacity,
         Metric::ReverseIpCapacity => &asymprobe::AsymProbe,
         Metric::PeakRate | Metric::CommittedBurstOctets => &shaper::Shaper,
         Metric::AvailableIpCapacity | Metric::CrossTraffic => &crate::job::Available,

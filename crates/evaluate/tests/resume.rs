@@ -215,7 +215,7 @@ fn every_row_is_there() {
 fn recordings_are_analysed_again() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
-    let text = "name = \"r\"\nworlds = [\"simulator\", \"recording\"]\nruns = { simulator = 2, recording = 3 }\nkeep = \"all\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathrate\"\n";
+    let text = "name = \"r\"\nworlds = [\"simulator\", \"recording\"]\nruns = { simulator = 2, recording = 3 }\nkeep = \"all\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"capacity\"\n";
     let plan = Plan::from_toml(text, Path::new("r.toml"), folder.path()).unwrap();
     let cells = plan.cells();
     let mut store = Store::open(&folder.path().join("runs")).unwrap();
@@ -264,7 +264,7 @@ impl Bench for Hops {
 fn hops_have_rows() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
-    let text = "name = \"h\"\nworlds = [\"lab\"]\nruns = { lab = 4 }\nseed = 1\nkeep = \"none\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathrate\"\n[[published]]\nscenario = \"t-10Mbit-s\"\nmethod = \"pathrate\"\nhop = 2\nvalue = \"4.5 Mbit/s\"\n";
+    let text = "name = \"h\"\nworlds = [\"lab\"]\nruns = { lab = 4 }\nseed = 1\nkeep = \"none\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"capacity\"\n[[published]]\nscenario = \"t-10Mbit-s\"\nmethod = \"capacity\"\nhop = 2\nvalue = \"4.5 Mbit/s\"\n";
     let plan = Plan::from_toml(text, Path::new("h.toml"), folder.path()).unwrap();
     let cells = plan.cells();
     let mut store = Store::open(&folder.path().join("runs")).unwrap();
@@ -298,7 +298,7 @@ fn hops_have_rows() {
 fn the_first_run_is_kept_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.toml"), SCENARIO).unwrap();
-    let text = "name = \"r\"\nruns = { simulator = 3 }\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathload\"\n[[method]]\nname = \"pathrate\"\n";
+    let text = "name = \"r\"\nruns = { simulator = 3 }\n[[scenario]]\ntemplate = \"t.toml\"\nwith = { rate = \"10 Mbit/s\" }\n[[method]]\nname = \"pathload\"\n[[method]]\nname = \"capacity\"\n";
     let plan = Plan::from_toml(text, Path::new("r.toml"), folder.path()).unwrap();
     let cells = plan.cells();
     let mut store = Store::open(&folder.path().join("runs")).unwrap();

@@ -46,7 +46,7 @@ pub(super) fn carry_out<W: World>(
 }
 
 fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
-    let entry = job.measure(world, observer, Metric::IpCapacity, "pathrate", &[])?;
+    let entry = job.measure(world, observer, Metric::IpCapacity, "capacity", &[])?;
     job.keep(entry);
     Ok(())
 }

@@ -38,7 +38,7 @@ fn document() -> Document {
             ),
             entry(
                 Metric::IpCapacity,
-                "pathrate",
+                "capacity",
                 Estimate::ip_rate(Metric::IpCapacity, mbps(97), mbps(96), mbps(98)).into(),
             ),
             entry(

@@ -30,7 +30,7 @@ fn rows_of_no_use_are_refused_by_their_kinds() {
     let rtt = find("rtt").expect("registered");
     let (_, octets) = recorded(&scenario, &toml, rtt, &RawParams::new(), 1);
     let observations = read(&octets).runs[0].observations();
-    for name in ["pathrate", "fac2", "pathload", "burst", "udp", "tcp", "streams"] {
+    for name in ["capacity", "fac2", "pathload", "burst", "udp", "tcp", "streams"] {
         let method = find(name).expect("registered");
         let error = method.analyse(&observations, &RawParams::new()).expect_err(name);
         assert!(matches!(error, AnalyseError::NothingToGoOn { .. }), "{error}");

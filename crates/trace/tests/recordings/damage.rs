@@ -10,7 +10,7 @@ use crate::common::{of_method, read, recorded};
 
 /// A small recording of trains, of loads and of transfers, one file each.
 fn files() -> Vec<Vec<u8>> {
-    ["pathrate", "udp", "tcp"]
+    ["capacity", "udp", "tcp"]
         .map(|name| {
             let (scenario, toml, _) = of_method(name).swap_remove(0);
             let method = find(name).expect("registered");

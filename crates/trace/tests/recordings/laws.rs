@@ -114,10 +114,10 @@ fn scaled(observations: &Observations, k: i64) -> Observations {
 }
 
 /// Times scale by k, rates by 1/k, octets by nothing, where a method has no time of its own: `rtt`, `pmtu`, `burst`, and
-/// `pathrate` up to the rounding of its rates. The others compare with times of their own (segments, patience, periods).
+/// `capacity` up to the rounding of its rates. The others compare with times of their own (segments, patience, periods).
 #[test]
 fn scaling_of_time() {
-    for (name, scales) in [("rtt", 1), ("pmtu", 0), ("burst", 0), ("pathrate", -1)] {
+    for (name, scales) in [("rtt", 1), ("pmtu", 0), ("burst", 0), ("capacity", -1)] {
         let method = find(name).expect("registered");
         let mut numbers = 0;
         for (scenario, toml, expectation) in of_method(name) {

@@ -9,9 +9,10 @@ use super::evidence::{common_caveats, evidence, finish};
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
-use super::sample::{Phase, Sample};
+use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 use crate::StampSource;
+use crate::bucket::Knee;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
@@ -35,6 +36,65 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 }
 
 fn answer(session: &Session) -> Result<Estimate, Reason> {
+    let look = session.look();
+    if let Some(knee) = look.knee.filter(|knee| believed(session, knee)) {
+        return Ok(from_bucket(session, &knee));
+    }
+    let mut estimate = without_bucket(session)?;
+    if session.of(Phase::Bucket).next().is_some() && look.bent > 0 {
+        // Something bent the long trains, though no two alike.
+        return Ok(uncertain(estimate.caveat(Caveat::Shaped)));
+    }
+    if let Some(rate) = bit_rate(estimate.value as f64)
+        && session.params.preset == Preset::Adaptive
+        && estimate.verdict == Verdict::Estimated
+        && modes::trains_too_slow(session, rate.as_f64())
+    {
+        return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
+    }
+    // Of a bucket deeper than the longest train nothing is known.
+    if estimate.verdict == Verdict::Estimated && look.excluded_octets < EXCLUDED {
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+    }
+    Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
+}
+
+/// Other traffic bends trains as well, but not several of them at one place.
+pub(super) fn believed(session: &Session, knee: &Knee) -> bool {
+    let quiet = session.of(Phase::Pairs).next().is_none();
+    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_OTHERS };
+    let apart = knee.sustained.as_f64() < below * knee.peak.as_f64();
+    session.params.preset == Preset::Adaptive && apart && knee.trains >= trains
+}
+
+/// The bucket's rate is what the path carries; what the link behind it carries is beside it.
+fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
+    let (low, high) = knee.sustained_range;
+    let rate = knee.sustained;
+    let half = SUSTAINED_ERROR * rate.as_f64();
+    let end = |value: f64| bit_rate(value).unwrap_or(rate);
+    let mut estimate = Estimate::ip_rate(
+        Metric::IpCapacity,
+        rate,
+        end(low.as_f64() - half),
+        end(high.as_f64() + half),
+    );
+    estimate.limited_by = Limit::Shaper;
+    estimate = estimate
+        .caveat(Caveat::Shaped)
+        .with("branch", "bucket")
+        .with("peak_bps", knee.peak.as_f64())
+        .with("burst_octets", knee.depth_octets);
+    if knee.is_policer() {
+        estimate = estimate.caveat(Caveat::Policed);
+    }
+    if knee.trains < 3 || session.tally.reordered > 0 {
+        estimate.confidence = Confidence::Low;
+    }
+    estimate
+}
+
+fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
     if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
         return from_batches(session);
     }
@@ -87,13 +147,10 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Faithful {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
-    let Some(filtered) = capprobe::filter(session) else {
-        return from_winner(session, &decision);
-    };
-    if filtered.converged {
-        from_filter(session, &decision, &filtered)
-    } else {
-        unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered))
+    match capprobe::filter(session) {
+        Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
+        Some(filtered) => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+        None => unfiltered(session, &decision),
     }
 }
 
@@ -127,14 +184,20 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         }
         let (rate, low, high) = match &decision.winner {
             Some(winner) => sharpen(session, winner.central.low(), winner.central.high()),
-            None => (rate, rate, rate),
+            None => {
+                let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
+                (rate, rate - error, rate + error)
+            }
         };
-        let mut estimate = plain(session, rate, low.min(filtered.low), high.max(filtered.high))?.with("branch", branch);
+        let mut estimate = plain(session, rate, low, high)?.with("branch", branch);
         // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
         if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
             estimate.confidence = Confidence::High;
         }
         return Ok(estimate);
+    }
+    if !filtered.outweighs() && decision.loaded != Some(false) {
+        return from_bound(session, decision);
     }
     if !filtered.outweighs() {
         // The likelier value of the two, with an interval that holds both.
@@ -179,6 +242,22 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
     if sure || estimate.verdict != Verdict::Estimated {
         return Ok(estimate);
     }
+    // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
+    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands, and
+    // only alone.
+    let alone = !estimate
+        .caveats
+        .iter()
+        .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
+    let settled = modes::settled(session, PAIRS_PER_ROUND);
+    let large = alone && many && (settled || decision.share >= LARGE_MODE);
+    if !large && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
+    if large && settled {
+        return Ok(uncertain(estimate));
+    }
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
     let mut rates = vec![estimate.low, estimate.high];
     rates.extend(decision.adr.map(|adr| ip(adr.rate - adr.error)));
@@ -188,6 +267,27 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
     estimate.low = rates.iter().copied().fold(estimate.low, u64::min);
     estimate.high = rates.iter().copied().fold(estimate.high, u64::max);
     Ok(estimate)
+}
+
+/// The dispersion rate as a bound: what is left where pairs say nothing that can be trusted.
+fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let tally = &session.tally;
+    if tally.loss_ratio() > LOSSY {
+        return Err(Reason::TooMuchLoss {
+            lost: tally.lost + tally.dropped,
+            sent: tally.sent,
+        });
+    }
+    // A few trains may all have been squeezed together behind the narrow link.
+    let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
+    let alike = modes::preliminary(session).filter(|preliminary| preliminary.cv < STEADY);
+    let bound = adr.map(|adr| adr.rate - adr.error);
+    let bound = bound.or(alike.map(|preliminary| preliminary.mean * (1.0 - preliminary.cv)));
+    let bound = bound.ok_or(Reason::NoAgreement)?;
+    Ok(plain(session, bound, bound, bound)?
+        .with("branch", "dispersion rate")
+        .at_least(Limit::Path)
+        .caveat(Caveat::NotConverged))
 }
 
 /// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
@@ -243,7 +343,7 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
 }
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
-/// assumed framing drops out.
+/// assumed framing drops out. The tool's answer is its bin.
 fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
     let within = |sample: &&Sample| {
         sample
@@ -251,48 +351,54 @@ fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
             .is_some_and(|rate| rate >= low && rate <= high)
     };
     let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
+    if session.params.preset == Preset::Faithful {
+        return (low.midpoint(high), low, high);
+    }
     let full: Vec<&Sample> = inside
         .iter()
         .filter(|s| s.ip_octets == session.full_size())
         .copied()
         .collect();
-    let own = session.params.preset == Preset::Adaptive && full.len() >= 5;
-    let rates: Vec<f64> = if own { &full } else { &inside }
+    let own = full.len() >= LEAST_FULL;
+    pooled(session, if own { &full } else { &inside }).unwrap_or((low.midpoint(high), low, high))
+}
+
+/// One rate from samples of one mode, and its interval: bits over time of those samples that lie around the median as near as the
+/// clock's steps let them, so that the steps average out and samples that other packets widened a little do not count.
+fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
+    let of = |sample: &Sample| Some((sample.wire_rate(session.framing())?, sample.span_ns()));
+    let read: Vec<(f64, f64)> = samples.iter().filter_map(|sample| of(sample)).collect();
+    let centre = stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
+    let span = stat::median(&read.iter().map(|(_, span)| *span).collect::<Vec<_>>())?;
+    let steps = nanos(session.facts.receiver.clock_resolution) / span;
+    let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
+    let near = (2.0 * steps.max(noise)).max(NEAREST);
+    let near: Vec<(f64, f64)> = read
         .iter()
-        .filter_map(|s| s.wire_rate(session.framing()))
+        .copied()
+        .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
         .collect();
-    let centre = low.midpoint(high);
-    let rate = if own {
-        stat::median(&rates).unwrap_or(centre)
+    // Samples that scatter by more than stamps explain have no core; they all count then.
+    let core = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
+    let near = if core { near } else { read };
+    let time: f64 = near.iter().map(|(_, span)| span).sum();
+    let rate = if core {
+        near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time
     } else {
         centre
     };
-    // Stamps may shift a whole mode by no more than one of them is wrong; the mode's own width shows the rest.
-    let shortest = inside
-        .iter()
-        .map(|sample| sample.span_ns())
-        .fold(f64::INFINITY, f64::min);
-    let blur = if own {
-        session.timing_error(shortest).min(1.0) / (rates.len() as f64).sqrt()
-    } else {
-        0.0
-    };
-    // 0.1 % for clock rate and rounding.
-    let least = if session.params.preset == Preset::Adaptive {
-        0.001 * rate
-    } else {
-        0.0
-    };
-    (
-        rate,
-        (low * (1.0 - blur)).min(rate - least),
-        (high * (1.0 + blur)).max(rate + least),
-    )
+    let rates: Vec<f64> = near.iter().map(|(rate, _)| *rate).collect();
+    let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
+    let half = session.half_width(sd, near.len(), span, rate) * rate;
+    Some((rate, rate - half, rate + half))
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
 /// carry nothing else.
 fn from_trains(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
     let rate = decision
         .adr
         .map(|adr| adr.rate)
@@ -344,7 +450,8 @@ fn from_batches(session: &Session) -> Result<Estimate, Reason> {
         estimate.confidence = Confidence::Low;
         estimate
     };
-    if let Some(rate) = sender_rate(session) {
+    if sender_sets_batches(session, &rates) {
+        let rate = rates.trains.min();
         return Ok(mark(
             plain(session, rate, rate, rate)?
                 .at_least(Limit::Sender)
@@ -367,22 +474,30 @@ fn from_batches(session: &Session) -> Result<Estimate, Reason> {
                 .caveat(Caveat::ReceiverLimited),
         ));
     }
-    // The interrupt may come at any point of its period, at either end.
-    let error = (rates.period_ns / rates.span_ns).min(1.0);
+    let trains = rates.trains.len();
     let median = rates.trains.median();
-    let (low, high) = (rates.trains.min() * (1.0 - error), rates.trains.max() * (1.0 + error));
+    // An interrupt comes at a packet or between two: what passed between two interrupts is known to a packet.
+    let packet = 1.0 / (3f64.sqrt() * rates.packets);
+    let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
+    let half = session.half_width(sd, trains, rates.span_ns, median) * median;
     let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
     let top = rates.batches.quantile(0.9).unwrap_or(median);
     // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per
     // batch is not "clearly".
     let packet = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / median;
-    let loaded = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
-    let estimate = plain(session, median, low, high)?;
-    Ok(mark(if steady && !loaded {
-        estimate
-    } else {
-        estimate.at_least(Limit::Receiver)
-    }))
+    let uneven = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
+    let loaded = batches::loaded(session);
+    // Paced trains that came unslowed say that the link is idle; what else moved the trains then is not on it, and averages out.
+    if (steady && !uneven && loaded != Some(true)) || (loaded == Some(false) && half < STEADY * median) {
+        return Ok(mark(plain(session, median, median - half, median + half)?));
+    }
+    let bound = median - half;
+    Ok(mark(plain(session, bound, bound, bound)?.at_least(Limit::Receiver)))
+}
+
+/// Whether the trains of the batch branch arrived no faster than they left, and the sender's own interface is not why.
+fn sender_sets_batches(session: &Session, rates: &BatchRates) -> bool {
+    rates.sent_share > HOST_LIMIT && !is_interface(session, rates.trains.median())
 }
 
 /// [pathrate]: the order statistics around the 90th percentile of the pooled burst rates.
@@ -412,14 +527,14 @@ fn sender_rate(session: &Session) -> Option<f64> {
         .filter_map(|sample| sample.wire_rate(session.framing()))
         .collect();
     let rate = stat::median(&rates)?;
-    let interface = session
-        .facts
-        .sender
-        .interface_rate
-        .filter(|_| !session.facts.sender.virtual_interface);
-    // The interface is a link of the path; as its narrowest link it is the answer and no excuse.
-    let is_interface = interface.is_some_and(|wire| (rate / wire.as_f64() - 1.0).abs() < 0.03);
-    (share > HOST_LIMIT && !is_interface).then_some(rate)
+    (share > HOST_LIMIT && !is_interface(session, rate)).then_some(rate)
+}
+
+/// The sender's interface is a link of the path; as its narrowest link it is the answer and no excuse.
+fn is_interface(session: &Session, wire_bps: f64) -> bool {
+    let sender = &session.facts.sender;
+    let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
+    rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
 }
 
 /// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
@@ -461,6 +576,12 @@ fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
+/// Ours.
+const LEAST_FULL: usize = 5;
+/// Ours: a quarter.
+const CORE_SHARE: usize = 4;
+/// Ours: the packets of others that slip between two of ours are longer than this against them.
+const NEAREST: f64 = 0.002;
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
 /// Ours: a window wider than this share of its rate says little about which rate it is.
@@ -475,6 +596,20 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
+/// Ours: 300 packets, which is more than the defaults of shapers in routers.
+const EXCLUDED: u64 = 450_000;
+/// Ours: on a path whose trains else agree.
+const SUSTAINED_BELOW: f64 = 0.9;
+/// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance makes alike.
+const BESIDE_OTHERS: (f64, usize) = (1.0 / 1.5, 4);
+/// Ours: a packet more or less behind the bend.
+const SUSTAINED_ERROR: f64 = 0.02;
+/// Ours: with fewer pairs a mode is an accident.
+const LEAST_PAIRS: usize = 24;
+/// Ours: two of five packets lost, and most trains with them.
+const LOSSY: f64 = 0.4;
+/// Ours: two in five pairs.
+const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.

@@ -69,26 +69,30 @@ pub(super) struct BatchRates {
     pub(super) period_ns: f64,
     /// Mean time between the first and the last batch of a train, ns.
     pub(super) span_ns: f64,
+    /// Mean number of packets that passed in that time.
+    pub(super) packets: f64,
+    /// Departure time of those packets over that time, the median of the trains.
+    pub(super) sent_share: f64,
 }
 
 /// Reads the batch branch; `None` without a train of at least three batches.
 pub(super) fn rates(session: &Session) -> Option<BatchRates> {
     let (mut trains, mut batches, mut periods, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut counts, mut shares) = (Vec::new(), Vec::new());
     for sample in session.of(Phase::Batches) {
         let begins = begins(session, sample);
-        let (Some(&first), Some(&last)) = (begins.first(), begins.last()) else {
+        let Some(whole) = whole(session, sample, &begins) else {
             continue;
         };
-        let Some((rate, span)) = rate_between(session, sample, first, last, 0) else {
-            continue;
-        };
-        trains.push(rate);
-        spans.push(span);
-        periods.push(span / (begins.len() - 1) as f64);
+        trains.push(whole.rate);
+        spans.push(whole.span_ns);
+        counts.push(whole.packets);
+        shares.push(whole.sent_ns / whole.span_ns);
+        periods.push(whole.span_ns / (begins.len() - 1) as f64);
         let less = usize::from(session.params.batch_minus_one);
         for two in begins.windows(2) {
             let burst = rate_between(session, sample, two[0], two[1], less).map(|(burst, _)| burst);
-            batches.extend(burst.filter(|burst| *burst >= KEPT_ABOVE_ADR * rate));
+            batches.extend(burst.filter(|burst| *burst >= KEPT_ABOVE_ADR * whole.rate));
         }
     }
     Some(BatchRates {
@@ -96,8 +100,47 @@ pub(super) fn rates(session: &Session) -> Option<BatchRates> {
         batches: Sorted::new(batches).ok()?,
         period_ns: stat::median(&periods)?,
         span_ns: stat::mean(&spans)?,
+        packets: stat::mean(&counts)?,
+        sent_share: stat::median(&shares)?,
     })
 }
+
+/// A train from the begin of its second batch to the begin of its last.
+struct Whole {
+    rate: f64,
+    span_ns: f64,
+    packets: f64,
+    sent_ns: f64,
+}
+
+fn whole(session: &Session, sample: &Sample, begins: &[usize]) -> Option<Whole> {
+    let (first, last) = (*begins.first()?, *begins.last()?);
+    let (rate, span_ns) = rate_between(session, sample, first, last, 0)?;
+    let packets = (last - first) as f64;
+    Some(Whole {
+        rate,
+        span_ns,
+        packets,
+        sent_ns: sample.sent_ns * packets / sample.gaps_ns.len() as f64,
+    })
+}
+
+/// Whether paced trains came slower than they left, by more than the packet that a batch may hold more or less; `None` without such
+/// a train. What [`Session::narrow_is_loaded`] asks where single stamps mean something.
+pub(super) fn loaded(session: &Session) -> Option<bool> {
+    let mut slowed = Vec::new();
+    for sample in session.of(Phase::Check) {
+        let begins = begins(session, sample);
+        if let Some(whole) = whole(session, sample, &begins) {
+            let tolerance = CHECK_TOLERANCE.max(1.5 / whole.packets);
+            slowed.push(1.0 - whole.sent_ns / whole.span_ns - tolerance);
+        }
+    }
+    stat::median(&slowed).map(|slowed| slowed > 0.0)
+}
+
+/// Ours: as for checks that are not batched.
+const CHECK_TOLERANCE: f64 = 0.01;
 
 /// [pathrate]: bursts below 0.9 of their train's rate are not used.
 const KEPT_ABOVE_ADR: f64 = 0.9;

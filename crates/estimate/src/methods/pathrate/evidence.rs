@@ -5,12 +5,12 @@ use stat::Merit;
 use super::sample::Phase;
 use super::session::Session;
 use super::{answer, batches, capprobe, modes, shape};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence};
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit};
 
 /// Caveats and evidence that any answer carries.
 pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
     let mut caveats = common_caveats(session);
-    if shape::sustained(session).is_some() {
+    if estimate.limited_by != Limit::Shaper && shape::sustained(session).is_some() {
         caveats.push(Caveat::Shaped);
         estimate.confidence = Confidence::Low;
     }
@@ -26,10 +26,12 @@ pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
-    let branch = estimate.evidence.get("branch").cloned();
+    let own = std::mem::take(&mut estimate.evidence);
     estimate.evidence = evidence(session);
-    if let Some(branch) = branch {
-        estimate.evidence.insert("branch", branch);
+    for name in ["branch", "peak_bps", "burst_octets", "bucket_excluded_octets"] {
+        if let Some(value) = own.get(name) {
+            estimate.evidence.insert(name, value.clone());
+        }
     }
     estimate
 }

@@ -3,7 +3,7 @@
 use stat::{LocalMode, Merit, ModeParams, Sorted, best_mode, local_modes};
 
 use super::params::Preset;
-use super::sample::Phase;
+use super::sample::{Phase, nanos};
 use super::session::Session;
 use super::shape;
 
@@ -62,7 +62,8 @@ fn own_width(session: &Session, all: &Sorted) -> f64 {
         .map(super::sample::Sample::span_ns)
         .fold(f64::INFINITY, f64::min);
     let blur = if shortest.is_finite() {
-        2.0 * std::f64::consts::SQRT_2 * session.stamp_error_measured_ns() / shortest
+        let steps = nanos(session.facts.receiver.clock_resolution);
+        (2.0 * std::f64::consts::SQRT_2 * session.stamp_error_measured_ns()).max(2.0 * steps) / shortest
     } else {
         0.0
     };
@@ -143,6 +144,8 @@ pub(super) struct Decision {
     pub(super) loaded: Option<bool>,
     /// Share of the pairs that were clearly faster than the winner, and their median wire rate.
     pub(super) faster: Option<(f64, f64)>,
+    /// Share of the pairs that the winner's central window holds.
+    pub(super) share: f64,
     /// Bin width, bit/s.
     pub(super) width: f64,
     /// Least and largest wire rate that any candidate allows, if there is one.
@@ -165,6 +168,7 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
     let preliminary = preliminary(session)?;
     let mut rates = session.rates(Phase::Pairs);
     rates.truncate(pairs);
+    let sampled = rates.len();
     let (modes, width) = match Sorted::new(rates) {
         Ok(sample) => widening(session, &sample, preliminary.width)?,
         Err(_) => (Vec::new(), preliminary.width),
@@ -189,6 +193,7 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
         winner,
         runner_up: best_mode(&others, session.params.merit).copied(),
         merits_differ: differ && session.params.preset == Preset::Faithful,
+        share: winner.map_or(0.0, |winner| winner.count as f64 / sampled.max(1) as f64),
         faster: winner.and_then(|winner| faster_than(session, &winner)),
         modes,
         span: (!candidates.is_empty()).then(|| {
@@ -297,7 +302,22 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
     decision.loaded == Some(false) && decision.adr.is_some_and(sure)
 }
 
+/// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it leaves `r C / (r + x)`, which is at
+/// least half of C.
+pub(super) fn trains_too_slow(session: &Session, ip_bps: f64) -> bool {
+    let trains = session.rates(Phase::Trains);
+    let found = if trains.is_empty() {
+        session.rates(Phase::Preliminary)
+    } else {
+        trains
+    };
+    let time: f64 = found.iter().map(|rate| rate.recip()).sum();
+    !found.is_empty() && session.ip_rate(found.len() as f64 / time) < SLOWEST_TRAINS * ip_bps
+}
+
+/// Ours: half, less what a few trains may scatter.
+const SLOWEST_TRAINS: f64 = 0.45;
 /// Ours: what leads by less is reported as [`crate::Caveat::Multimodal`].
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.
-const TRAINS: usize = 6;
+pub(super) const TRAINS: usize = 6;

@@ -92,28 +92,40 @@ impl Default for Params {
     }
 }
 
+/// The same of the automatic choice, which has one preset.
+pub(crate) const AUTOMATIC_PARAMETERS: &[(&str, &str)] = &[
+    ("merit", "figure of merit of a mode, density or kurtosis; density"),
+    (
+        "framing",
+        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
+    ),
+    ("spacing", "least time between begins of trains, s; 0"),
+    ("utilisation", "largest mean share of the narrow link, 0.001..1; 0.15"),
+    ("max_octets", "no new round after this many IP octets; 1.7 MB"),
+];
+
 /// Names and descriptions, for the registry.
 pub(super) const PARAMETERS: &[(&str, &str)] = &[
     (
         "preset",
-        "adaptive (seconds) or faithful (pathrate 2.4.1: up to 18 min); adaptive",
+        "faithful (pathrate 2.4.1: up to 18 min) or adaptive (the method capacity: seconds); faithful",
     ),
     (
         "merit",
-        "figure of merit of a mode, density or kurtosis; density, faithful: kurtosis",
+        "figure of merit of a mode, density or kurtosis; kurtosis, adaptive: density",
     ),
     (
         "framing",
-        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet, faithful: bare",
+        "of the narrow link: ethernet, vlan, bare, or octets per packet; bare, adaptive: ethernet",
     ),
-    ("spacing", "least time between begins of trains, s; 0, faithful: 500 ms"),
+    ("spacing", "least time between begins of trains, s; 500 ms, adaptive: 0"),
     (
         "quick_cv",
         "coefficient of variation that ends a faithful run early, 0..1; 0.05",
     ),
     (
         "batch_minus_one",
-        "count one packet less per receive batch, true or false; false, faithful: true",
+        "count one packet less per receive batch, true or false; true, adaptive: false",
     ),
     (
         "utilisation",
@@ -131,13 +143,21 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
+    /// The tool, unless `preset` says otherwise.
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("preset", "adaptive".to_owned())?;
-        let base = match word.as_str() {
-            "adaptive" => Self::default(),
-            "faithful" => Self::faithful(),
-            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
-        };
+        let word: String = raw.get("preset", "faithful".to_owned())?;
+        match word.as_str() {
+            "adaptive" => Self::read(raw, Preset::Adaptive),
+            "faithful" => Self::read(raw, Preset::Faithful),
+            _ => Err(unreadable("preset", &word, "write adaptive or faithful")),
+        }
+    }
+}
+
+impl Params {
+    /// Parameters as typed, over the defaults of this preset.
+    pub(crate) fn read(raw: &RawParams, preset: Preset) -> Result<Self, ParamError> {
+        let base = Self::of(preset);
         let params = Self {
             merit: read_merit(raw, base.merit)?,
             framing: read_framing(raw, base.framing)?,

@@ -130,9 +130,9 @@ fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
         .iter()
         .map(|s| rate(s).map(|r| (r / mean - 1.0).powi(2) * s.span_ns()));
     let spread = (squares.sum::<Option<f64>>()? / span).sqrt();
-    let root = (members.len() as f64).sqrt();
-    // Twice the standard error of the spread seen, or of what the stamps may do unseen; 0.1 % for clock rate and rounding.
-    let half = (2.0 * spread / root).max(session.timing_error(span) * root).max(0.001);
+    let count = members.len();
+    let noise = session.stamp_noise_ns() * std::f64::consts::SQRT_2 * count as f64 / span;
+    let half = session.half_width(spread.max(noise), count, span / count as f64, mean);
     Some(Agreement {
         rate: mean,
         low: mean * (1.0 - half),

@@ -11,7 +11,7 @@ use crate::probe::{FarEnd, Probe, Train, TrainReport};
 
 /// The samples of all trains, concluded together. A run's own trains tell by their names what they were sent for; of other
 /// methods' trains those that were sent back to back, the first packet not counted, serve as preliminary ones.
-pub(super) fn analyse(observations: &Observations, params: Params) -> Result<Outcome, AnalyseError> {
+pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Outcome, AnalyseError> {
     let whole = params.preset == Preset::Faithful;
     let own = observations.rows.iter().any(|row| match &row.asked {
         Probe::Train(train) => Phase::of(train.id).is_some_and(|phase| phase != Phase::Lengths),
@@ -48,7 +48,10 @@ pub(super) fn analyse(observations: &Observations, params: Params) -> Result<Out
         used += 1;
     }
     if used == 0 && stopped.is_none() {
-        return Err(observations.nothing("pathrate", "back-to-back trains of 3 packets or more to the receiver"));
+        return Err(observations.nothing(
+            if whole { "pathrate" } else { "capacity" },
+            "back-to-back trains of 3 packets or more to the receiver",
+        ));
     }
     let stopped: Option<Reason> = stopped;
     Ok(answer::conclude(&session, stopped.as_ref()))

@@ -24,10 +24,12 @@ pub(super) enum Phase {
     Check,
     /// Small pairs for the filter of least delay (adaptive).
     Filter,
+    /// Long trains that look for a token bucket (adaptive).
+    Bucket,
 }
 
 impl Phase {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -36,6 +38,7 @@ impl Phase {
         Self::Batches,
         Self::Check,
         Self::Filter,
+        Self::Bucket,
     ];
 
     /// The name of the `serial`-th train of a run, sent in this phase.

@@ -4,6 +4,7 @@ use units::Framing;
 
 use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+use crate::bucket::{self, Course, Look, LookParams};
 use crate::probe::TrainReport;
 use crate::{PathFacts, StampSource};
 
@@ -16,6 +17,8 @@ pub(super) struct Session {
     /// Samples that the receiver's own spacing may have shaped.
     pub(super) too_fast: Vec<Sample>,
     pub(super) tally: Tally,
+    /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket (adaptive).
+    pub(super) courses: Vec<Course>,
 }
 
 /// What became of one report.
@@ -37,12 +40,18 @@ impl Session {
             samples: Vec::new(),
             too_fast: Vec::new(),
             tally: Tally::default(),
+            courses: Vec::new(),
         }
     }
 
     /// Takes a report in. `whole`: a train counts only without any loss.
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Taken {
         self.tally.add(report);
+        let paced = Phase::of(report.id) == Some(Phase::Check);
+        if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
+            self.courses
+                .extend(bucket::course(report, LookParams::default().min_ratio));
+        }
         match Sample::read(report, whole) {
             Ok(sample) if self.is_too_fast(&sample) => {
                 self.too_fast.push(sample);
@@ -68,8 +77,16 @@ impl Session {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check);
+        let batch_phase = matches!(
+            sample.phase,
+            Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket
+        );
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
+    }
+
+    /// What the trains say of a token bucket.
+    pub(super) fn look(&self) -> Look {
+        bucket::of_courses(&self.courses, &LookParams::default())
     }
 
     /// Time from the first train that came whole to the last, ns.
@@ -99,6 +116,12 @@ impl Session {
         nanos(self.facts.receiver.stamp_error)
     }
 
+    /// Standard deviation of one arrival stamp, ns: what the host measured is a 99th percentile.
+    pub(super) fn stamp_noise_ns(&self) -> f64 {
+        const NINETY_NINTH: f64 = 2.326;
+        self.stamp_error_measured_ns() / NINETY_NINTH
+    }
+
     /// What the gaps within long trains say of the stamps. Other traffic on the narrow link lengthens some gaps and leaves the
     /// shortest alike; stamps, and traffic on hops behind it, scatter the shortest too. The scale turns the distance of two low
     /// quantiles of a difference of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
@@ -109,7 +132,9 @@ impl Session {
         let gaps: Vec<f64> = long.flat_map(|sample| sample.gaps_ns.iter().copied()).collect();
         let Ok(gaps) = stat::Sorted::new(gaps) else { return 0.0 };
         let quantile = |p| gaps.quantile(p).unwrap_or(0.0);
-        let seen = 2.05 * (quantile(0.20) - quantile(0.05));
+        // Readings of one clock are whole steps apart, which is not scatter.
+        let resolution = nanos(self.facts.receiver.clock_resolution);
+        let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
         // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
         if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
             0.0
@@ -121,7 +146,24 @@ impl Session {
     /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
     /// other traffic scatters the trains.
     pub(super) fn stamps_explain_scatter(&self) -> bool {
-        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + 100.0
+        let spans: Vec<f64> = self
+            .of(Phase::Preliminary)
+            .map(|sample| sample.span_ns() / sample.gaps_ns.len() as f64)
+            .collect();
+        let slack = stat::median(&spans).map_or(MOST_SLACK_NS, |gap| (SLACK_SHARE * gap).min(MOST_SLACK_NS));
+        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + slack
+    }
+
+    /// Half the width of the interval that a rate of `samples` dispersions of `span_ns` with this relative standard deviation has
+    /// at least, relative to the rate: 90 % of a normal error of their mean, stamps that step, a clock's rate, and the whole
+    /// nanoseconds that stamps are counted in.
+    pub(super) fn half_width(&self, sd: f64, samples: usize, span_ns: f64, wire_bps: f64) -> f64 {
+        let steps = nanos(self.facts.receiver.clock_resolution) / (6f64.sqrt() * span_ns);
+        let packet_ns = 8e9 * f64::from(self.framing().wire_octets(u32::from(self.full_size()))) / wire_bps;
+        let count = samples.max(1) as f64;
+        // Of few samples the deviation itself is uncertain; the steps' is not.
+        let student = stat::student_t_quantile(0.95, (count - 1.0).max(1.0)).unwrap_or(NINETY_PERCENT);
+        (student * sd).max(NINETY_PERCENT * steps) / count.sqrt() + CLOCK_RATE + 1.0 / packet_ns
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
@@ -139,7 +181,9 @@ impl Session {
 
     /// Samples of back-to-back trains: those whose rate is not the sender's plan.
     pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
-        self.samples.iter().filter(|sample| sample.phase != Phase::Check)
+        self.samples
+            .iter()
+            .filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
@@ -203,6 +247,10 @@ impl Session {
     }
 }
 
+/// Half the width, in standard deviations, of the interval that holds nine tenths of a normal distribution.
+pub(super) const NINETY_PERCENT: f64 = 1.645;
+/// Ours: what the oscillator of a host may be off by.
+const CLOCK_RATE: f64 = 50e-6;
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
 /// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
@@ -212,5 +260,10 @@ const STEADY_CALL: f64 = 1.1;
 const LEAST_GAPS: usize = 10;
 /// Ours.
 const SEEN_SHARE: f64 = 0.3;
+/// Ours: shorter trains have no room for two lines.
+const LEAST_BENDING: usize = 12;
+/// Ours: what a host may be worse than it measured, and the same against a packet.
+const MOST_SLACK_NS: f64 = 100.0;
+const SLACK_SHARE: f64 = 0.05;
 /// Ours: the check loses its meaning some percent below the rate found.
 const REACHED: f64 = 0.97;

@@ -151,7 +151,7 @@ fn a_method_of_ours_is_judged_and_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.narrows");
     let mut bench = bench();
-    let cell = &cells(ONE_HOP, "[[method]]\nname = 'pathrate'\n")[0];
+    let cell = &cells(ONE_HOP, "[[method]]\nname = 'capacity'\n")[0];
     bench.offers(cell).unwrap();
     let order = Order {
         seed: 3,

@@ -111,18 +111,27 @@ fn two_modes(train_us: i64) -> Vec<TrainReport> {
     reports
 }
 
+fn decided(train_us: i64) -> modes::Decision {
+    let mut session = Session::new(ideal(), bare());
+    for report in two_modes(train_us) {
+        session.take(&report, false);
+    }
+    modes::decide(&session, usize::MAX).unwrap()
+}
+
 #[test]
 fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
     // Trains at 12000 / 160 = 75 Mbit/s rule out 50 and leave 100.
     let outcome = analyse(&ideal(), &two_modes(160), &bare());
     assert_eq!(estimate(&outcome).value, 100_000_000);
     assert_eq!(estimate(&outcome).verdict, Verdict::Estimated);
-    // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster, and it says so.
+    // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster, so that the trains are all there is.
     let outcome = analyse(&ideal(), &two_modes(250), &bare());
-    assert_eq!(estimate(&outcome).value, 50_000_000);
-    assert_eq!(estimate(&outcome).confidence, Confidence::Low);
-    let other = Caveat::Multimodal { other: mbps(100) };
-    assert!(estimate(&outcome).caveats.contains(&other), "{outcome:?}");
+    let decision = decided(250);
+    assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
+    assert!(decision.faster.is_some_and(|(share, _)| share > 0.3), "{decision:?}");
+    assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
+    assert_eq!(estimate(&outcome).value, 48_000_000);
     // Trains at 12000 / 110 = 109 Mbit/s leave none: a lower bound.
     let outcome = analyse(&ideal(), &two_modes(110), &bare());
     assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
@@ -132,8 +141,9 @@ fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
 #[test]
 fn what_is_squeezed_beyond_twice_the_dispersion_rate_is_no_candidate() {
     // Pairs at 100 Mbit/s against trains at 12000 / 300 = 40: other traffic cannot halve a train that is faster than the link.
-    let outcome = analyse(&ideal(), &two_modes(300), &bare());
-    assert_eq!(estimate(&outcome).value, 50_000_000);
+    let decision = decided(300);
+    assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
+    assert_eq!(decision.runner_up, None);
 }
 
 #[test]
@@ -197,8 +207,14 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
     let outcome = analyse(&ideal(), &with_weak, &bare());
     assert_eq!(estimate(&outcome).confidence, Confidence::Medium);
     reports.push(check.clone());
+    // Only what rules out deep buckets, too, makes it high.
+    let outcome = analyse(&ideal(), &reports, &bare());
+    assert_eq!(estimate(&outcome).confidence, Confidence::Medium);
+    let mut long = report(Phase::Bucket, 10, &times(160, 1700));
+    depart(&mut long, 0);
+    let sure: Vec<TrainReport> = reports.iter().cloned().chain([long]).collect();
     assert_eq!(
-        estimate(&analyse(&ideal(), &reports, &bare())).confidence,
+        estimate(&analyse(&ideal(), &sure, &bare())).confidence,
         Confidence::High
     );
     depart(&mut check, 153_600);
@@ -241,6 +257,8 @@ fn a_program_that_reads_slowly_bounds_from_below() {
 #[test]
 fn parameters_are_read_and_checked() {
     let mut raw = RawParams::new();
+    assert_eq!(Params::try_from(&raw), Ok(Params::faithful()));
+    raw.set("preset", "adaptive");
     assert_eq!(Params::try_from(&raw), Ok(Params::default()));
     raw.set("preset", "faithful");
     assert_eq!(Params::try_from(&raw), Ok(Params::faithful()));

@@ -1,0 +1,165 @@
+//! capacity: the automatic choice for IP capacity, from packet pairs and trains as short as the samples allow.
+//!
+//! # Model
+//!
+//! ```text
+//!  sender ──▶ [hop 1] ──▶ [narrow hop, C] ──▶ [hop 3] ──▶ receiver
+//!  ▮▮           ▮▮           ▮   ▮              ▮   ▮         ▮   ▮
+//!  back to back              └─Δ─┘ set here, kept by faster hops
+//! ```
+//!
+//! The phases of `pathrate` (its manual has the model), shortened, checked, and ended by the samples themselves. It is what the main
+//! job asks, and what `narrows capacity` asks without a method's name.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO hops of constant rate, no reordering; a token bucket holds no more than the longest train.
+//! - A2 The sender is faster than the narrow link.
+//! - A3 Arrival stamps resolve the dispersion of a train that the path lets through.
+//! - A4 Some pairs cross the path undisturbed.
+//! - A5 Other traffic comes in packets of the probes' order of size; very small ones at a steady rate act like a slower link
+//!   unless the sender is much faster than the narrow link.
+//!
+//! # Formula
+//!
+//! After a first train come up to three *looks* (3 short trains, 2 long ones, 2 of small packets) that end the run when all
+//! agree; then *rounds* of 16 pairs and 2 trains, until the winning mode leads by a factor of two, three rounds in a row, with
+//! the dispersion rate below it. Where stamps are too coarse for pairs the "pairs" are bulks long enough to bring the timing
+//! error to 4 %, as in `[PBProbe08]`.
+//!
+//! *Check.* Low variation alone ends no run, because traffic of constant rate x slows all trains alike, from C to
+//! `r C / (r + x)`. A train paced at the rate found tells the two apart: `r C / (r + x) + x > C` whenever
+//! `r + x > C`, so that the check is slowed unless the rate found is the capacity (`Session::narrow_is_loaded`). What checks
+//! say bounds the candidates: with an idle narrow link only modes near the trains' rate remain, or that rate itself; with a
+//! loaded one nothing above twice the dispersion rate, since `r C / (r + x) >= C / 2` while `r >= C >= x`.
+//!
+//! *Filter.* The second opinion, on the pairs that were sent anyway (`[CapProbe04]`; `capprobe`): to squeeze a pair or to
+//! widen it takes a queue, and a queue delays, so that the pair with the least `d1 + d2` of one-way delays shows the
+//! capacity. It counts as converged if three pairs have `d1 + d2 <= min d1 + min d2` to 1 % of their dispersion (or three
+//! stamp errors) and agree to 3 %. Where it has not by the last round, up to 320 pairs of small packets follow, which meet
+//! empty queues more often. Converged, it needs no mode to be strong: if it agrees with the winner within the bin width or
+//! 3 % the confidence is high; if not, and two sizes have converged alike or six pairs are clean, its rate is the answer and
+//! the mode the [`Caveat::Multimodal`], unless it lies below the dispersion rate. Without it, and with other traffic on the
+//! narrow link not ruled out, a mode is an answer only if it holds two in five pairs and has no rival; else the dispersion rate
+//! is a lower bound.
+//!
+//! *Buckets.* `bucket::look` reads every train of twelve packets and more. On a path that agreed at once, one long train follows:
+//! what is left of 97 kB, or 5 ms of the rate from 200 Mbit/s on, at most 460 packets. If it bends, more follow, each after a
+//! pause in which the bucket fills. Trains that bend at one place make the answer the bucket's rate, [`Caveat::Shaped`], with
+//! `peak_bps` and `burst_octets` beside it. If none bends, `bucket_excluded_octets` says what depth was ruled out (of buckets that
+//! hold a train to four fifths of the peak), and the confidence is high only from 450 kB on.
+//!
+//! *Batches.* Where the receiver sees packets in batches, the stamps are instants of interrupts, and the packets between two of
+//! them are known to one: `8 W(L) (b - a) / (t_b - t_a)` from the begin of the second batch to that of the last, of four trains of
+//! ten batches (at most 1000 packets). Three paced trains then tell whether other traffic slowed them, which makes it a
+//! lower bound.
+//!
+//! *Interval.* Of nine tenths: `t(0.95, n - 1) s / √n` of the n samples that make the value, s no less than what the
+//! clock's steps do (`step / √6` of the dispersion), plus 50 ppm for the clock's rate and one nanosecond per packet for what stamps
+//! are counted in (`Session::half_width`). Where nothing is random, as between an idle path and perfect clocks, it holds the truth
+//! always: what it allows for is then systematic.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | source |
+//! |---|---|---|---|
+//! | `merit` | | density | pathrate before 2.3.2 |
+//! | `framing` | | ethernet | IEEE 802.3 |
+//! | `spacing` | s | 0 | ours |
+//! | `utilisation` | 1 | 0.15 | ours: doubled for the looks |
+//! | `max_octets` | octets | 1.7 MB | ours |
+//!
+//! # Cost
+//!
+//! Idle path below 200 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: up to 0.75 MB, 20 ms at 1 Gbit/s. Loaded path:
+//! 0.5 to 1.9 MB, 3 to 10 s at 10 Mbit/s. Receiver that batches: 4 to 9 MB, from 10 Gbit/s on. The mean is below 15 % of the narrow link.
+//!
+//! # Fails when
+//!
+//! - A1: reordered trains are no samples, [`Caveat::Reordering`]. A bucket too deep to bend the longest train does not show: the
+//!   answer is then the link's rate, not the bucket's, and its confidence is medium.
+//! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
+//!   sender's interface, which is a link of the path).
+//! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; bins
+//!   wider than a quarter of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`]. A rate above one packet per
+//!   three receive costs may be that of the host taking packets out of a batch: [`Caveat::TimerLimited`].
+//! - A4: the dispersion rate is a lower bound, [`Caveat::NotConverged`]; where a quarter of the packets is lost,
+//!   [`Reason::TooMuchLoss`].
+//! - A5: the samples may agree on a rate that is too low; the check keeps the confidence below high where that traffic exceeds
+//!   some tenth of the link, and `narrow_link_loaded` in the evidence is the warning.
+//!
+//! # References
+//!
+//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
+//!   IEEE/ACM Transactions on Networking 12(6), 2004.
+//! - `[CapProbe04]` R. Kapoor, L.-J. Chen, L. Lao, M. Gerla, M. Y. Sanadidi: `CapProbe`: a simple and accurate capacity
+//!   estimation technique, SIGCOMM 2004.
+//! - `[PBProbe08]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
+//!   speed networks, Computer Communications 31(17), 2008.
+//! - `[ShaperProbe11]` P. Kanuparthy, C. Dovrolis: `ShaperProbe`: end-to-end detection of ISP traffic shaping using active methods,
+//!   IMC 2011.
+
+use std::time::Duration;
+
+use units::{Layer, Metric};
+
+use crate::contract::Estimator;
+use crate::methods::pathrate::{self, Preset, Run};
+use crate::observations::{AnalyseError, Observations};
+use crate::outcome::Outcome;
+#[cfg(doc)]
+use crate::outcome::{Caveat, Reason};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+/// `pathrate`'s phases as short as the samples allow, with checks of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "capacity",
+    summary: "capacity from pairs and trains, as few as agree; the automatic choice",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::PacketDispersion,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 97_000,
+        max_octets: 9_000_000,
+        typical_time: Duration::from_millis(300),
+        max_time: Duration::from_secs(25),
+        fills_path: false,
+    },
+    parameters: pathrate::AUTOMATIC_PARAMETERS,
+    source: include_str!("capacity.rs"),
+};
+
+impl Method for Capacity {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Run::new(pathrate::Params::read(raw, Preset::Adaptive)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
+        raw.check_names(&INFO)?;
+        pathrate::analyse_recorded(observations, pathrate::Params::read(raw, Preset::Adaptive)?)
+    }
+}
