@@ -235,7 +235,9 @@ fn together(alike: &[&Course]) -> Option<Knee> {
     let lost_share = stat::median(&of(|bend| bend.lost_share))?;
     let phase = if lost_share > 0.0 { 1.0 } else { 0.25 } / longest.after as f64;
     let (slow, fast) = (slow * (1.0 - phase), fast * (1.0 + phase));
-    let uneven = bends.iter().filter(|bend| bend.uneven).count() * 2 > bends.len();
+    let off = bends.iter().filter(|bend| bend.uneven).count();
+    // One policer's train that others disturbed is enough: nothing corrects those that they disturbed less.
+    let uneven = off * 2 > bends.len() || (lost_share > 0.0 && off > 0);
     let ours = stat::median(&of(|bend| bend.ours))?;
     let slack = if uneven || ours < 1.0 { UNEVEN_DEPTH } else { 0.0 };
     let (shallow, deep) = (shallow * (1.0 - slack), deep * (1.0 + slack));

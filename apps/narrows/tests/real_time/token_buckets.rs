@@ -1,6 +1,6 @@
 //! Linux's own shapers, tc-tbf(8) and tc-htb(8), between two real kernels: depth and rate as they were set, by method `shaper`.
 //!
-//! A policer of the kernel (act_police) is not among them: a lab has no link of that kind.
+//! A policer of the kernel (`act_police`) is not among them: a lab has no link of that kind.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn judge(what: &str, estimate: &Estimate, rate_bps: u64, packets: u64) -> Result
     let truth = packets * 1500;
     println!("{what}: {packets} packets: rate ratio {ratio:.4}, depth {burst} of {truth} octets");
     let slack = (truth * 15 / 100).max(4500);
-    if estimate.verdict != Verdict::Estimated || !(0.95..=1.05).contains(&ratio) || burst.abs_diff(truth) > slack {
+    if !(0.95..=1.05).contains(&ratio) || burst.abs_diff(truth) > slack {
         return Err(format!("{estimate:?}"));
     }
     Ok(())
@@ -92,8 +92,21 @@ fn buckets(what: &str, kind: fn(Burst) -> Link) {
             }
             let measured = measure(&lab);
             let Some(estimate) = measured.outcome.estimate() else {
-                panic!("{what}, {packets} packets: {:?}", measured.outcome);
+                last = format!("{:?}", measured.outcome);
+                println!("{what}, {packets} packets, measurement {attempt}: {last}");
+                continue;
             };
+            if estimate.verdict != Verdict::Estimated {
+                // A sender that was held up empties no bucket evenly; but no bound may be wrong.
+                let holds = match estimate.verdict {
+                    Verdict::UpperBound => estimate.value as f64 >= 0.95 * truth as f64,
+                    _ => estimate.value as f64 <= 1.05 * truth as f64,
+                };
+                assert!(holds, "{estimate:?}");
+                last = format!("{:?} {}", estimate.verdict, estimate.value);
+                println!("{what}, {packets} packets, measurement {attempt}: {last}");
+                continue;
+            }
             judge(what, estimate, truth, packets).unwrap();
             judged = true;
             break;
@@ -129,6 +142,13 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
     for attempt in 1..=5 {
         let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
         let truth = lab.description().truth.forward.capacity_bps;
+        let derived = scenario.truth(Way::Forward);
+        let calibrated = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
+        if !(0.95..=1.005).contains(&calibrated) {
+            last = format!("the shaper carried {calibrated:.4} of its rate");
+            println!("fast bucket, measurement {attempt}: {last}");
+            continue;
+        }
         let measured = measure(&lab);
         let Some(estimate) = measured.outcome.estimate() else {
             // Nothing said is nothing wrong.

@@ -245,8 +245,8 @@ fn uneven(tail: &[Point], (offset, slope): (f64, f64), packet: f64) -> bool {
     off * 10 > tail.len()
 }
 
-/// The same behind a policer: an even flow that alone takes its tokens loses by turns as many packets, or one more. A tenth of the
-/// runs are off their mean by more than one.
+/// The same behind a policer: an even flow that alone takes its tokens loses by turns as many packets, or one more. Here one run in
+/// fifty is off their mean by more than one.
 fn unequal(tail: &[Point]) -> bool {
     let (Some(first), Some(last)) = (tail.first(), tail.last()) else {
         return false;
@@ -254,7 +254,7 @@ fn unequal(tail: &[Point]) -> bool {
     let mean = (f64::from(last.seq) - f64::from(first.seq)) / (tail.len() as f64 - 1.0).max(1.0);
     let steps = tail.windows(2).map(|two| f64::from(two[1].seq) - f64::from(two[0].seq));
     let off = steps.filter(|step| (step - mean).abs() > 1.01).count();
-    off * 10 > tail.len()
+    off * 50 > tail.len()
 }
 
 /// The rate at which these packets left, bit/s.

@@ -135,3 +135,22 @@ fn a_bucket_that_was_not_full_again_is_left_out() {
     assert_eq!(knee.trains, 3, "{knee:?}");
     assert!(knee.depth_octets.abs_diff(150_000) <= 1500, "{knee:?}");
 }
+
+#[test]
+fn a_policer_that_others_use_too_is_uneven() {
+    // Every seventh token is gone before our packets come: as if the tokens came in two rates by turns.
+    let lone = course(&policed(400, 123_040, 20e6, 90_000.0), 1.1).and_then(|course| course.bend);
+    assert!(!lone.unwrap().uneven);
+    let mut shared = policed(400, 123_040, 20e6, 90_000.0);
+    let mut passed = 0;
+    for row in &mut shared.arrivals {
+        if matches!(row.fate, Fate::Received(_)) {
+            passed += 1;
+            if passed > 90 && passed % 7 == 0 {
+                row.fate = Fate::Lost;
+            }
+        }
+    }
+    let shared = course(&shared, 1.1).and_then(|course| course.bend);
+    assert!(shared.unwrap().uneven, "{shared:?}");
+}

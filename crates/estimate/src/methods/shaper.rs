@@ -30,10 +30,11 @@
 //!   one line is left at most, and the packets behind the break left faster than they arrived, or were lost.
 //! - Agreement: `confirm` trains with σ within 10 % (a packet and a half at least) and ρ within 10 % of their medians, that found
 //!   the bucket full, and three quarters of all the trains that are long enough to show it.
-//! - Others' share: if most packets behind the break keep one gap, shorter than their mean, that gap is the bucket's; ρ and σ are
-//!   the fitted ones over the share of the tokens that the train got. Where the pace behind is uneven without such a gap (one packet
-//!   in ten off the line by one and a half; of a policer's, runs of losses off their mean by more than one; of the long probe's
-//!   intervals, a median deviation above a packet), others take tokens, nobody knows how many, and both are lower bounds.
+//! - Others' share: if most packets behind the break keep one gap, shorter than their mean, that gap is the bucket's; ρ and σ
+//!   are the fitted ones over the share of the tokens that the train got. Where the pace behind is uneven without such a gap (one
+//!   packet in ten off the line by one and a half; of a policer's, one run of losses in fifty off their mean by more than one; of
+//!   the long probe's intervals, a median deviation above a packet or a range above four and a two hundredth), others take
+//!   tokens, nobody knows how many, and both are lower bounds.
 //! - Long probe (`series.rs`): rates r of intervals Δ; the level shift of `stat::ShiftTest` (window 11, ranks, 1.10, 4 before, 8
 //!   after); `ρ = median(r after)`, `σ = Δ Σ (r - ρ)` over the intervals up to the end of the transition, within half an interval's
 //!   `(R - ρ) Δ / 2` either way.

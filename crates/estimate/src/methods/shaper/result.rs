@@ -94,7 +94,9 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
     let queued = fall.delay_s * rate / 8.0;
     let estimate = bucket(&Bucket {
         peak: at_full_size(run, fall.peak_bps),
-        lower_bound: fall.mad_bps * fall.bin_s > 8.0 * f64::from(run.ip_octets),
+        // A lone flow's intervals differ by a packet or two.
+        lower_bound: fall.mad_bps * fall.bin_s > 8.0 * f64::from(run.ip_octets)
+            || fall.spread_bps > (32.0 * f64::from(run.ip_octets) / fall.bin_s).max(0.005 * rate),
         // The flow is sent at what the capacity phase found: it cannot show more.
         peak_limited: fall.peak_bps >= OTHERS * run.probe_rate.as_f64() && run.rate_was_capped,
         sustained: (rate * (1.0 - error), rate, rate * (1.0 + error)),

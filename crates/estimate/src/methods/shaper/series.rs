@@ -58,6 +58,8 @@ pub(super) struct Fall {
     pub(super) sustained_bps: f64,
     /// Median absolute deviation of the rates that it is the median of.
     pub(super) mad_bps: f64,
+    /// From the least to the greatest of them.
+    pub(super) spread_bps: f64,
     /// Octets above the sustained rate, until it fell.
     pub(super) depth_octets: f64,
     /// Half of what one interval carries above the sustained rate.
@@ -142,6 +144,7 @@ impl Series {
             peak_bps: peak,
             sustained_bps: sustained,
             mad_bps: stat::mad(&rates).unwrap_or(0.0),
+            spread_bps: rates.iter().copied().fold(0.0, f64::max) - rates.iter().copied().fold(f64::INFINITY, f64::min),
             depth_octets: depth,
             half_bin_octets: (peak - sustained).max(0.0) * bin / 16.0,
             before: head.len(),
