@@ -96,9 +96,11 @@
 mod adaptive;
 mod answer;
 mod batches;
+mod buckets;
 mod capprobe;
 mod evidence;
 mod faithful;
+mod hosts;
 mod modes;
 mod params;
 mod quick;

@@ -3,16 +3,17 @@
 use units::{BitRate, Metric};
 
 use super::adaptive::PAIRS_PER_ROUND;
-use super::batches::{self, BatchRates};
+use super::batches;
+use super::buckets::{believed, from_bucket};
 use super::capprobe::{self, Filtered};
 use super::evidence::{common_caveats, evidence, finish};
+use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
 use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 use crate::StampSource;
-use crate::bucket::Knee;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
@@ -57,41 +58,6 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
     }
     Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
-}
-
-/// Other traffic bends trains as well, but not several of them at one place.
-pub(super) fn believed(session: &Session, knee: &Knee) -> bool {
-    let quiet = session.of(Phase::Pairs).next().is_none();
-    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_OTHERS };
-    let apart = knee.sustained.as_f64() < below * knee.peak.as_f64();
-    session.params.preset == Preset::Adaptive && apart && knee.trains >= trains
-}
-
-/// The bucket's rate is what the path carries; what the link behind it carries is beside it.
-fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
-    let (low, high) = knee.sustained_range;
-    let rate = knee.sustained;
-    let half = SUSTAINED_ERROR * rate.as_f64();
-    let end = |value: f64| bit_rate(value).unwrap_or(rate);
-    let mut estimate = Estimate::ip_rate(
-        Metric::IpCapacity,
-        rate,
-        end(low.as_f64() - half),
-        end(high.as_f64() + half),
-    );
-    estimate.limited_by = Limit::Shaper;
-    estimate = estimate
-        .caveat(Caveat::Shaped)
-        .with("branch", "bucket")
-        .with("peak_bps", knee.peak.as_f64())
-        .with("burst_octets", knee.depth_octets);
-    if knee.is_policer() {
-        estimate = estimate.caveat(Caveat::Policed);
-    }
-    if knee.trains < 3 || session.tally.reordered > 0 {
-        estimate.confidence = Confidence::Low;
-    }
-    estimate
 }
 
 fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
@@ -182,12 +148,11 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         if decision.width > COARSE_WINDOW * rate {
             return clean_pairs(session, filtered);
         }
-        let (rate, low, high) = match &decision.winner {
-            Some(winner) => sharpen(session, winner.central.low(), winner.central.high()),
-            None => {
-                let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
-                (rate, rate - error, rate + error)
-            }
+        let (rate, low, high) = if let Some(winner) = &decision.winner {
+            sharpen(session, winner.central.low(), winner.central.high())
+        } else {
+            let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
+            (rate, rate - error, rate + error)
         };
         let mut estimate = plain(session, rate, low, high)?.with("branch", branch);
         // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
@@ -440,112 +405,6 @@ fn mimicked(session: &Session, wire_bps: f64) -> bool {
     on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
 }
 
-fn from_batches(session: &Session) -> Result<Estimate, Reason> {
-    let rates = batches::rates(session).ok_or(Reason::ReceiveBatching)?;
-    let period = std::time::Duration::from_secs_f64((rates.period_ns * 1e-9).max(0.0));
-    let mark = |estimate: Estimate| {
-        let mut estimate = estimate
-            .caveat(Caveat::ReceiveBatching { period })
-            .with("branch", "batches");
-        estimate.confidence = Confidence::Low;
-        estimate
-    };
-    if sender_sets_batches(session, &rates) {
-        let rate = rates.trains.min();
-        return Ok(mark(
-            plain(session, rate, rate, rate)?
-                .at_least(Limit::Sender)
-                .caveat(Caveat::SenderLimited),
-        ));
-    }
-    if session.params.preset == Preset::Faithful {
-        return tool_batch_answer(session, &rates).map(mark);
-    }
-    let full = session.full_size();
-    let stamped_by = session.bursts().map(|sample| sample.stamped_by).max();
-    if stamped_by.is_some_and(|by| {
-        let ip = session.ip_rate(rates.trains.median());
-        session.facts.receiver.stamps_limit(ip, full, by)
-    }) {
-        let rate = rates.trains.min();
-        return Ok(mark(
-            plain(session, rate, rate, rate)?
-                .at_least(Limit::Receiver)
-                .caveat(Caveat::ReceiverLimited),
-        ));
-    }
-    let trains = rates.trains.len();
-    let median = rates.trains.median();
-    // An interrupt comes at a packet or between two: what passed between two interrupts is known to a packet.
-    let packet = 1.0 / (3f64.sqrt() * rates.packets);
-    let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
-    let half = session.half_width(sd, trains, rates.span_ns, median) * median;
-    let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
-    let top = rates.batches.quantile(0.9).unwrap_or(median);
-    // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per
-    // batch is not "clearly".
-    let packet = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / median;
-    let uneven = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
-    let loaded = batches::loaded(session);
-    // Paced trains that came unslowed say that the link is idle; what else moved the trains then is not on it, and averages out.
-    if (steady && !uneven && loaded != Some(true)) || (loaded == Some(false) && half < STEADY * median) {
-        return Ok(mark(plain(session, median, median - half, median + half)?));
-    }
-    let bound = median - half;
-    Ok(mark(plain(session, bound, bound, bound)?.at_least(Limit::Receiver)))
-}
-
-/// Whether the trains of the batch branch arrived no faster than they left, and the sender's own interface is not why.
-fn sender_sets_batches(session: &Session, rates: &BatchRates) -> bool {
-    rates.sent_share > HOST_LIMIT && !is_interface(session, rates.trains.median())
-}
-
-/// [pathrate]: the order statistics around the 90th percentile of the pooled burst rates.
-fn tool_batch_answer(session: &Session, rates: &BatchRates) -> Result<Estimate, Reason> {
-    let values = rates.batches.values();
-    let at = (values.len() * 9 / 10).min(values.len() - 1);
-    let (low, high) = (values[at.saturating_sub(1)], values[at]);
-    plain(session, low.midpoint(high), low, high)
-}
-
-/// The program reads more slowly than packets come: what it sees is its own rate.
-fn receiver_bound<'a>(session: &Session, samples: impl Iterator<Item = &'a Sample>) -> Result<Estimate, Reason> {
-    let rates: Vec<f64> = samples
-        .filter_map(|sample| sample.wire_rate(session.framing()))
-        .collect();
-    let rate = stat::median(&rates).ok_or(Reason::StampsTooCoarse)?;
-    Ok(plain(session, rate, rate, rate)?
-        .at_least(Limit::Receiver)
-        .caveat(Caveat::ReceiverLimited))
-}
-
-/// The rate that the trains left with, if that is what they arrived with and the sender's own interface is not what set it.
-fn sender_rate(session: &Session) -> Option<f64> {
-    let share = sent_share(session)?;
-    let rates: Vec<f64> = session
-        .bursts()
-        .filter_map(|sample| sample.wire_rate(session.framing()))
-        .collect();
-    let rate = stat::median(&rates)?;
-    (share > HOST_LIMIT && !is_interface(session, rate)).then_some(rate)
-}
-
-/// The sender's interface is a link of the path; as its narrowest link it is the answer and no excuse.
-fn is_interface(session: &Session, wire_bps: f64) -> bool {
-    let sender = &session.facts.sender;
-    let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
-    rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
-}
-
-/// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
-pub(super) fn sent_share(session: &Session) -> Option<f64> {
-    let came: Vec<&Sample> = session.bursts().filter(|sample| sample.span_ns() > 0.0).collect();
-    let shares: Vec<f64> = came.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();
-    let sent: f64 = came.iter().map(|sample| sample.sent_ns).sum();
-    let arrived: f64 = came.iter().map(|sample| sample.span_ns()).sum();
-    Some(stat::median(&shares)?.max(sent / arrived))
-}
-
 fn nothing_came(session: &Session) -> Reason {
     let tally = &session.tally;
     if tally.answered_trains == 0 {
@@ -567,12 +426,12 @@ fn too_wide(session: &Session) -> Reason {
 }
 
 /// An IP-layer estimate from wire rates.
-fn plain(session: &Session, rate: f64, low: f64, high: f64) -> Result<Estimate, Reason> {
+pub(super) fn plain(session: &Session, rate: f64, low: f64, high: f64) -> Result<Estimate, Reason> {
     let ip = |wire: f64| bit_rate(session.ip_rate(wire.max(0.0))).ok_or(Reason::NoAgreement);
     Ok(Estimate::ip_rate(Metric::IpCapacity, ip(rate)?, ip(low)?, ip(high)?))
 }
 
-fn bit_rate(bps: f64) -> Option<BitRate> {
+pub(super) fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
@@ -598,12 +457,6 @@ const AGREES: f64 = 0.02;
 const FASTER_SHARE: f64 = 0.05;
 /// Ours: 300 packets, which is more than the defaults of shapers in routers.
 const EXCLUDED: u64 = 450_000;
-/// Ours: on a path whose trains else agree.
-const SUSTAINED_BELOW: f64 = 0.9;
-/// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance makes alike.
-const BESIDE_OTHERS: (f64, usize) = (1.0 / 1.5, 4);
-/// Ours: a packet more or less behind the bend.
-const SUSTAINED_ERROR: f64 = 0.02;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
 /// Ours: two of five packets lost, and most trains with them.
@@ -612,7 +465,3 @@ const LOSSY: f64 = 0.4;
 const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;
-/// `pathrate` practice: a host within 5 % of the answer may be the answer.
-const HOST_LIMIT: f64 = 0.95;
-/// Ours: trains of the batch branch that agree this well were not slowed by other traffic.
-const STEADY: f64 = 0.05;

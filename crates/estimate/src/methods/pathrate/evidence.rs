@@ -4,7 +4,7 @@ use stat::Merit;
 
 use super::sample::Phase;
 use super::session::Session;
-use super::{answer, batches, capprobe, modes, shape};
+use super::{batches, capprobe, hosts, modes, shape};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit};
 
 /// Caveats and evidence that any answer carries.
@@ -73,7 +73,7 @@ pub(super) fn evidence(session: &Session) -> Evidence {
     if let Some(loaded) = session.narrow_is_loaded(1) {
         evidence.insert("narrow_link_loaded", loaded);
     }
-    if let Some(share) = answer::sent_share(session) {
+    if let Some(share) = hosts::sent_share(session) {
         evidence.insert("sent_over_received_time", share);
     }
     if let Some(rate) = shape::sustained(session) {
