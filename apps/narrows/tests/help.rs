@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "demo",
     "capacity",
     "available",
+    "rtt",
     "burst",
     "udp",
     "tcp",

@@ -251,7 +251,8 @@ fn round_trips_need_no_server() {
     let _alone = alone();
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
-    let truth = Scenario::from_toml(THREE_HOPS).expect("a scenario").truth(Way::Forward);
+    let scenario = Scenario::from_toml(THREE_HOPS).expect("a scenario");
+    let truth = scenario.truth(Way::Forward);
     let narrows = env!("CARGO_BIN_EXE_narrows");
     let serve = format!("{narrows} serve --stamp");
     for (via, there, back, receiver) in [
