@@ -28,12 +28,12 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &pathrate::Pathrate,
+    &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,
-    &signature::SignatureMethod,
     &streams::Streams,
     &window::Window,
 ];
