@@ -200,9 +200,9 @@ fn evidence(signature: &Signature) -> Evidence {
             evidence.insert("knee_octets", knee_octets);
             evidence.insert("peak_bps", peak);
         }
-        Cause::Grants { slot, latency } => {
+        Cause::Grants { slot, grant } => {
             evidence.insert("slot_ns", nanos(slot));
-            evidence.insert("grant_ns", nanos(latency));
+            evidence.insert("grant_ns", nanos(grant));
         }
         Cause::MacAggregation { period, .. } | Cause::ReceiveBatching { period } | Cause::Batches { period } => {
             evidence.insert("batch_period_ns", nanos(period));

@@ -41,7 +41,7 @@ pub enum Cause {
         /// The slot.
         slot: Duration,
         /// How much longer than later ones the first packet after silence takes; zero if not seen.
-        latency: Duration,
+        grant: Duration,
     },
     /// The receiver sees packets in batches that the path did not make.
     ReceiveBatching {

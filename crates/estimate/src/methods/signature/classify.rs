@@ -73,9 +73,9 @@ impl Path<'_> {
         let period = duration(large.period_ns);
         let unknown = (Cause::Batches { period }, Confidence::Low);
         if let Some(slot) = grants::slot_ns(self.trains, &[large.period_ns], self.noise_ns) {
-            let latency = duration(self.grant_latency_ns(slot));
+            let grant = duration(self.grant_latency_ns(slot));
             let slot = duration(slot);
-            return (Cause::Grants { slot, latency }, Confidence::High);
+            return (Cause::Grants { slot, grant }, Confidence::High);
         }
         if large.spaced && self.is_loaded(Some(large)) == Some(true) {
             // What comes regularly between packets that are spaced as they are sent may as well be others'.
@@ -193,9 +193,9 @@ impl Path<'_> {
         }
         // Slots that hold hardly a packet make no batches; single packets tell all the same.
         if let Some(slot) = grants::slot_ns(self.trains, &[], self.noise_ns) {
-            let latency = duration(self.grant_latency_ns(slot));
+            let grant = duration(self.grant_latency_ns(slot));
             let slot = duration(slot);
-            return (Cause::Grants { slot, latency }, Confidence::Medium);
+            return (Cause::Grants { slot, grant }, Confidence::Medium);
         }
         if let Some((knee, all)) = knee::common(self.trains) {
             let confidence = if all.len() >= 3 {
