@@ -102,7 +102,7 @@ fn damage_of_any_kind_harms_nothing_else() {
 }
 
 #[test]
-fn one_flipped_bit_costs_a_packet_or_two() {
+fn one_flipped_bit_costs_few_packets() {
     let whole = pcap(&connection(40_000, 0, 60));
     let mut chance = Chance(11);
     for file in [whole.clone(), blocks(&whole)] {
@@ -113,9 +113,10 @@ fn one_flipped_bit_costs_a_packet_or_two() {
             let mut flipped = file.clone();
             flipped[at] ^= 1 << chance.below(8);
             let counts = analyse(&flipped, options()).unwrap().counts;
-            // A length that grew a little takes neighbours with it until records line up again.
+            // A length that grew by up to 1024 octets, less than its packet had, takes as many records of 70 with it, and two more until
+            // they line up again.
             assert!(
-                counts.packets + 8 >= packets && counts.packets <= packets + 2,
+                counts.packets + 17 >= packets && counts.packets <= packets + 2,
                 "{at}: {}",
                 counts.packets
             );

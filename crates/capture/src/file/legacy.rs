@@ -103,15 +103,13 @@ impl Legacy {
     }
 
     fn is_plausible(&self, head: &Head, near: Option<u32>) -> bool {
-        self.check(head).is_ok()
-            && head.kept > 0
-            && head.kept <= head.whole
-            && near.is_none_or(|near| near.abs_diff(head.seconds) <= NEAR_SECONDS)
+        self.check(head).is_ok() && head.kept > 0 && near.is_none_or(|near| near.abs_diff(head.seconds) <= NEAR_SECONDS)
     }
 
     fn check(&self, head: &Head) -> Result<(), Fault> {
         // No packet has no octets; files that were laid out ahead and never filled are full of them.
-        if head.kept > MOST_PACKET_OCTETS || head.whole == 0 {
+        // Nor is more kept of one than it had.
+        if head.kept > MOST_PACKET_OCTETS || head.whole == 0 || head.kept > head.whole {
             return Err(Fault::RecordLength {
                 octets: u64::from(head.kept),
             });

@@ -116,7 +116,12 @@ fn hear(
     }
 }
 
-fn see(frame: &RingFrame<'_>, link: LinkType, analysis: &mut Analysis, pcap: &mut Option<Pcap>) -> io::Result<()> {
+fn see(
+    frame: &RingFrame<'_>,
+    (heading, link): (Heading, LinkType),
+    analysis: &mut Analysis,
+    pcap: &mut Option<Pcap>,
+) -> io::Result<()> {
     let twice = heading == Heading::Loopback;
     if twice && frame.outgoing {
         return Ok(());
