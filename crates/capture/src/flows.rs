@@ -99,7 +99,6 @@ impl Watchers {
         }
         Ok(Self { methods })
     }
-
 }
 
 impl FlowKey {

@@ -116,13 +116,30 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
 fn table() {
     let usual = Passing::default();
     let mut text = String::new();
-    let runs: u64 = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(3);
+    let runs: u64 = std::env::var("RUNS")
+        .ok()
+        .and_then(|runs| runs.parse().ok())
+        .unwrap_or(3);
     let wanted = std::env::var("ONLY").unwrap_or_default();
-    let loads = [Load::Idle, Load::Poisson(30), Load::Poisson(70), Load::Imix(30), Load::Imix(70), Load::Elastic(1), Load::Elastic(3)];
+    let loads = [
+        Load::Idle,
+        Load::Poisson(30),
+        Load::Poisson(70),
+        Load::Imix(30),
+        Load::Imix(70),
+        Load::Elastic(1),
+        Load::Elastic(3),
+    ];
     for kbps in [1_000, 5_000, 10_000, 50_000, 100_000, 1_000_000] {
         for load in loads {
             let scenario = path(kbps, load, usual);
-            let seconds = if kbps <= 1000 { 30 } else if kbps >= 100_000 { 4 } else { 10 };
+            let seconds = if kbps <= 1000 {
+                30
+            } else if kbps >= 100_000 {
+                4
+            } else {
+                10
+            };
             for vantage in PLACES {
                 for method in METHODS {
                     let row = format!("{kbps:>8} {load:?} {vantage:<8} {method} ");
@@ -130,7 +147,11 @@ fn table() {
                         continue;
                     }
                     let tally = tally(&scenario, method, vantage, seconds, runs);
-                    let errors: Vec<String> = tally.errors.iter().map(|error| format!("{:+.2}%", error * 100.0)).collect();
+                    let errors: Vec<String> = tally
+                        .errors
+                        .iter()
+                        .map(|error| format!("{:+.2}%", error * 100.0))
+                        .collect();
                     let _ = writeln!(
                         text,
                         "{row:<50} bounds {} wrong {} confident {} none {} {} {}",
@@ -155,7 +176,11 @@ fn the_answer_is_right_at_every_place() {
         let scenario = path(10_000, load, Passing::default());
         for vantage in PLACES {
             let tally = tally(&scenario, "passive", vantage, 10, 2);
-            assert_eq!((tally.wrong, tally.none, tally.errors.len()), (0, 0, 2), "{load:?} at {vantage}: {tally:?}");
+            assert_eq!(
+                (tally.wrong, tally.none, tally.errors.len()),
+                (0, 0, 2),
+                "{load:?} at {vantage}: {tally:?}"
+            );
         }
     }
 }
@@ -166,18 +191,41 @@ fn the_answer_is_right_at_every_place() {
 fn what_is_held_back_gives_no_wrong_number() {
     let usual = Passing::default();
     let held = [
-        Passing { application: Some(BitRate::from_mbps(3)), ..usual },
-        Passing { application: Some(BitRate::from_mbps(3)), timestamps: false, ..usual },
-        Passing { application: Some(BitRate::from_mbps(9)), ..usual },
-        Passing { window_octets: Some(2 * 1448), ..usual },
-        Passing { window_octets: Some(8 * 1448), timestamps: false, ..usual },
+        Passing {
+            application: Some(BitRate::from_mbps(3)),
+            ..usual
+        },
+        Passing {
+            application: Some(BitRate::from_mbps(3)),
+            timestamps: false,
+            ..usual
+        },
+        Passing {
+            application: Some(BitRate::from_mbps(9)),
+            ..usual
+        },
+        Passing {
+            window_octets: Some(2 * 1448),
+            ..usual
+        },
+        Passing {
+            window_octets: Some(8 * 1448),
+            timestamps: false,
+            ..usual
+        },
     ];
     for passing in held {
         for load in [Load::Idle, Load::Imix(10)] {
             let scenario = path(100_000, load, passing);
-            for (vantage, method) in PLACES.into_iter().flat_map(|place| METHODS.map(|method| (place, method))) {
+            for (vantage, method) in PLACES
+                .into_iter()
+                .flat_map(|place| METHODS.map(|method| (place, method)))
+            {
                 let tally = tally(&scenario, method, vantage, 5, 2);
-                assert_eq!(tally.confident_wrong, 0, "{passing:?} {load:?} {method} at {vantage}: {tally:?}");
+                assert_eq!(
+                    tally.confident_wrong, 0,
+                    "{passing:?} {load:?} {method} at {vantage}: {tally:?}"
+                );
             }
         }
     }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use estimate::passive::{Course, FlowLog, SeenPacket, Sight, Vantage};
 
+use super::FlowKey;
 use super::order::before;
 use super::response::Responses;
 use super::vantage::{self, Signs};
-use super::FlowKey;
 use crate::decode::{Endpoint, TcpPacket};
 
 /// Packets with data that bring a direction's estimators to life.

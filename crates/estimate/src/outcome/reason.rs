@@ -80,7 +80,9 @@ pub enum Reason {
     )]
     NeverQueued,
     /// Passive: nothing tells whose gaps they are.
-    #[error("without TCP timestamps or losses nothing tells whether gaps between packets are the path's or the sender's")]
+    #[error(
+        "without TCP timestamps or losses nothing tells whether gaps between packets are the path's or the sender's"
+    )]
     GapsUnproven,
     /// The world cannot do what the method needs.
     #[error("this method needs something that is not available here: {what}")]

@@ -32,7 +32,11 @@ pub(super) struct Peak {
 impl LogDensity {
     /// Of these positive rates; `None` if there is none.
     pub(super) fn new(rates: &[f64], width: f64) -> Option<Self> {
-        let logs: Vec<f64> = rates.iter().filter(|rate| **rate > 0.0 && rate.is_finite()).map(|rate| rate.ln()).collect();
+        let logs: Vec<f64> = rates
+            .iter()
+            .filter(|rate| **rate > 0.0 && rate.is_finite())
+            .map(|rate| rate.ln())
+            .collect();
         let low = logs.iter().copied().reduce(f64::min)?;
         let high = logs.iter().copied().fold(low, f64::max);
         let mut step = width / STEPS as f64;
@@ -113,7 +117,10 @@ mod tests {
         assert!(LogDensity::new(&[], WIDTH).is_none());
         assert!(LogDensity::new(&[0.0, f64::NAN], WIDTH).is_none());
         let peak = LogDensity::new(&[5e6], WIDTH).unwrap().peak();
-        assert!((peak.at / 5e6 - 1.0).abs() < 0.003 && (peak.weight - 1.0).abs() < 1e-9, "{peak:?}");
+        assert!(
+            (peak.at / 5e6 - 1.0).abs() < 0.003 && (peak.weight - 1.0).abs() < 1e-9,
+            "{peak:?}"
+        );
     }
 
     #[test]

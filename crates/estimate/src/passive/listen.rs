@@ -308,7 +308,9 @@ fn flows(report: &CaptureReport, places: usize) -> BTreeMap<Flow, FlowLog> {
     }
     let mut logs: BTreeMap<Flow, FlowLog> = BTreeMap::new();
     for packet in report.packets.iter().filter(|packet| packet.place == last) {
-        let Transport::Tcp(tcp) = packet.transport else { continue };
+        let Transport::Tcp(tcp) = packet.transport else {
+            continue;
+        };
         let along = (packet.source, packet.destination);
         let back = (packet.destination, packet.source);
         let seen = SeenPacket {
@@ -333,7 +335,9 @@ fn flows(report: &CaptureReport, places: usize) -> BTreeMap<Flow, FlowLog> {
 }
 
 fn marked(packet: &CapturedPacket) -> Option<(Flow, Mark)> {
-    let Transport::Tcp(tcp) = packet.transport else { return None };
+    let Transport::Tcp(tcp) = packet.transport else {
+        return None;
+    };
     let mark = (tcp.sequence, tcp.payload_octets, packet.ip_id);
     (tcp.payload_octets > 0).then_some(((packet.source, packet.destination), mark))
 }

@@ -191,14 +191,18 @@ impl FlowLog {
     /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
     /// hide, or the best second, less what queues on the way back may squeeze together. Zero where too little was acknowledged.
     pub(super) fn carried(&self) -> f64 {
-        let Some((ip_octets, payload)) = self.sizes.full() else { return 0.0 };
+        let Some((ip_octets, payload)) = self.sizes.full() else {
+            return 0.0;
+        };
         let headers = f64::from(ip_octets) / f64::from(payload.max(1));
         headers * self.carried.least()
     }
 
     fn along(&mut self, packet: &SeenPacket) {
         let tcp = &packet.tcp;
-        let ticks = self.sender_clock.see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let ticks = self
+            .sender_clock
+            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
         let end = tcp
             .sequence
             .wrapping_add(tcp.payload_octets)
@@ -267,7 +271,9 @@ impl FlowLog {
 
     fn back(&mut self, packet: &SeenPacket) {
         let tcp = &packet.tcp;
-        let ticks = self.receiver_clock.see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let ticks = self
+            .receiver_clock
+            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
         let Some(number) = tcp.acknowledgement.filter(|_| !tcp.is_boundary()) else {
             self.ack_before = None;
             return;
@@ -337,4 +343,3 @@ fn distance(from: u32, to: u32) -> i32 {
 fn short(nanos: i64) -> u32 {
     u32::try_from(nanos).unwrap_or(NO_TIME - 1).min(NO_TIME - 1)
 }
-

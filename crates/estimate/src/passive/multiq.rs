@@ -80,11 +80,17 @@ static INFO: MethodInfo = MethodInfo {
         ("most_scale", "widest kernel; default 10 ms"),
         ("step", "growth of the kernel; default 1.1"),
         ("no_mode_step", "the same where no mode was found; default 1.5"),
-        ("mode_significance", "standard deviations of a mode above its dips; default 2"),
+        (
+            "mode_significance",
+            "standard deviations of a mode above its dips; default 2",
+        ),
         ("gap_significance", "the same of distances; default 1"),
         ("mode_points", "fewest samples of a mode; default 10"),
         ("gap_points", "the same of distances; default 2"),
-        ("settle", "kernel from which on two modes are settled by their heights; default 2.5 ms"),
+        (
+            "settle",
+            "kernel from which on two modes are settled by their heights; default 2.5 ms",
+        ),
         ("samples", "fewest samples; default 50"),
         ("label", "name the standard link of that rate; default false"),
         ("guard", listen::GUARD),
@@ -171,7 +177,11 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         .filter(|sample| (sample.octets / octets - 1.0).abs() < 0.01)
         .map(|sample| sample.gap)
         .collect();
-    let gaps: Vec<f64> = alike.iter().copied().step_by(alike.len().div_ceil(MOST_GAPS).max(1)).collect();
+    let gaps: Vec<f64> = alike
+        .iter()
+        .copied()
+        .step_by(alike.len().div_ceil(MOST_GAPS).max(1))
+        .collect();
     let times = families::transmission_times(&gaps, &params.rules, series.source == Source::Acks, series.resolution);
     let Some(narrow) = times.last().copied() else {
         return judge::inconclusive(Reason::NoAgreement, log, series);

@@ -52,7 +52,6 @@
 //! - `[Lai99]` Lai, Baker: Measuring bandwidth, 1999.
 //! - `[Abut18]` Abut, Leischner: An experimental evaluation of tools for estimating bandwidth-related metrics, 2018; table 6.
 
-
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{self, Sample, Series};
@@ -67,14 +66,23 @@ static INFO: MethodInfo = MethodInfo {
     name: "nettimer-passive",
     summary: "IP-layer capacity from a TCP connection that passes: density of packet pairs (RBPP, SBPP, ROPP)",
     parameters: &[
-        ("stamps", "auto, both (RBPP), sender (SBPP) or receiver (ROPP); default auto"),
+        (
+            "stamps",
+            "auto, both (RBPP), sender (SBPP) or receiver (ROPP); default auto",
+        ),
         ("kernel", "half-width of the kernel, relative; default 0.10"),
         ("window", "samples looked back on; default 128"),
         ("weight_density", "weight of the density; default 0.4"),
-        ("weight_ratio", "weight of the potential over the received rate; default 0.3"),
+        (
+            "weight_ratio",
+            "weight of the potential over the received rate; default 0.3",
+        ),
         ("weight_recency", "weight of recency; default 0.3"),
         ("guard", listen::GUARD),
-        ("vantage", "where to listen: here, sender, receiver or a hop's number; default by stamps"),
+        (
+            "vantage",
+            "where to listen: here, sender, receiver or a hop's number; default by stamps",
+        ),
         ("duration", listen::DURATION),
     ],
     source: include_str!("nettimer.rs"),
@@ -110,7 +118,13 @@ impl TryFrom<&RawParams> for Params {
             "both" => Stamps::Both,
             "sender" => Stamps::Sender,
             "receiver" => Stamps::Receiver,
-            _ => return Err(listen::out_of_range("stamps", &stamps, "auto, both, sender or receiver")),
+            _ => {
+                return Err(listen::out_of_range(
+                    "stamps",
+                    &stamps,
+                    "auto, both, sender or receiver",
+                ));
+            }
         };
         Ok(Self {
             stamps,

@@ -197,7 +197,9 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
     for group in 3..=LONGEST_GROUP {
         let grouped = judge::trains(series, group);
         let of_groups = histogram::modes(&grouped, &params.shape);
-        let Some(tallest) = of_groups.iter().max_by(|a, b| a.height.total_cmp(&b.height)) else { break };
+        let Some(tallest) = of_groups.iter().max_by(|a, b| a.height.total_cmp(&b.height)) else {
+            break;
+        };
         if of_groups.len() == 1 && !grouped.is_empty() {
             found = Some((group, tallest.centre));
             break;
@@ -213,7 +215,10 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
             .map(|mode| mode.centre)
     };
     let Some((group, dispersion_rate)) = found else {
-        let other = modes.iter().filter(|mode| **mode != strongest).max_by(|a, b| a.height.total_cmp(&b.height));
+        let other = modes
+            .iter()
+            .filter(|mode| **mode != strongest)
+            .max_by(|a, b| a.height.total_cmp(&b.height));
         return Some(Choice {
             rate: strongest.centre,
             modes: modes.len(),

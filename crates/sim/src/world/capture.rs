@@ -297,7 +297,12 @@ mod tests {
         assert_eq!(first(1) - first(0), 123_040 + 1_000_000 + 1_230_400 + 2_000_000);
         assert_eq!(first(2) - first(1), 123_040 + 1_000_000);
         let order: Vec<u32> = data(2).map(|(sequence, _)| sequence).collect();
-        assert!(data(1).map(|(sequence, _)| sequence).take(order.len()).eq(order.iter().copied()));
+        assert!(
+            data(1)
+                .map(|(sequence, _)| sequence)
+                .take(order.len())
+                .eq(order.iter().copied())
+        );
         let acks = report.packets.iter().filter(|packet| packet.ip_octets < 100);
         assert!(acks.filter(|packet| packet.place == 1).count() > 400);
         assert!(world.engine.connections().tap.is_none());
@@ -306,7 +311,9 @@ mod tests {
     #[test]
     fn windows_and_applications_hold_it_back() {
         let came = |passing: Passing| {
-            let Event::Capture(report) = listen(&mut world(passing), &[Place::Receiver]) else { return 0 };
+            let Event::Capture(report) = listen(&mut world(passing), &[Place::Receiver]) else {
+                return 0;
+            };
             report.packets.iter().filter(|packet| packet.ip_octets == 1500).count()
         };
         // 10 Mbit/s carry 812 packets per second, 2 Mbit/s 166, and two segments per round trip of 9.6 ms 209.
@@ -321,8 +328,17 @@ mod tests {
     #[test]
     fn places_that_are_not_there() {
         let mut world = world(Passing::default());
-        for places in [&[][..], &[Place::Node(0)], &[Place::Node(3)], &[Place::Here, Place::Sender]] {
-            assert_eq!(listen(&mut world, places), Event::Refused(Refusal::NotOffered), "{places:?}");
+        for places in [
+            &[][..],
+            &[Place::Node(0)],
+            &[Place::Node(3)],
+            &[Place::Here, Place::Sender],
+        ] {
+            assert_eq!(
+                listen(&mut world, places),
+                Event::Refused(Refusal::NotOffered),
+                "{places:?}"
+            );
         }
     }
 }

@@ -106,7 +106,10 @@ fn under_way(since: i64, ticks: i64, tick: f64) -> i64 {
     since.saturating_sub(nanos(ticks as f64 * tick))
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, which is what is wanted"
+)]
 fn nanos(value: f64) -> i64 {
     value as i64
 }
