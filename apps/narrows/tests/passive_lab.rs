@@ -274,7 +274,7 @@ fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) {
                     "{what} at {place}: {} says {ratio:.4}, {}, {}",
                     flow["method"], flow["verdict"], flow["confidence"]
                 );
-                if !near && (answer || flow["confidence"] == "high") {
+                if !near && (answer || flow["confidence"] != "low") {
                     faults.push(format!("{place}: {flow}"));
                 }
             }
