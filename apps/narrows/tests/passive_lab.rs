@@ -59,7 +59,11 @@ struct Program(Child);
 impl Program {
     fn start(node: &Node, program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Self(node.spawn(&mut command).expect("the program is installed"))
     }
 
@@ -81,7 +85,11 @@ impl Drop for Program {
 
 fn output(node: &Node, program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let child = node.spawn(&mut command).expect("the program is installed");
     let ended = child.wait_with_output().expect("it is our child");
     let complaint = String::from_utf8_lossy(&ended.stderr);
@@ -93,7 +101,9 @@ fn output(node: &Node, program: &str, arguments: &[&str]) -> String {
 fn interface(node: &Node) -> String {
     let links = output(node, "ip", &["-o", "link", "show"]);
     let names = links.lines().filter_map(|line| line.split(": ").nth(1));
-    let name = names.filter_map(|name| name.split('@').next()).find(|name| *name != "lo");
+    let name = names
+        .filter_map(|name| name.split('@').next())
+        .find(|name| *name != "lo");
     name.expect("every node has a link").to_owned()
 }
 
@@ -113,7 +123,19 @@ fn captured(scenario: &Scenario, transfer: Transfer, home: &Path) -> Option<Vec<
     for place in PLACES {
         let node = lab.node(place).expect("three hops have these nodes");
         let file = home.join(format!("{place}.pcap"));
-        let arguments = ["-i", &interface(node), "-s", "128", "--time-stamp-precision=nano", "-B", "8192", "-U", "-Z", "root", "-w"];
+        let arguments = [
+            "-i",
+            &interface(node),
+            "-s",
+            "128",
+            "--time-stamp-precision=nano",
+            "-B",
+            "8192",
+            "-U",
+            "-Z",
+            "root",
+            "-w",
+        ];
         let arguments: Vec<&str> = arguments.into_iter().chain([text(&file), "tcp"]).collect();
         dumps.push(Program::start(node, "tcpdump", &arguments));
         files.push(file);
@@ -136,7 +158,10 @@ fn iperf3(lab: &Lab, more: &[&str]) {
     let _server = Program::start(lab.receiver(), "iperf3", &["-s", "-1"]);
     std::thread::sleep(Duration::from_millis(500));
     let (to, seconds) = (address(lab.receiver()), SECONDS.to_string());
-    let arguments: Vec<&str> = ["-c", &to, "-t", &seconds].into_iter().chain(more.iter().copied()).collect();
+    let arguments: Vec<&str> = ["-c", &to, "-t", &seconds]
+        .into_iter()
+        .chain(more.iter().copied())
+        .collect();
     output(lab.sender(), "iperf3", &arguments);
 }
 
@@ -147,7 +172,11 @@ const SSHD: &str = "/usr/sbin/sshd";
 fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
     let (host_key, user_key) = (home.join("host"), home.join("user"));
     for key in [&host_key, &user_key] {
-        output(lab.sender(), "ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", text(key)]);
+        output(
+            lab.sender(),
+            "ssh-keygen",
+            &["-q", "-t", "ed25519", "-N", "", "-f", text(key)],
+        );
     }
     let content = scenario.truth(Way::Forward).capacity(1500).bps() / 8 * u64::from(SECONDS);
     let (from, to) = (home.join("from"), home.join("to"));
@@ -159,28 +188,54 @@ fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
     let listen = format!("ListenAddress={}:2222", address(lab.receiver()));
     let log = home.join("sshd.log");
     let mut arguments = vec!["-D", "-f", "/dev/null", "-E", text(&log)];
-    for option in [&key, &keys, &listen, "UsePAM=no", "StrictModes=no", "PidFile=none", "PermitRootLogin=prohibit-password"] {
+    for option in [
+        &key,
+        &keys,
+        &listen,
+        "UsePAM=no",
+        "StrictModes=no",
+        "PidFile=none",
+        "PermitRootLogin=prohibit-password",
+    ] {
         arguments.extend(["-o", option]);
     }
     let _server = Program::start(lab.receiver(), SSHD, &arguments);
     std::thread::sleep(Duration::from_secs(1));
     let target = format!("root@{}:{}", address(lab.receiver()), text(&to));
     let arguments = [
-        "-q", "-P", "2222", "-i", text(&user_key), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
-        "Compression=no", text(&from), &target,
+        "-q",
+        "-P",
+        "2222",
+        "-i",
+        text(&user_key),
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "-o",
+        "Compression=no",
+        text(&from),
+        &target,
     ];
     output(lab.sender(), "scp", &arguments);
 }
 
 /// What `narrows passive` says of the transfer's direction in this file: per method.
 fn said(file: &Path, sender: &str) -> Vec<Value> {
-    let ended = narrows(["passive", text(file), "--json"]).output().expect("the program is built");
+    let ended = narrows(["passive", text(file), "--json"])
+        .output()
+        .expect("the program is built");
     let document: Value = serde_json::from_slice(&ended.stdout).expect("it prints JSON");
     let flows = document["flows"].as_array().expect("flows").clone();
     // Other connections are the programs' own controls: the transfer has the most samples and packets.
     let ours = |flow: &&Value| flow["source"].as_str().is_some_and(|source| source.starts_with(sender));
     let mut ours: Vec<Value> = flows.iter().filter(ours).cloned().collect();
-    let packets = |flow: &Value| flow["packets"].as_u64().or_else(|| flow["data_packets"].as_u64()).unwrap_or(0);
+    let packets = |flow: &Value| {
+        flow["packets"]
+            .as_u64()
+            .or_else(|| flow["data_packets"].as_u64())
+            .unwrap_or(0)
+    };
     let most = ours.iter().map(packets).max().unwrap_or(0);
     ours.retain(|flow| packets(flow) == most);
     ours
@@ -215,7 +270,10 @@ fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) {
                 let near = bound || (0.97..=1.03).contains(&ratio);
                 let answer = flow["method"] == "passive";
                 answered |= answer && near;
-                eprintln!("{what} at {place}: {} says {ratio:.4}, {}, {}", flow["method"], flow["verdict"], flow["confidence"]);
+                eprintln!(
+                    "{what} at {place}: {} says {ratio:.4}, {}, {}",
+                    flow["method"], flow["verdict"], flow["confidence"]
+                );
                 if !near && (answer || flow["confidence"] != "low") {
                     faults.push(format!("{place}: {flow}"));
                 }

@@ -176,7 +176,11 @@ fn the_answer_is_right_at_every_place() {
         let scenario = path(10_000, load, Passing::default());
         for vantage in PLACES {
             let tally = tally(&scenario, "passive", vantage, 10, 2);
-            assert_eq!((tally.wrong, tally.none, tally.errors.len()), (0, 0, 2), "{load:?} at {vantage}: {tally:?}");
+            assert_eq!(
+                (tally.wrong, tally.none, tally.errors.len()),
+                (0, 0, 2),
+                "{load:?} at {vantage}: {tally:?}"
+            );
         }
     }
 }
@@ -187,18 +191,41 @@ fn the_answer_is_right_at_every_place() {
 fn what_is_held_back_gives_no_wrong_number() {
     let usual = Passing::default();
     let held = [
-        Passing { application: Some(BitRate::from_mbps(3)), ..usual },
-        Passing { application: Some(BitRate::from_mbps(3)), timestamps: false, ..usual },
-        Passing { application: Some(BitRate::from_mbps(9)), ..usual },
-        Passing { window_octets: Some(2 * 1448), ..usual },
-        Passing { window_octets: Some(8 * 1448), timestamps: false, ..usual },
+        Passing {
+            application: Some(BitRate::from_mbps(3)),
+            ..usual
+        },
+        Passing {
+            application: Some(BitRate::from_mbps(3)),
+            timestamps: false,
+            ..usual
+        },
+        Passing {
+            application: Some(BitRate::from_mbps(9)),
+            ..usual
+        },
+        Passing {
+            window_octets: Some(2 * 1448),
+            ..usual
+        },
+        Passing {
+            window_octets: Some(8 * 1448),
+            timestamps: false,
+            ..usual
+        },
     ];
     for passing in held {
         for load in [Load::Idle, Load::Imix(10)] {
             let scenario = path(100_000, load, passing);
-            for (vantage, method) in PLACES.into_iter().flat_map(|place| METHODS.map(|method| (place, method))) {
+            for (vantage, method) in PLACES
+                .into_iter()
+                .flat_map(|place| METHODS.map(|method| (place, method)))
+            {
                 let tally = tally(&scenario, method, vantage, 5, 2);
-                assert_eq!(tally.confident_wrong, 0, "{passing:?} {load:?} {method} at {vantage}: {tally:?}");
+                assert_eq!(
+                    tally.confident_wrong, 0,
+                    "{passing:?} {load:?} {method} at {vantage}: {tally:?}"
+                );
             }
         }
     }

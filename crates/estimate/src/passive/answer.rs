@@ -21,6 +21,7 @@
 //!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
 //! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
 //!   `multimodal`.
+//! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too.
 //! - Merged or batched: trains of 96 gaps, their median, as a lower bound.
 //!
 //! # Parameters
@@ -72,7 +73,7 @@ impl PassiveMethod for Passive {
         params.check_names(&INFO)?;
         let series = series::both(log, sight).unwrap_or_else(|| series::best(log, sight));
         match judge::refusal(log, &series, true) {
-            None => Ok(agreed(log, sight, &series, &candidates(log, sight, &series)?)),
+            None => Ok(agreed(log, &series, &candidates(log, sight, &series)?)),
             Some(Reason::ReceiveBatching) => Ok(bound(log, sight, &series)),
             Some(reason) => Ok(judge::inconclusive(reason, log, &series)),
         }
@@ -84,6 +85,8 @@ const AGREE: f64 = 0.03;
 /// Gaps per train, and the share of what they reach below which a value cannot be the path's capacity (ours).
 const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
+/// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case (ours).
+const CROWDED: f64 = 4.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
 const BULK_TRAIN: usize = 96;
 const LEAST_TRAINS: usize = 3;
@@ -110,7 +113,7 @@ fn candidates(log: &FlowLog, sight: &Sight, series: &Series) -> Result<Candidate
     ])
 }
 
-fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates) -> Conclusion {
+fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion {
     let mut candidates: Vec<&(&'static str, Conclusion)> = candidates.iter().collect();
     if series.source == Source::Acks {
         // Acknowledgements cover several segments, which PPrate and MultiQ were not made for.
@@ -145,7 +148,13 @@ fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates
     answer
         .caveats
         .retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
-    let weak = !series.judged
+    // A link of which others take more than this all the time, or one that lets packets go in batches: nothing tells which.
+    let crowded = log.carried() > 0.0 && estimate.value as f64 > CROWDED * log.carried();
+    if crowded {
+        answer = answer.caveat(Caveat::NotConverged);
+    }
+    let weak = crowded
+        || !series.judged
         || answer
             .caveats
             .iter()
@@ -175,7 +184,6 @@ fn agreed(log: &FlowLog, sight: &Sight, series: &Series, candidates: &Candidates
         .with("by", *method)
         .with("agreeing", count)
         .with("trains_reach_bps", bit_rate(reached));
-    let _ = sight;
     Conclusion {
         outcome: Outcome::from(answer),
         samples: *samples,

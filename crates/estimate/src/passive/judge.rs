@@ -78,7 +78,11 @@ pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) ->
         width = (0.6 * CORE).max(1.5 * series.resolution / gap);
     }
     let rates: Vec<f64> = core(series, rate, width, guard).map(Sample::rate).collect();
-    let all = series.samples.iter().filter(|sample| !guard || sample.queued || !series.judged).count();
+    let all = series
+        .samples
+        .iter()
+        .filter(|sample| !guard || sample.queued || !series.judged)
+        .count();
     if rates.len() < LEAST_QUEUED {
         return Err(Reason::NoAgreement);
     }
@@ -137,7 +141,10 @@ impl Verdict {
             .with("source", name(series.source))
             .with("samples", self.samples)
             .with("share", self.share)
-            .with("queued_share", series.queued_count() as f64 / series.samples.len().max(1) as f64)
+            .with(
+                "queued_share",
+                series.queued_count() as f64 / series.samples.len().max(1) as f64,
+            )
             .with("data_packets", log.counts.data)
             .with("resent_packets", log.counts.resent)
             .with("holes", log.counts.holes)
@@ -212,12 +219,19 @@ const LEAST_BATCHES: usize = 10;
 /// Packets came in batches, of the capturing host or of a link that lets them go so (a slotted or stalled one): few long gaps, each as long as the batch behind it has packets.
 pub(super) fn is_batched(series: &Series) -> bool {
     let backlogged = |sample: &&Sample| sample.backlogged || !series.judged;
-    let gaps: Vec<f64> = series.samples.iter().filter(backlogged).map(|sample| sample.gap).collect();
+    let gaps: Vec<f64> = series
+        .samples
+        .iter()
+        .filter(backlogged)
+        .map(|sample| sample.gap)
+        .collect();
     if series.source == Source::Acks || gaps.len() < 4 * LEAST_BATCHES {
         return false;
     }
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
-    let Ok(profile) = stat::gap_profile(&gaps, SMALL * mean) else { return false };
+    let Ok(profile) = stat::gap_profile(&gaps, SMALL * mean) else {
+        return false;
+    };
     if profile.small_share < 0.4 {
         return false;
     }
@@ -244,5 +258,9 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
         bb += (pair.1 - b).powi(2);
         ab += (pair.0 - a) * (pair.1 - b);
     }
-    if aa > 0.0 && bb > 0.0 { ab / (aa * bb).sqrt() } else { 0.0 }
+    if aa > 0.0 && bb > 0.0 {
+        ab / (aa * bb).sqrt()
+    } else {
+        0.0
+    }
 }

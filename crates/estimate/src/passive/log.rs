@@ -191,7 +191,9 @@ impl FlowLog {
     /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
     /// hide, or the best second, less what queues on the way back may squeeze together. Zero where too little was acknowledged.
     pub(super) fn carried(&self) -> f64 {
-        let Some((ip_octets, payload)) = self.sizes.full() else { return 0.0 };
+        let Some((ip_octets, payload)) = self.sizes.full() else {
+            return 0.0;
+        };
         let headers = f64::from(ip_octets) / f64::from(payload.max(1));
         headers * self.carried.least()
     }

@@ -45,13 +45,13 @@
 //! - A3: inconclusive, `stamps_too_coarse` or `receive_batching`.
 //! - A4: several connections that share the narrow link for the whole time, packet by packet: `multimodal`.
 //!
-//! Departs from the port: a mode whose upper edge exceeds the asymptotic dispersion rate is a candidate, as in pathrate (`[Dovrolis04]`); the port asks for
+//! Departs from the port: a mode whose upper edge exceeds the asymptotic dispersion rate is a candidate, as in pathrate (`[Pathrate04]`); the port asks for
 //! its peak to lie above that rate's mode, and so leaves out the capacity of an idle link, where the two coincide. Sizes count at the IP layer,
 //! not as TCP payload.
 //!
 //! # References
 //! - `[PPrate06]` En-Najjary, Urvoy-Keller: PPrate: a passive capacity estimation tool, E2EMON 2006.
-//! - `[Dovrolis04]` Dovrolis, Ramanathan, Moore: Packet dispersion techniques and a capacity-estimation methodology, 2004.
+//! - `[Pathrate04]` Dovrolis, Ramanathan, Moore: Packet dispersion techniques and a capacity-estimation methodology, 2004.
 
 mod histogram;
 

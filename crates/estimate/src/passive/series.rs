@@ -123,7 +123,10 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
 
 fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -> Sample {
     let time = f64::from(gap.gap).max(1.0);
-    let waited = log.sender_clock.waited(gap.at, gap.ticks).filter(|_| gap.ticks != NO_TICKS);
+    let waited = log
+        .sender_clock
+        .waited(gap.at, gap.ticks)
+        .filter(|_| gap.ticks != NO_TICKS);
     let queue = waited.zip(tick).map_or(0.0, |(waited, tick)| waited - tick - HOST_NS);
     let queued = queue > HOST_PACKETS * time;
     Sample {
@@ -185,7 +188,11 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
     // Where every second segment is acknowledged, an acknowledgement of one was sent by a timer.
     let all = log.acks.blocks().flatten();
     let (single, several) = all.fold((0_u32, 0_u32), |(single, several), gap| {
-        if covers(gap.covered) < 1.5 { (single + 1, several) } else { (single, several + 1) }
+        if covers(gap.covered) < 1.5 {
+            (single + 1, several)
+        } else {
+            (single, several + 1)
+        }
     });
     let fewest = if several > single { 1.5 } else { 0.99 };
     let tick = log.receiver_clock.tick().unwrap_or(0.0);
@@ -212,7 +219,10 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
     let (time, sent) = (f64::from(gap.gap), f64::from(gap.sent));
     let waited = f64::from(gap.ahead) - least as f64;
     // Of that, on the way back.
-    let back = log.receiver_clock.waited(gap.at, gap.ticks).map_or(0.0, |back| back - tick);
+    let back = log
+        .receiver_clock
+        .waited(gap.at, gap.ticks)
+        .map_or(0.0, |back| back - tick);
     let waited_ahead = waited > time + AHEAD_NS && back < 0.5 * waited;
     let closed = sent < CLOSED * time && back < time.max(0.5 * waited);
     Sample {
@@ -256,13 +266,21 @@ fn typical(series: &Series) -> Option<f64> {
 }
 
 fn share(part: u32, whole: u32) -> f64 {
-    if whole == 0 { 0.0 } else { f64::from(part) / f64::from(whole) }
+    if whole == 0 {
+        0.0
+    } else {
+        f64::from(part) / f64::from(whole)
+    }
 }
 
 /// Rates of trains of so many gaps whatever their sizes, of data that waited: what is left where single gaps say nothing.
 pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
-    let Some((ip_octets, payload)) = log.sizes.full() else { return Vec::new() };
-    let Some(tick) = log.sender_clock.tick() else { return Vec::new() };
+    let Some((ip_octets, payload)) = log.sizes.full() else {
+        return Vec::new();
+    };
+    let Some(tick) = log.sender_clock.tick() else {
+        return Vec::new();
+    };
     let header = f64::from(ip_octets - payload);
     let mut rates = Vec::new();
     for block in log.data.blocks() {

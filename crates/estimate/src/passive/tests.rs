@@ -48,7 +48,10 @@ fn received(times: impl Iterator<Item = (i64, i64)>) -> FlowLog {
     for (number, (sent, came)) in (0_u32..).zip(times) {
         let ticks = u32::try_from(sent / 1_000_000).unwrap();
         log.see(Course::Along, &packet(came, 1 + 1448 * number, 1, 1448, (ticks, 0)));
-        log.see(Course::Back, &packet(came + 10_000, 1, 1 + 1448 * (number + 1), 0, (0, ticks)));
+        log.see(
+            Course::Back,
+            &packet(came + 10_000, 1, 1 + 1448 * (number + 1), 0, (0, ticks)),
+        );
     }
     log
 }
@@ -72,10 +75,16 @@ fn every_method_reads_a_queue_s_gaps() {
     for method in PASSIVE {
         let name = method.info().name;
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
-        let estimate = concluded.outcome.estimate().unwrap_or_else(|| panic!("{name}: {concluded:?}"));
+        let estimate = concluded
+            .outcome
+            .estimate()
+            .unwrap_or_else(|| panic!("{name}: {concluded:?}"));
         let ratio = estimate.value as f64 / TRUTH;
         assert!((0.9999..1.0001).contains(&ratio), "{name}: {ratio}");
-        assert!(concluded.samples > 1000 && estimate.confidence >= Confidence::Medium, "{name}: {concluded:?}");
+        assert!(
+            concluded.samples > 1000 && estimate.confidence >= Confidence::Medium,
+            "{name}: {concluded:?}"
+        );
         let inside = estimate.low as f64 <= TRUTH && TRUTH <= estimate.high as f64;
         assert!(inside, "{name}: {estimate:?}");
     }
@@ -88,7 +97,13 @@ fn the_same_gaps_of_a_slow_sender_are_none() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         assert!(
-            matches!(concluded.outcome, Outcome::Inconclusive { reason: Reason::NeverQueued, .. }),
+            matches!(
+                concluded.outcome,
+                Outcome::Inconclusive {
+                    reason: Reason::NeverQueued,
+                    ..
+                }
+            ),
             "{}: {concluded:?}",
             method.info().name
         );
@@ -109,7 +124,10 @@ fn stamps_of_a_millisecond_show_no_gaps_of_a_tenth() {
     let tenth = queued(20_000).map(|(sent, came)| (sent / 10, came / 10 / 1_000_000 * 1_000_000));
     let log = received(tenth);
     let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1_000_000));
-    let firm = concluded.outcome.estimate().is_some_and(|estimate| estimate.verdict == Verdict::Estimated);
+    let firm = concluded
+        .outcome
+        .estimate()
+        .is_some_and(|estimate| estimate.verdict == Verdict::Estimated);
     assert!(!firm, "{concluded:?}");
 }
 
@@ -138,7 +156,10 @@ fn a_flow_of_any_length_takes_no_more_memory() {
     assert!(held < 700_000, "{held}");
     for number in 20_000..400_000_u32 {
         let at = i64::from(number) * GAP_NS;
-        log.see(Course::Along, &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)));
+        log.see(
+            Course::Along,
+            &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)),
+        );
     }
     assert!(log.held_octets() < held + 300_000, "{}", log.held_octets());
 }
@@ -150,7 +171,10 @@ fn sequence_numbers_wrap() {
     for (number, (sent, came)) in (0_u32..).zip(queued(2000)) {
         let ticks = u32::try_from(sent / 1_000_000).unwrap();
         let sequence = begin.wrapping_add(1448 * number);
-        log.see(Course::Along, &packet(came, sequence, 1, 1448, (u32::MAX - 500_u32.wrapping_sub(ticks), 0)));
+        log.see(
+            Course::Along,
+            &packet(came, sequence, 1, 1448, (u32::MAX - 500_u32.wrapping_sub(ticks), 0)),
+        );
     }
     assert_eq!((log.counts.holes, log.counts.resent), (0, 0));
 }
@@ -190,7 +214,11 @@ proptest! {
 /// Not a law but a number for the record: nanoseconds per packet of the log that all methods share.
 #[test]
 #[ignore = "prints a measure of this machine"]
-#[expect(clippy::disallowed_methods, clippy::print_stderr, reason = "it measures time, and prints it")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "it measures time, and prints it"
+)]
 fn cost_per_packet() {
     let times: Vec<(i64, i64)> = queued(1_000_000).collect();
     let begin = std::time::Instant::now();
@@ -201,5 +229,8 @@ fn cost_per_packet() {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         assert!(concluded.samples > 0);
     }
-    eprintln!("{each:.1} ns per packet; {:.2} ms per flow", begin.elapsed().as_secs_f64() * 1e3);
+    eprintln!(
+        "{each:.1} ns per packet; {:.2} ms per flow",
+        begin.elapsed().as_secs_f64() * 1e3
+    );
 }

@@ -6,7 +6,11 @@ use std::num::NonZeroU8;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use estimate::probe::{Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load, LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpSample, TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport};
+use estimate::probe::{
+    Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load,
+    LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpSample, TcpState, Then,
+    Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
+};
 use estimate::{Beginning, Budget, Event, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
 use proptest::prelude::*;
 use trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};

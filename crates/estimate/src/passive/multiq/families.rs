@@ -67,7 +67,11 @@ pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, res
         match modes.as_slice() {
             [] => scale *= rules.no_mode_step,
             [one] => {
-                if !(of_acks && found.last().is_some_and(|last| last.is_distance && one.at < HUMP * last.time)) {
+                if !(of_acks
+                    && found
+                        .last()
+                        .is_some_and(|last| last.is_distance && one.at < HUMP * last.time))
+                {
                     add(&mut found, one.at, scale, false);
                 }
                 break;
