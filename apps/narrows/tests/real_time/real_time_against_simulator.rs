@@ -152,6 +152,7 @@ pub(crate) fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f
     let sent = |probed: &Probed| u64::try_from(warm_up + probed.departed_ns).unwrap();
     for (payload, probed) in packets.iter().enumerate() {
         let packet = Packet {
+            flow: 0,
             ip_octets: 1500,
             hop_limit: 64,
             payload,
