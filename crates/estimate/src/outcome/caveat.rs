@@ -180,6 +180,7 @@ impl Caveat {
 }
 
 impl fmt::Display for Caveat {
+    #[expect(clippy::too_many_lines, reason = "one sentence per caveat: a table, not a procedure")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Multimodal { other } => write!(f, "several rates had similar weight; the runner-up is {other}"),
