@@ -163,13 +163,14 @@ pub enum HopReplyKind {
         /// The next link's MTU in IP octets, if given.
         mtu: Option<u16>,
     },
-    /// TCP of the far end answered a SYN: RST, or SYN and ACK.
-    TcpAnswer,
     /// Any other destination-unreachable code.
     Unreachable {
         /// The ICMP code.
         code: u8,
     },
+    // New kinds go to the end: recordings count them.
+    /// TCP of the far end answered a SYN: RST, or SYN and ACK.
+    TcpAnswer,
 }
 
 /// The sender's own judgement of how well it kept the plan (`host timing` §7.5: the limits are ours).

@@ -11,7 +11,8 @@ fn every_method_over_all_its_scenarios() {
     for method in METHODS {
         let name = method.info().name;
         let scenarios = of_method(name);
-        assert!(scenarios.len() >= 5, "{name}");
+        // One where it is right, one where it must not be sure.
+        assert!(scenarios.len() >= 2, "{name}");
         for (seed, (scenario, toml, expectation)) in (11..).zip(scenarios) {
             let raw = params(&expectation.params);
             let (measured, octets) = recorded(&scenario, &toml, *method, &raw, seed);

@@ -313,7 +313,7 @@ fn version_1_is_this() {
     assert_eq!((exchanges.len(), sum.sum()), VERSION_1);
 }
 
-const VERSION_1: (usize, u32) = (656, 1_724_872_180);
+const VERSION_1: (usize, u32) = (680, 4_029_424_309);
 
 /// A sink that others can see, and that may fill up.
 #[derive(Clone)]
