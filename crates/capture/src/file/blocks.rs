@@ -133,6 +133,16 @@ impl Blocks {
             && usize::try_from(word(window.part(at + length - 4, at + length), 0, big_endian)) == Ok(length)
     }
 
+    /// Octets at the beginning of these at which no landmark begins: a quick look before a thorough one.
+    pub(super) fn hopeless(&self, octets: &[u8]) -> usize {
+        let hope = octets.windows(4).position(|place| {
+            let kind = word(place, 0, self.big_endian);
+            // The largest of the small ones, or the section's, which is the same in both orders.
+            (1..=ENHANCED_PACKET).contains(&kind) || kind == SECTION
+        });
+        hope.unwrap_or(octets.len().saturating_sub(3))
+    }
+
     fn begin_section<R: Read>(&mut self, window: &Window<R>) -> Result<(), Stopped> {
         let damaged = Stopped::Damaged(Fault::Block { kind: SECTION });
         self.big_endian = order(window.seen()).ok_or(damaged)?;
