@@ -243,7 +243,7 @@ impl Blocks {
         let interface = self.described(field(0), block)?;
         let kept = kept(field(3), HEAD, block)?;
         Ok(Found {
-            at_ns: Some(self.stamp(&interface, (field(1), field(2)), block)?),
+            at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
             to: HEAD + kept,
@@ -269,7 +269,7 @@ impl Blocks {
         let interface = self.described(u32::from(number), block)?;
         let kept = kept(field(3), HEAD, block)?;
         Ok(Found {
-            at_ns: Some(self.stamp(&interface, (field(1), field(2)), block)?),
+            at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
             to: HEAD + kept,
@@ -308,7 +308,7 @@ impl Blocks {
         found.ok_or(Stopped::Passable(unknown, block.len()))
     }
 
-    fn stamp(&self, interface: &Interface, (high, low): (u32, u32), block: &[u8]) -> Result<i64, Stopped> {
+    fn stamp(interface: &Interface, (high, low): (u32, u32), block: &[u8]) -> Result<i64, Stopped> {
         let ticks = u64::from(high) << 32 | u64::from(low);
         let nanos = match interface.unit {
             Unit::Nanos(each) => u128::from(ticks) * u128::from(each),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::Analysis;
@@ -167,7 +167,7 @@ fn open(path: &Path) -> Result<CaptureReader<Input>, Failure> {
 }
 
 fn is_stdin(path: &Path) -> bool {
-    path == PathBuf::from("-")
+    path == Path::new("-")
 }
 
 /// Of one input: none.
