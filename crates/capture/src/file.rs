@@ -271,8 +271,9 @@ impl<R: Read> CaptureReader<R> {
     /// Passes over octets until something makes sense.
     fn search(&mut self) {
         let begin = self.window.at();
+        let mut hopeless = 1;
         loop {
-            self.window.pass(1);
+            self.window.pass(hopeless.max(1));
             if !self.window.fill(12) {
                 self.ended = true;
                 break;
@@ -284,6 +285,11 @@ impl<R: Read> CaptureReader<R> {
             if right {
                 break;
             }
+            let behind = self.window.seen().get(1..).unwrap_or_default();
+            hopeless = 1 + match &self.format {
+                Format::Legacy(legacy) => legacy.hopeless(behind),
+                Format::Blocks(blocks) => blocks.hopeless(behind),
+            };
         }
         let rest = if self.ended { self.window.seen().len() as u64 } else { 0 };
         self.damages.skipped(self.window.at() - begin + rest);

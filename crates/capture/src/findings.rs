@@ -114,6 +114,9 @@ pub(crate) struct Largest {
 
 struct BySize(FlowFinding);
 
+/// Few packets first; of as many, the later flow.
+type Rank = Reverse<(u64, Reverse<(u64, bool, Endpoint)>)>;
+
 impl Largest {
     pub(crate) fn new(most: usize) -> Self {
         Self {
@@ -148,7 +151,7 @@ impl FlowFinding {
 
 impl BySize {
     /// The smallest, and of equals the latest, is the first to go.
-    fn rank(&self) -> Reverse<(u64, Reverse<(u64, bool, Endpoint)>)> {
+    fn rank(&self) -> Rank {
         Reverse((self.0.data_packets, Reverse(self.0.order())))
     }
 }

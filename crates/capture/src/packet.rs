@@ -13,7 +13,7 @@ impl LinkType {
     pub const PPP: Self = Self(9);
     /// PPP in HDLC-like framing.
     pub const PPP_HDLC: Self = Self(50);
-    /// PPP over Ethernet, from the PPPoE header on.
+    /// PPP over Ethernet, from the `PPPoE` header on.
     pub const PPP_ETHER: Self = Self(51);
     /// An IP packet alone, of either version.
     pub const RAW: Self = Self(101);

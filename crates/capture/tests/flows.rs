@@ -1,4 +1,5 @@
 //! Packets become connections, directions and findings.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
 mod common;
 

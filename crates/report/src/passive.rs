@@ -244,23 +244,34 @@ impl PassiveDocument {
         }
         writeln!(out)?;
         table(out, &rows)?;
-        let mut last = ("", "");
-        for flow in &self.flows {
-            let name = (flow.source.as_str(), flow.destination.as_str());
-            let remarks: Vec<&str> = flow
-                .reason
-                .iter()
-                .chain(&flow.caveats)
-                .map(|remark| remark.text.as_str())
-                .collect();
-            if remarks.is_empty() {
-                continue;
+        self.write_reasons(out)
+    }
+
+    /// Why there is no value, and why one might mislead: once for all methods of a flow that say the same.
+    fn write_reasons(&self, out: &mut String) -> std::fmt::Result {
+        let is_same = |a: &PassiveFlow, b: &PassiveFlow| {
+            (&a.source, &a.destination, &a.vlan, a.began_ns) == (&b.source, &b.destination, &b.vlan, b.began_ns)
+        };
+        for flow in self.flows.chunk_by(is_same) {
+            let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+            for row in flow {
+                let remarks = row.reason.iter().chain(&row.caveats);
+                let text = remarks
+                    .map(|remark| remark.text.as_str())
+                    .collect::<Vec<_>>()
+                    .join("; ");
+                match said.iter_mut().find(|(known, _)| *known == text) {
+                    Some((_, methods)) => methods.push(&row.method),
+                    None if text.is_empty() => {}
+                    None => said.push((text, vec![&row.method])),
+                }
             }
-            if name != last {
-                writeln!(out, "{} > {}", name.0, name.1)?;
+            if let (Some(row), false) = (flow.first(), said.is_empty()) {
+                writeln!(out, "{} > {}", row.source, row.destination)?;
             }
-            last = name;
-            writeln!(out, "  {}: {}", flow.method, remarks.join("; "))?;
+            for (text, methods) in &said {
+                writeln!(out, "  {}: {text}", methods.join(", "))?;
+            }
         }
         Ok(())
     }

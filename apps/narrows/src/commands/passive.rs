@@ -23,6 +23,7 @@ use crate::output;
 /// Reads pcap and pcapng, plain or gzip, of any size, in bounded memory; several files are read one after the other, as one capture that
 /// was cut in pieces. Or listens on an interface, which needs CAP_NET_RAW.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "clap prints it as it stands")]
 pub(crate) struct PassiveArgs {
     /// Capture files; `-` is standard input
     #[arg(required_unless_present = "interface", value_name = "FILE")]
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &PassiveArgs) -> Result<Exit, Failure> {
     })
     .map_err(|error| Failure::usage(error.to_string()))?;
     let read = match &args.interface {
-        Some(interface) => live::listen(args, interface, filter, analysis)?,
+        Some(interface) => live::listen(args, interface, filter.as_ref(), analysis)?,
         None => files::read(args, filter, analysis)?,
     };
     let document = document::document(&read);

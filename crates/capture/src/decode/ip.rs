@@ -9,6 +9,7 @@ pub(super) const UDP: u8 = 17;
 const MOST_EXTENSIONS: usize = 8;
 
 /// What an IP header says.
+#[expect(clippy::struct_field_names, reason = "the header's own length, beside the packet's")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header<'a> {
     pub(super) source: u128,

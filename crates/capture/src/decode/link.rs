@@ -60,7 +60,7 @@ pub(super) fn strip<'a>(raw: &RawPacket<'a>) -> Result<Option<Carried<'a>>, Unre
     }
 }
 
-/// From the type field of an Ethernet frame on, through VLAN tags, PPPoE and MPLS labels.
+/// From the type field of an Ethernet frame on, through VLAN tags, `PPPoE` and MPLS labels.
 #[inline]
 fn ether_type(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
     let (mut at, mut vlan) = (at, 0u32);

@@ -96,8 +96,10 @@ fn options(octets: &[u8], syn: bool) -> Options {
             (2, &[a, b]) if syn => found.mss = Some(u16::from_be_bytes([a, b])),
             // Above 14 it counts as 14 (RFC 7323 §2.3).
             (3, &[shift]) if syn => found.window_scale = Some(shift.min(14)),
-            (8, &[a, b, c, d, e, f, g, h]) => {
-                found.timestamps = Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
+            (8, &[a, b, c, d, ref echo @ ..]) => {
+                if let Ok(echo) = echo.try_into() {
+                    found.timestamps = Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes(echo)));
+                }
             }
             _ => {}
         }

@@ -133,6 +133,16 @@ impl Blocks {
             && usize::try_from(word(window.part(at + length - 4, at + length), 0, big_endian)) == Ok(length)
     }
 
+    /// Octets at the beginning of these at which no landmark begins: a quick look before a thorough one.
+    pub(super) fn hopeless(&self, octets: &[u8]) -> usize {
+        let hope = octets.windows(4).position(|place| {
+            let kind = word(place, 0, self.big_endian);
+            // The largest of the small ones, or the section's, which is the same in both orders.
+            (1..=ENHANCED_PACKET).contains(&kind) || kind == SECTION
+        });
+        hope.unwrap_or(octets.len().saturating_sub(3))
+    }
+
     fn begin_section<R: Read>(&mut self, window: &Window<R>) -> Result<(), Stopped> {
         let damaged = Stopped::Damaged(Fault::Block { kind: SECTION });
         self.big_endian = order(window.seen()).ok_or(damaged)?;
@@ -233,7 +243,7 @@ impl Blocks {
         let interface = self.described(field(0), block)?;
         let kept = kept(field(3), HEAD, block)?;
         Ok(Found {
-            at_ns: Some(self.stamp(&interface, (field(1), field(2)), block)?),
+            at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
             to: HEAD + kept,
@@ -259,7 +269,7 @@ impl Blocks {
         let interface = self.described(u32::from(number), block)?;
         let kept = kept(field(3), HEAD, block)?;
         Ok(Found {
-            at_ns: Some(self.stamp(&interface, (field(1), field(2)), block)?),
+            at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
             to: HEAD + kept,
@@ -298,7 +308,7 @@ impl Blocks {
         found.ok_or(Stopped::Passable(unknown, block.len()))
     }
 
-    fn stamp(&self, interface: &Interface, (high, low): (u32, u32), block: &[u8]) -> Result<i64, Stopped> {
+    fn stamp(interface: &Interface, (high, low): (u32, u32), block: &[u8]) -> Result<i64, Stopped> {
         let ticks = u64::from(high) << 32 | u64::from(low);
         let nanos = match interface.unit {
             Unit::Nanos(each) => u128::from(ticks) * u128::from(each),

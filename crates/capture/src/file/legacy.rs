@@ -102,6 +102,19 @@ impl Legacy {
         self.is_plausible(&second, Some(first.seconds))
     }
 
+    /// Octets at the beginning of these at which no record can begin, by what it would keep alone: a quick look before a thorough one.
+    pub(super) fn hopeless(&self, octets: &[u8]) -> usize {
+        let kept = |place: &[u8]| match *place {
+            [.., a, b, c, d] if self.big_endian => u32::from_be_bytes([a, b, c, d]),
+            [.., a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+            _ => 0,
+        };
+        let hope = octets
+            .windows(12)
+            .position(|place| (1..=MOST_PACKET_OCTETS).contains(&kept(place)));
+        hope.unwrap_or(octets.len().saturating_sub(11))
+    }
+
     fn is_plausible(&self, head: &Head, near: Option<u32>) -> bool {
         self.check(head).is_ok() && head.kept > 0 && near.is_none_or(|near| near.abs_diff(head.seconds) <= NEAR_SECONDS)
     }

@@ -235,14 +235,14 @@ impl<'a> Parser<'a> {
                     way: way.unwrap_or(Way::Either),
                     kind: kind.unwrap_or(Kind::Host),
                 };
-                self.check(qualifiers, token)?;
+                Self::check(qualifiers, token)?;
                 self.last = Some(qualifiers);
                 self.value(qualifiers)
             }
         }
     }
 
-    fn check(&self, qualifiers: Qualifiers, token: Token<'a>) -> Result<(), FilterError> {
+    fn check(qualifiers: Qualifiers, token: Token<'a>) -> Result<(), FilterError> {
         let is_transport = matches!(
             qualifiers.protocol,
             Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp)

@@ -201,7 +201,7 @@ impl Connection {
             missed: missed.saturating_add(sender.unseen),
             began: sender.syn_seen || receiver.syn_seen,
             // Scaling counts if both SYNs carry the option (RFC 7323 §2.2).
-            window_shift: both_syns.then(|| match (sender.window_scale, receiver.window_scale) {
+            window_shift: both_syns.then_some(match (sender.window_scale, receiver.window_scale) {
                 (Some(_), Some(shift)) => shift,
                 _ => 0,
             }),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::Analysis;
@@ -34,7 +34,7 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
     let mut dropped = 0;
     let progress = Progress::new(args.quiet);
     for path in &args.files {
-        let name = path.display().to_string();
+        let name = named(path);
         let mut reader = match open(path) {
             Ok(reader) => reader,
             Err(failure) => {
@@ -59,20 +59,58 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
     if inputs.is_empty() {
         return Err(unread.swap_remove(0));
     }
-    for failure in &unread {
+    // The first one is told at the end, as the failure that it is.
+    for failure in unread.iter().skip(1) {
         crate::output::complain(&failure.text);
     }
     let matched = departures.as_ref().map_or(0, Departures::matched);
     if let (Some(departures), Some(path)) = (&departures, &args.sent) {
-        damages.push((path.display().to_string(), departures.reader().damages().clone()));
+        damages.push((named(path), departures.reader().damages().clone()));
     }
+    for (input, damages) in &damages {
+        if let Some(text) = told(input, damages) {
+            crate::output::complain(&text);
+        }
+    }
+    let findings = analysis.finish();
+    let first = unread.into_iter().next();
     Ok(Read {
+        failure: first.or_else(|| unreadable(&findings, &damages)),
         inputs,
-        findings: analysis.finish(),
+        findings,
         damages,
         matched,
-        failure: unread.into_iter().next(),
     })
+}
+
+/// What is wrong with an input, on one line, whatever form the result is printed in.
+fn told(input: &str, damages: &Damages) -> Option<String> {
+    let first = damages.first().first()?;
+    let more = match damages.count() {
+        1 => String::new(),
+        count => format!(", and {} more place(s)", count - 1),
+    };
+    Some(format!(
+        "{input}: damaged at octet {}, after packet {}: {}{more}; {} octets were passed over",
+        first.octet,
+        first.packet,
+        first.fault,
+        damages.skipped_octets(),
+    ))
+}
+
+/// Damage from the head on, and not one packet: that is no capture, whatever its head says.
+fn unreadable(findings: &capture::Findings, damages: &[(String, Damages)]) -> Option<Failure> {
+    let (input, _) = damages.iter().find(|(_, damages)| damages.count() > 0)?;
+    (findings.counts.packets == 0).then(|| Failure::usage(format!("{input}: no packet of it can be read")))
+}
+
+fn named(path: &Path) -> String {
+    if is_stdin(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 fn one(
@@ -117,7 +155,7 @@ fn one(
 }
 
 fn open(path: &Path) -> Result<CaptureReader<Input>, Failure> {
-    let refuse = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+    let refuse = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", named(path)));
     let input: Input = if is_stdin(path) {
         Box::new(io::stdin().lock())
     } else {
@@ -129,7 +167,7 @@ fn open(path: &Path) -> Result<CaptureReader<Input>, Failure> {
 }
 
 fn is_stdin(path: &Path) -> bool {
-    path == PathBuf::from("-")
+    path == Path::new("-")
 }
 
 /// Of one input: none.

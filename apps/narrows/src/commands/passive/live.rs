@@ -28,7 +28,7 @@ type Pcap = PcapWriter<BufWriter<File>>;
 pub(super) fn listen(
     args: &PassiveArgs,
     interface: &str,
-    filter: Option<Filter>,
+    filter: Option<&Filter>,
     mut analysis: Analysis,
 ) -> Result<Read, Failure> {
     let heading = Heading::of(interface);
@@ -40,7 +40,7 @@ pub(super) fn listen(
             return Err(Failure::usage(why));
         }
     };
-    let program = filter.as_ref().map(|filter| program(filter, link)).transpose();
+    let program = filter.map(|filter| program(filter, link)).transpose();
     let program = program.map_err(|error| Failure::usage(error.to_string()))?;
     let mut pcap = args.write.as_ref().map(|path| begin(path, link)).transpose()?;
     let stop = interrupt::flag()?;
