@@ -58,7 +58,7 @@ pub trait Method: Sync {
 }
 
 /// All that may answer.
-const EVERYTHING: [Answering; 5] = [
+pub(crate) const EVERYTHING: [Answering; 5] = [
     Answering::Server,
     Answering::Echo,
     Answering::Reflector,
