@@ -36,6 +36,10 @@ pub trait Method: Sync {
     fn answered_by(&self) -> &'static [Answering] {
         const RECEIVERS: [Answering; 2] = [Answering::Server, Answering::Reflector];
         let class = &self.info().class;
+        if class.activity == Activity::Passive {
+            // Who listens must be ours.
+            return &[Answering::Server];
+        }
         match (class.deployment, class.methodology) {
             (Deployment::Sender, _) if class.protocol == Protocol::Tcp => &[Answering::TcpSyn],
             (Deployment::Sender, _) => &EVERYTHING,

@@ -224,7 +224,7 @@ fn auto_asks_what_answers() {
 
 #[test]
 fn hosts_that_answer_once_a_second_are_not_asked_a_hundred_times() {
-    let second = std::time::Duration::from_secs(1);
+    let second = Duration::from_secs(1);
     let mut facts = PathFacts::ideal(1500, second / 100);
     assert_eq!(answers_take_too_long(&facts, 1_000_000, second), None);
     facts.answer_limit = Some(crate::AnswerLimit::new(6, second));
