@@ -1,6 +1,8 @@
 //! The far host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
 
-use estimate::{Answering, Caveat, Deployment, Estimate, Event, MethodInfo, Outcome, PathFacts, Probe, World};
+use estimate::{
+    Answering, Caveat, Deployment, Estimate, Event, EvidenceValue, MethodInfo, Outcome, PathFacts, Probe, World,
+};
 use net::client::SocketWorld;
 use net::lone::{LoneWorld, Via};
 use units::{Direction, Metric, Sender, Stamp, Unit};
@@ -63,9 +65,9 @@ impl World for Far {
 impl Far {
     /// The way that a result of this method is about, where `asked` is what the caller wanted: both ways at once, where echoes come
     /// back as they went and the method does not tell the ways apart.
-    pub(crate) fn direction(&self, method: &MethodInfo, asked: Direction) -> Direction {
+    pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {
         match self {
-            Self::Lone(world) if both_ways(method, world.via()) => Direction::RoundTrip,
+            Self::Lone(world) if both_ways(method, outcome, world.via()) => Direction::RoundTrip,
             Self::Server(_) | Self::Lone(_) => asked,
         }
     }
@@ -81,9 +83,12 @@ impl Far {
             });
         }
         let rate = method.metric.unit() == Unit::BitPerSecond;
-        if both_ways(method, world.via()) {
+        if both_ways(method, &outcome, world.via()) {
             caveats.push(Caveat::AsymmetricLimit);
-        } else if rate && let Some(reply_ip_octets) = world.largest_reply() {
+        } else if rate
+            && !outcome.caveats().contains(&Caveat::AsymmetricLimit)
+            && let Some(reply_ip_octets) = world.largest_reply()
+        {
             caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
         }
         match outcome {
@@ -97,6 +102,7 @@ impl Far {
                 caveats: mut seen,
                 mut evidence,
             } => {
+                caveats.retain(|caveat| !seen.contains(caveat));
                 seen.append(&mut caveats);
                 evidence.insert("answered_via", world.via().name());
                 Outcome::Inconclusive {
@@ -119,11 +125,20 @@ fn with_losses(estimate: Estimate, world: &LoneWorld) -> Estimate {
     }
 }
 
+/// The method says that the far end's stamps count, not the echoes' return.
+fn by_far_stamps(outcome: &Outcome) -> bool {
+    let evidence = match outcome {
+        Outcome::Estimated(estimate) => &estimate.evidence,
+        Outcome::Inconclusive { evidence, .. } => evidence,
+    };
+    evidence.get("stamped_by_far_end") == Some(&EvidenceValue::Flag(true))
+}
+
 /// The result is that of the two ways together: the narrower of them, where a rate is measured by echoes of one size.
-fn both_ways(method: &MethodInfo, via: Via) -> bool {
+fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
     let echoes = match via.answering() {
-        // Its own stamps are a receiver's.
-        Answering::Reflector => method.class.deployment == Deployment::Sender,
+        // Its own stamps are a receiver's, for methods that use them.
+        Answering::Reflector => method.class.deployment == Deployment::Sender && !by_far_stamps(outcome),
         Answering::Echo => true,
         Answering::Server | Answering::ClosedPort | Answering::TcpSyn => false,
     };

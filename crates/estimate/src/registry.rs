@@ -36,6 +36,10 @@ pub trait Method: Sync {
     fn answered_by(&self) -> &'static [Answering] {
         const RECEIVERS: [Answering; 2] = [Answering::Server, Answering::Reflector];
         let class = &self.info().class;
+        if class.activity == Activity::Passive {
+            // Who listens must be ours.
+            return &[Answering::Server];
+        }
         match (class.deployment, class.methodology) {
             (Deployment::Sender, _) if class.protocol == Protocol::Tcp => &[Answering::TcpSyn],
             (Deployment::Sender, _) => &EVERYTHING,
@@ -58,7 +62,7 @@ pub trait Method: Sync {
 }
 
 /// All that may answer.
-const EVERYTHING: [Answering; 5] = [
+pub(crate) const EVERYTHING: [Answering; 5] = [
     Answering::Server,
     Answering::Echo,
     Answering::Reflector,

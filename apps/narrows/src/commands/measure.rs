@@ -220,7 +220,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     Ok(Ended {
         entry: Entry {
             metric,
-            direction: far.direction(method.info(), direction),
+            direction: far.direction(method.info(), &measured.outcome, direction),
             method: name,
             outcome: far.told(method.info(), measured.outcome),
             cost: measured.cost,

@@ -28,6 +28,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "862",
           value_parser = clap::value_parser!(u16).range(1..))]
     stamp: Option<u16>,
+    /// STAMP packets per second that one address gets back over time [default: 1000]
+    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
+    stamp_per_source: Option<u32>,
+    /// STAMP packets that one address gets back at once, before that limit [default: 4000]
+    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
+    stamp_burst: Option<u32>,
+    /// STAMP packets per second for all addresses together [default: 10000]
+    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
+    stamp_total: Option<u32>,
+    /// Do not count STAMP packets per session (the stateless mode of RFC 8762)
+    #[arg(long, requires = "stamp")]
+    stamp_stateless: bool,
     /// Allow UDP loads to clients from anywhere without a key
     #[arg(long)]
     allow_load: bool,
@@ -51,7 +63,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let options = options(args)?;
     let stop = interrupt::flag()?;
-    let reflector = args.stamp.map(|port| reflector(&options, port)).transpose()?;
+    let reflector = args.stamp.map(|port| reflector(args, &options, port)).transpose()?;
     let server = Running::start(options).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         output::complain(&format!("listening on {address}, TCP and UDP"));
@@ -67,9 +79,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 }
 
 /// Where the server listens, with its key, at a port of its own.
-fn reflector(options: &ServeOptions, port: u16) -> Result<Reflector, Failure> {
+fn reflector(args: &ServeArgs, options: &ServeOptions, port: u16) -> Result<Reflector, Failure> {
     let mut wanted = ReflectorOptions::new(options.listen.clone(), port);
     wanted.key.clone_from(&options.psk);
+    wanted.per_source = args.stamp_per_source.unwrap_or(wanted.per_source);
+    wanted.burst = args.stamp_burst.unwrap_or(wanted.burst);
+    wanted.total = args.stamp_total.unwrap_or(wanted.total);
+    wanted.stateful = !args.stamp_stateless;
     Reflector::start(&wanted).map_err(|error| {
         let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
         let hint = if denied {

@@ -70,7 +70,8 @@
 //! - A3: [`Reason::ReceiveBatching`], [`Reason::StampsTooCoarse`] (100 Mbit/s need stamps of 12 us). Batches at the far end alone are
 //!   not seen: they join requests, and the replies are spread by the way back.
 //! - A4: [`Reason::NotConverged`] if the way there has no settled pairs. Twice as many hops must be idle as one way.
-//! - A5: far ends that echo what they get have one size: [`Reason::NotOffered`].
+//! - A5: far ends that echo what they get have one size: [`Reason::NotOffered`]. TCP's answers (40 octets) and ICMP errors (576 at most,
+//!   which requests of both long sizes must fill) have one size too, but another: two of the six kinds, and the way there alone.
 //! - Directions that differ by more than the sizes: the faster one is a lower bound with [`Caveat::AsymmetricLimit`].
 //!
 //! # References
@@ -95,6 +96,7 @@ use units::{Layer, Metric};
 pub use self::params::Params;
 pub use self::run::Run;
 use crate::contract::Estimator;
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
@@ -141,6 +143,11 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for AsymProbe {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    /// Echoes of another size need a server; answers of one known size show the way there alone.
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::ClosedPort, Answering::TcpSyn]
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {

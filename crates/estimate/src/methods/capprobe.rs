@@ -78,7 +78,8 @@
 //!   all sizes in proportion, as packets do that follow one another much closer than the smallest pair; then the answer is too low.
 //! - A5: skew is removed (the line below the first packets' delays); a stepped clock or another route leaves too few clean pairs.
 //! - A6: echoes tell the lesser of the two directions' capacities, and the result is a lower bound with
-//!   [`Caveat::AsymmetricLimit`]. Echoes with the far end's own stamps (`far_end=reflector`) tell the way there alone.
+//!   [`Caveat::AsymmetricLimit`]; answers below a quarter of the probes do so only of ways back slower by more than that,
+//!   [`Caveat::ReverseInfluence`]. A far host that limits its answers below what a run needs is not asked: [`Reason::NotOffered`]. Echoes with the far end's own stamps (`far_end=reflector`) tell the way there alone.
 //!
 //! # References
 //!
@@ -101,13 +102,14 @@ use units::{Layer, Metric};
 pub use self::params::{Params, Preset};
 pub use self::run::Run;
 use crate::contract::Estimator;
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError,
+    Privilege, Protocol, RawParams, Scope,
 };
 
 /// The registry entry.
@@ -147,6 +149,10 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for CapProbe {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &EVERYTHING
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {

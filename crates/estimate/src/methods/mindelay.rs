@@ -18,12 +18,13 @@ mod words;
 use stat::{SkewObjective, skew_line};
 use units::Framing;
 
+use crate::methods::campaign;
 use crate::probe::{Arrival, Fate, TrainReport};
 use crate::{PathFacts, StampSource};
 
 pub(crate) use batches::{Batching, Inner};
 pub(crate) use hunt::{Found, Hunt, State, Stop};
-pub(crate) use words::{Via, checked, framing, share};
+pub(crate) use words::{Via, answers_take_too_long, checked, framing, share};
 
 /// Whose stamps tell when a packet was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,7 @@ impl Reads {
         match (self, row.fate) {
             (Self::Arrivals, Fate::Received(stamp)) => Some(stamp.nanos()),
             (Self::Turns, Fate::Echoed { turned, .. }) => turned.map(units::Stamp::nanos),
-            (Self::Returns, Fate::Echoed { returned, .. }) => Some(returned.nanos()),
-            (Self::Returns, Fate::Answered(reply)) => Some(reply.returned.nanos()),
+            (Self::Returns, _) => campaign::returned_ns(row),
             (_, Fate::Received(_) | Fate::Echoed { .. } | Fate::Answered(_) | Fate::Lost) => None,
         }
     }
@@ -99,6 +99,8 @@ pub(crate) struct Bulk {
     pub(crate) typical_ns: f64,
     /// From the second batch that begins within it to the last one.
     inner: Option<Inner>,
+    /// Octets of the far host's own answer to the last packet; `None` for an echo, which has the probe's.
+    pub(crate) reply_octets: Option<u16>,
     pub(crate) stamped_by: StampSource,
 }
 
@@ -151,6 +153,10 @@ impl Bulk {
             after: rows.len() - 1,
             typical_ns: stat::median(&gaps).unwrap_or(span as f64),
             inner: Inner::read(&stamps),
+            reply_octets: match last.fate {
+                Fate::Answered(reply) => Some(reply.reply_ip_octets),
+                Fate::Received(_) | Fate::Echoed { .. } | Fate::Lost => None,
+            },
             stamped_by: report.arrived_by,
         })
     }
@@ -286,6 +292,33 @@ pub(crate) fn ip_rate(framing: Framing, ip_octets: u16, wire_bps: f64) -> f64 {
     let ip = u32::from(ip_octets);
     wire_bps * f64::from(ip) / f64::from(framing.wire_octets(ip))
 }
+
+/// What answers of the far host may hide of the way back.
+pub(crate) enum Back {
+    /// Nothing.
+    Seen,
+    /// A way back slower than the way there by more than the answers are smaller.
+    Slower { reply_ip_octets: u16 },
+    /// As much as the way there: the value may be the way back's.
+    Either,
+}
+
+/// How far the way back decides the dispersion of bulks of packets of `ip_octets`.
+pub(crate) fn way_back(reads: Reads, bulk: &Bulk, ip_octets: u16) -> Back {
+    if reads.two_clocks() {
+        return Back::Seen;
+    }
+    let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
+    match bulk.reply_octets {
+        Some(reply_ip_octets) if wire(reply_ip_octets) <= SMALL_REPLY * wire(ip_octets) => {
+            Back::Slower { reply_ip_octets }
+        }
+        Some(_) | None => Back::Either,
+    }
+}
+
+/// Ours, as `nettimer`: answers beyond this share of the probe, both on a wire, are no small ones.
+const SMALL_REPLY: f64 = 0.25;
 
 /// Between 0.75 and 1.25, for the n-th wait: evenly spread and the same in every run, so that no pace of other traffic stays in
 /// step with the probes (ours).

@@ -93,13 +93,14 @@ use units::{Layer, Metric};
 pub use self::params::Params;
 pub use self::run::Run;
 use crate::contract::Estimator;
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError,
+    Privilege, Protocol, RawParams, Scope,
 };
 
 /// The registry entry.
@@ -139,6 +140,10 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for PbProbe {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &EVERYTHING
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {

@@ -228,6 +228,11 @@ impl Run {
             Kind::Short => ("short_ns", "short_expected_pairs"),
             Kind::Long => ("long_ns", "long_expected_pairs"),
         };
+        let count = |of: fn(&Found) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
+        let (clean, samples): (usize, usize) = (count(|found| found.clean), count(|found| found.samples));
+        evidence.insert("kept_clean_pairs", clean);
+        evidence.insert("rejected_queued_pairs", samples.saturating_sub(clean));
+        evidence.insert("rejected_incomplete_pairs", self.tally.1);
         for (kind, found) in &self.found {
             let Some(found) = found else { continue };
             let (dispersion, expected) = names(*kind);

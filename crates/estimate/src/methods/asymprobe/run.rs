@@ -8,6 +8,7 @@ use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Reads, Rule, St
 use super::Params;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::facts::Answering;
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
@@ -43,6 +44,8 @@ const KINDS: [Kind; 6] = [
 pub struct Run {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
+    /// What answers; of a server any size can be asked for.
+    answering: Answering,
     pub(super) large: u16,
     pub(super) small: u16,
     pub(super) batching: Batching,
@@ -61,6 +64,7 @@ impl Run {
     /// A run with these parameters.
     pub fn new(params: Params) -> Self {
         Self {
+            answering: Answering::Server,
             large: 0,
             small: params.small,
             params,
@@ -80,6 +84,11 @@ impl Run {
     fn begin(&mut self, facts: PathFacts) {
         self.large = self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu);
         self.small = self.small.min(self.large);
+        self.answering = facts.answering;
+        if facts.answer_limit.is_some() {
+            // A test train is longer than such hosts answer at once.
+            self.tests = MOST_TESTS;
+        }
         self.facts = Some(facts);
     }
 
@@ -87,6 +96,17 @@ impl Run {
     pub(super) fn octets(&self, kind: Kind) -> (u16, u16) {
         let third = u32::from(self.large) * thousandths(self.params.third) / 1000;
         let third = u16::try_from(third).unwrap_or(self.large).max(self.small);
+        let fixed = match self.answering {
+            Answering::Server | Answering::Echo | Answering::Reflector => None,
+            Answering::ClosedPort => Some(MOST_QUOTED),
+            Answering::TcpSyn => Some(TCP_ANSWER),
+        };
+        if let Some(reply) = fixed {
+            return match kind {
+                Kind::ForwardThird => (third, reply),
+                Kind::Forward | Kind::Reverse | Kind::ReverseThird | Kind::Short | Kind::Long => (self.large, reply),
+            };
+        }
         match kind {
             Kind::Forward => (self.large, self.small),
             Kind::Reverse => (self.small, self.large),
@@ -97,8 +117,28 @@ impl Run {
         }
     }
 
+    /// Why a run is not begun: the far host would take too long to answer, or in sizes that vary.
+    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
+        let pairs = u64::try_from(self.params.stable.min(self.params.most)).unwrap_or(u64::MAX / 8);
+        let late = mindelay::answers_take_too_long(facts, 4 * (pairs + 1), super::INFO.imposes.max_time);
+        let large = u32::from(self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu));
+        let third = large * thousandths(self.params.third) / 1000;
+        // Hosts that quote whole packets quote no more than this of them; both sizes must fill it.
+        let vary = facts.answering == Answering::ClosedPort && third < u32::from(MOST_QUOTED);
+        late.or_else(|| {
+            vary.then(|| Reason::NotOffered {
+                what: "answers of one size to packets of two: they quote all of the shorter ones".to_owned(),
+            })
+        })
+    }
+
     fn kind(&self) -> Option<Kind> {
-        let kinds = if self.params.trio { &KINDS[..] } else { &KINDS[..4] };
+        let kinds = match self.answering {
+            // Answers of one size show the way there alone.
+            Answering::ClosedPort | Answering::TcpSyn => &[Kind::Forward, Kind::ForwardThird][..],
+            Answering::Server | Answering::Echo | Answering::Reflector if self.params.trio => &KINDS[..],
+            Answering::Server | Answering::Echo | Answering::Reflector => &KINDS[..4],
+        };
         kinds.get(self.found.len()).copied()
     }
 
@@ -166,7 +206,10 @@ impl Run {
         self.serial += 1;
         let (request, reply) = self.octets(kind);
         let mut train = Train::uniform(TrainId(self.serial), packets, request, Duration::ZERO);
-        train.far_end = FarEnd::EchoSized(reply);
+        train.far_end = match self.answering {
+            Answering::Server | Answering::Echo | Answering::Reflector => FarEnd::EchoSized(reply),
+            other => other.far_end(),
+        };
         self.not_before = Some(now + self.wait(packets));
         self.asked = Some(train.clone());
         Step::Send(Probe::Train(train))
@@ -258,7 +301,11 @@ impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
         match event {
             Event::Started(facts) => {
+                let unable = self.unable(&facts);
                 self.begin(facts);
+                if let Some(reason) = unable {
+                    return Step::Done(self.no_number(reason));
+                }
                 self.next(now)
             }
             Event::Train(report) if self.facts.is_some() => self.take(now, &report),
@@ -270,6 +317,10 @@ impl Estimator for Run {
     }
 }
 
+/// Octets of an ICMP error at most (RFC 1812 §4.3.2.3).
+const MOST_QUOTED: u16 = 576;
+/// Octets of a TCP segment without data or options.
+const TCP_ANSWER: u16 = 40;
 /// Ours: packets of a test train.
 const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.

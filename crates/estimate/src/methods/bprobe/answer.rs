@@ -252,6 +252,14 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     evidence.insert("spacings", number(session.spacings.len()));
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
     evidence.insert("open_spacings", number(open));
+    let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
+    evidence.insert(
+        "kept_spacings",
+        number(session.spacings.len().saturating_sub(open).saturating_sub(together)),
+    );
+    evidence.insert("rejected_open_spacings", number(open));
+    evidence.insert("rejected_one_stamp_spacings", number(together));
+    evidence.insert("rejected_reordered_spacings", session.disordered);
     if let Some(last) = session.spacings.last() {
         evidence.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
     }

@@ -93,6 +93,12 @@ impl Campaign for Session {
     const READS: (&'static str, &'static str) = ("bprobe", "echoed trains of packets of one size, back to back");
 
     fn begin(&mut self, facts: &PathFacts) {
+        if let Some(limit) = facts.answer_limit {
+            // A host that limits its answers is asked once, in trains that it answers whole.
+            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
+            self.params.packets = self.params.packets.min(most.max(LEAST_PACKETS));
+            self.params.rounds = 1;
+        }
         self.resize(facts.path_mtu);
         self.facts = Some(facts.clone());
     }
@@ -178,6 +184,8 @@ impl Campaign for Session {
     }
 }
 
+/// Fewest packets of a train, as its parameter has it.
+const LEAST_PACKETS: usize = 3;
 /// Trains without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 2;
 const MOST_RESIZED: u32 = 8;

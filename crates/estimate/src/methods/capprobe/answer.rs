@@ -2,7 +2,7 @@
 
 use units::Metric;
 
-use super::super::mindelay::{self, Found, Via};
+use super::super::mindelay::{self, Back, Found, Via};
 use super::run::{Run, full_size_rate};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
@@ -75,11 +75,12 @@ impl Run {
         if host.stamps_limit(value, *octets, found.best.stamped_by) {
             return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
         }
-        if self.via.reads().two_clocks() {
-            return estimate;
+        match mindelay::way_back(self.via.reads(), &found.best, *octets) {
+            Back::Seen => estimate,
+            Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
+            // Answers that are as long as the probes tell the lesser of two capacities.
+            Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
         }
-        // Answers that are as long as the probes tell the lesser of two capacities.
-        estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path)
     }
 
     /// No number, with what was seen.
@@ -168,6 +169,13 @@ impl Run {
         }
         evidence.insert("pairs", self.tally.pairs);
         evidence.insert("clean_pairs", self.tally.clean);
+        evidence.insert("kept_clean_pairs", self.tally.clean);
+        evidence.insert(
+            "rejected_queued_pairs",
+            self.tally.pairs.saturating_sub(self.tally.clean),
+        );
+        evidence.insert("rejected_incomplete_pairs", self.tally.lost);
+        evidence.insert("rejected_reordered_pairs", self.tally.disordered);
         if self.tally.clean > 0 {
             // One pair in so many met no queue.
             let expected = self.tally.pairs as f64 / self.tally.clean as f64;

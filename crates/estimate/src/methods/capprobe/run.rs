@@ -78,7 +78,18 @@ impl Run {
             let first = u32::from(self.params.octets.0.max(self.params.octets.1));
             self.octets.1 = u16::try_from(second / first.max(1)).unwrap_or(mtu);
         }
+        self.via = self.via.met_by(facts.answering);
+        if facts.answer_limit.is_some() {
+            // A test train is longer than such hosts answer at once.
+            self.tests = MOST_TESTS;
+        }
         self.facts = Some(facts);
+    }
+
+    /// Two packets for each pair of each run.
+    fn answers_wanted(&self) -> u64 {
+        let pairs = (self.params.stable + 1).max(self.params.least).min(self.params.most);
+        4 * u64::try_from(pairs).unwrap_or(u64::MAX / 4)
     }
 
     /// Size of the run that is on.
@@ -407,7 +418,12 @@ impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
         match event {
             Event::Started(facts) => {
+                let unable =
+                    mindelay::answers_take_too_long(&facts, self.answers_wanted(), super::INFO.imposes.max_time);
                 self.begin(facts);
+                if let Some(reason) = unable {
+                    return Step::Done(self.no_number(reason));
+                }
                 self.next(now)
             }
             Event::Train(report) if self.facts.is_some() => self.take(now, &report),

@@ -109,11 +109,24 @@ impl Seen {
             caveats: self.caveats(),
             evidence: [("trains", self.trains), ("readings", self.readings.len())]
                 .into_iter()
+                .chain(self.samples())
                 .fold(crate::Evidence::default(), |mut evidence, (name, value)| {
                     evidence.insert(name, value);
                     evidence
                 }),
         }
+    }
+
+    /// Trains that were read, and those that told nothing.
+    fn samples(&self) -> [(&'static str, usize); 5] {
+        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        [
+            ("kept_trains", self.readings.len()),
+            ("rejected_lost_trains", count(self.all_lost)),
+            ("rejected_unpaced_trains", count(self.broken)),
+            ("rejected_clock_step_trains", count(self.clock_steps)),
+            ("rejected_few_batches_trains", count(self.few_batches)),
+        ]
     }
 
     fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
@@ -233,6 +246,10 @@ impl Seen {
             .iter()
             .filter_map(|reading| reading.car_variation)
             .collect();
+        let estimate = self
+            .samples()
+            .into_iter()
+            .fold(estimate, |estimate, (name, value)| estimate.with(name, value));
         estimate
             .with("rate_in_bps", rates(|reading| reading.rate_in))
             .with("rate_out_bps", rates(|reading| reading.rate_out))

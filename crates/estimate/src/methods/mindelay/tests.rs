@@ -205,3 +205,31 @@ fn a_silent_path_and_a_lossy_one_are_told_apart() {
     }
     assert_eq!(lossy.state(), State::Lossy);
 }
+
+#[test]
+fn auto_asks_what_answers() {
+    use crate::facts::Answering;
+    let met = |answering| Via::Auto.met_by(answering);
+    assert_eq!(met(Answering::Server), Via::Auto);
+    assert_eq!(met(Answering::Echo), Via::Echo);
+    assert_eq!(met(Answering::Reflector), Via::Reflector);
+    assert_eq!(met(Answering::ClosedPort), Via::ClosedPort);
+    assert_eq!(met(Answering::TcpSyn), Via::Syn);
+    assert_eq!(
+        Via::Receiver.met_by(Answering::Echo),
+        Via::Receiver,
+        "as it was asked for"
+    );
+}
+
+#[test]
+fn hosts_that_answer_once_a_second_are_not_asked_a_hundred_times() {
+    let second = Duration::from_secs(1);
+    let mut facts = PathFacts::ideal(1500, second / 100);
+    assert_eq!(answers_take_too_long(&facts, 1_000_000, second), None);
+    facts.answer_limit = Some(crate::AnswerLimit::new(6, second));
+    assert_eq!(answers_take_too_long(&facts, 106, 100 * second), None);
+    let refused = answers_take_too_long(&facts, 107, 100 * second).unwrap();
+    let text = refused.to_string();
+    assert!(text.contains("107 answers") && text.contains("6 at once"), "{text}");
+}

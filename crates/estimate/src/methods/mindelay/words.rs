@@ -1,8 +1,12 @@
 //! Parameters that the minimum-delay methods have in common.
 
+use std::time::Duration;
+
 use units::Framing;
 
 use super::Reads;
+use crate::facts::{Answering, PathFacts};
+use crate::outcome::Reason;
 use crate::probe::{FarEnd, Fate, Train, TrainReport};
 use crate::registry::{ParamError, RawParams};
 
@@ -41,6 +45,18 @@ impl Via {
         })
     }
 
+    /// The same for a far end that is known: `auto` asks what answers there.
+    pub(crate) fn met_by(self, answering: Answering) -> Self {
+        match (self, answering) {
+            (Self::Auto, Answering::Echo) => Self::Echo,
+            (Self::Auto, Answering::Reflector) => Self::Reflector,
+            (Self::Auto, Answering::ClosedPort) => Self::ClosedPort,
+            (Self::Auto, Answering::TcpSyn) => Self::Syn,
+            (Self::Auto, Answering::Server) => Self::Auto,
+            (named, _) => named,
+        }
+    }
+
     /// The train, as this far end is asked.
     pub(crate) fn ask(self, mut train: Train) -> Train {
         train.far_end = match self {
@@ -72,6 +88,20 @@ impl Via {
         let any = report.arrivals.iter().any(|row| bare(row.fate));
         (self == Self::Reflector && any).then_some(Self::Echo)
     }
+}
+
+/// Why a run that needs so many answers at least is not begun: the far host limits them, and would take longer than that.
+pub(crate) fn answers_take_too_long(facts: &PathFacts, answers: u64, longest: Duration) -> Option<Reason> {
+    let limit = facts.answer_limit?;
+    let awaited = u32::try_from(answers).unwrap_or(u32::MAX).saturating_sub(limit.burst());
+    let takes = limit.every().saturating_mul(awaited);
+    (takes > longest).then(|| Reason::NotOffered {
+        what: format!(
+            "{answers} answers in time: it gives {} at once and then one per {}",
+            limit.burst(),
+            units::format_duration(limit.every())
+        ),
+    })
 }
 
 /// Reads the parameter `framing`: how the narrow link frames packets.

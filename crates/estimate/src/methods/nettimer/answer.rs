@@ -215,6 +215,10 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     evidence.insert("whole_pairs", number(session.samples.len()));
     let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
     evidence.insert("pairs_with_one_stamp", number(together));
+    evidence.insert("kept_pairs", number(session.samples.len() - together));
+    evidence.insert("rejected_one_stamp_pairs", number(together));
+    evidence.insert("rejected_incomplete_pairs", session.tally.lost);
+    evidence.insert("rejected_reordered_pairs", session.tally.disordered);
     if let Some(last) = session.samples.last() {
         evidence.insert("probe_octets", u32::from(last.ip_octets));
         evidence.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);

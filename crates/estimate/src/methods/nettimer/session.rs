@@ -105,6 +105,12 @@ impl Campaign for Session {
             End::Receiver => vec![FarEnd::Receiver],
             End::Sender => self.params.via.clone(),
         };
+        if let Some(limit) = facts.answer_limit {
+            // No more than a host that limits its answers gives in time.
+            let gained = super::INFO.imposes.max_time.as_nanos() / limit.every().as_nanos().max(1);
+            let answers = u32::try_from(gained).unwrap_or(u32::MAX).saturating_add(limit.burst());
+            self.params.pairs = self.params.pairs.min((answers / 2).max(2));
+        }
         self.facts = Some(facts.clone());
     }
 

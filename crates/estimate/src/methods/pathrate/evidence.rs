@@ -64,6 +64,11 @@ pub(super) fn evidence(session: &Session) -> Evidence {
     let ip = |wire: f64| session.ip_rate(wire).round();
     evidence.insert("trains", session.tally.trains);
     evidence.insert("samples", session.samples.len());
+    evidence.insert("kept_trains", session.samples.len());
+    evidence.insert("rejected_too_fast_trains", session.too_fast.len());
+    evidence.insert("rejected_paused_trains", session.tally.paused);
+    let otherwise = session.tally.failed.saturating_sub(session.tally.paused);
+    evidence.insert("rejected_incomplete_or_reordered_trains", otherwise);
     evidence.insert("packet_octets", u32::from(session.full_size()));
     if let Some(preliminary) = modes::preliminary(session) {
         evidence.insert("preliminary_mean_bps", ip(preliminary.mean));

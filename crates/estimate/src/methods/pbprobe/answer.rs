@@ -2,7 +2,7 @@
 
 use units::{BitRate, Metric};
 
-use super::super::mindelay::{self, Found, Grain, Hunt, Via};
+use super::super::mindelay::{self, Back, Found, Grain, Hunt, Via};
 use super::run::{COARSEST, Run};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
@@ -100,10 +100,11 @@ impl Run {
         if host.stamps_limit(estimate.value as f64, self.octets, found.best.stamped_by) {
             return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
         }
-        if self.via.reads().two_clocks() {
-            return estimate;
+        match mindelay::way_back(self.via.reads(), &found.best, self.octets) {
+            Back::Seen => estimate,
+            Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
+            Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
         }
-        estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path)
     }
 
     /// No number, with what was seen.
@@ -147,6 +148,14 @@ impl Run {
         evidence.insert("packet_octets", u32::from(self.octets));
         evidence.insert("shortened", self.shortened);
         evidence.insert("batches_seen", self.batched());
+        if let Some(hunt) = &self.hunt {
+            let clean = hunt.found(self.batched()).map_or(0, |found| found.clean);
+            evidence.insert("kept_clean_bulks", clean);
+            evidence.insert("rejected_queued_bulks", hunt.samples().saturating_sub(clean));
+            evidence.insert("rejected_incomplete_bulks", hunt.lost());
+            evidence.insert("rejected_reordered_bulks", hunt.disordered);
+            evidence.insert("rejected_one_stamp_bulks", hunt.closed);
+        }
         let Some(found) = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched())) else {
             return evidence;
         };

@@ -70,7 +70,24 @@ impl Run {
 
     fn begin(&mut self, facts: PathFacts) {
         self.octets = self.params.octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
+        self.via = self.via.met_by(facts.answering);
+        if let Some(limit) = facts.answer_limit {
+            // What is longer than such hosts answer at once never comes whole.
+            self.tests = MOST_TESTS;
+            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
+            self.longest = self.longest.min(most.saturating_sub(1).max(1));
+        }
         self.facts = Some(facts);
+    }
+
+    /// Two packets for each of the bulks of one.
+    fn answers_wanted(&self) -> u64 {
+        let bulks = if self.params.stable == 0 {
+            self.params.bulks
+        } else {
+            (self.params.stable + 1).min(self.params.bulks)
+        };
+        2 * u64::try_from(bulks).unwrap_or(u64::MAX / 2)
     }
 
     /// Whether packets come in batches.
@@ -376,7 +393,12 @@ impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
         match event {
             Event::Started(facts) => {
+                let unable =
+                    mindelay::answers_take_too_long(&facts, self.answers_wanted(), super::INFO.imposes.max_time);
                 self.begin(facts);
+                if let Some(reason) = unable {
+                    return Step::Done(self.no_number(reason));
+                }
                 self.next(now)
             }
             Event::Train(report) if self.facts.is_some() => self.take(now, &report),

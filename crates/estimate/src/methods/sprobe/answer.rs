@@ -137,13 +137,14 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     evidence.insert("trains", session.trains);
     evidence.insert("trains_that_count", number(session.samples.len()));
+    evidence.insert("kept_trains", number(session.samples.len()));
     let names = [
-        (Flaw::Lost, "trains_lost"),
-        (Flaw::Disordered, "trains_disordered"),
-        (Flaw::Together, "trains_with_one_stamp"),
-        (Flaw::Open, "trains_not_closed_up"),
-        (Flaw::Spread, "trains_spread"),
-        (Flaw::Disturbed, "trains_disturbed"),
+        (Flaw::Lost, "rejected_incomplete_trains"),
+        (Flaw::Disordered, "rejected_reordered_trains"),
+        (Flaw::Together, "rejected_one_stamp_trains"),
+        (Flaw::Open, "rejected_open_trains"),
+        (Flaw::Spread, "rejected_spread_trains"),
+        (Flaw::Disturbed, "rejected_disturbed_trains"),
     ];
     for (flaw, name) in names {
         let count = session.flaws.iter().filter(|other| **other == flaw).count();

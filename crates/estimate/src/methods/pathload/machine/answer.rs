@@ -13,6 +13,7 @@ impl Machine {
     pub(super) fn finish_without(&self, reason: Reason) -> Outcome {
         let mut evidence = Evidence::default();
         evidence.insert("fleets", self.fleets);
+        evidence.insert("kept_fleets", self.fleets);
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
@@ -133,6 +134,7 @@ impl Machine {
             .with("no_trend_up_to_bps", search.low)
             .with("increasing_from_bps", search.high.unwrap_or(f64::NAN))
             .with("fleets", self.fleets)
+            .with("kept_fleets", self.fleets)
             .with("interrupt_coalescence", self.reader.coalescing)
     }
 
