@@ -99,12 +99,17 @@
 //! - `[ShaperProbe11]` P. Kanuparthy, C. Dovrolis: `ShaperProbe`: end-to-end detection of ISP traffic shaping using active methods,
 //!   IMC 2011.
 
+mod odd;
+mod run;
+
 use std::time::Duration;
 
 use units::{Layer, Metric};
 
+use self::run::Run;
+
 use crate::contract::Estimator;
-use crate::methods::pathrate::{self, Preset, Run};
+use crate::methods::pathrate::{self, Preset};
 use crate::observations::{AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
@@ -139,9 +144,9 @@ static INFO: MethodInfo = MethodInfo {
     },
     imposes: Imposes {
         typical_octets: 97_000,
-        max_octets: 9_000_000,
+        max_octets: 25_000_000,
         typical_time: Duration::from_millis(300),
-        max_time: Duration::from_secs(25),
+        max_time: Duration::from_secs(35),
         fills_path: false,
     },
     parameters: pathrate::AUTOMATIC_PARAMETERS,
@@ -160,6 +165,6 @@ impl Method for Capacity {
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        pathrate::analyse_recorded(observations, pathrate::Params::read(raw, Preset::Adaptive)?)
+        run::analyse(observations, pathrate::Params::read(raw, Preset::Adaptive)?)
     }
 }
