@@ -9,7 +9,7 @@ use crate::outcome::{Caveat, Confidence, Estimate, EvidenceValue, Limit, Outcome
 use crate::probe::{Fate, TrainReport};
 
 /// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree on one rate while their
-/// beginnings were delayed at random, as by a medium that must first be won. Hosts that limit the rate, shapers that were found,
+/// beginnings were delayed at random, as by a medium that must first be won, or the answer is a value of low confidence. Hosts that limit the rate, shapers that were found,
 /// paths that answer nothing, and links that are too slow for long trains are not asked again.
 pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> bool {
     let settled = outcome.caveats().iter().any(|caveat| {
@@ -31,14 +31,24 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     let signature = classify(facts, reports);
     let seen = outcome.estimate().map(|estimate| estimate.value as f64);
     let rate = seen.or(signature.rate.map(|rate| rate.median.as_f64()));
-    if rate.is_none_or(|rate| rate < SLOWEST_BPS) {
+    // Pairs may see the link before; long trains do not.
+    let long = signature.rate.map(|rate| rate.median.as_f64());
+    let least = rate.map(|rate| long.map_or(rate, |long| rate.min(long)));
+    if least.is_none_or(|rate| !(SLOWEST_BPS..FASTEST_BPS).contains(&rate)) {
         return false;
     }
     let told = |caveat: &Caveat| matches!(caveat, Caveat::ReceiveBatching { .. } | Caveat::Reordering { .. });
+    // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs are sure, nothing is left to ask.
+    let sure = outcome
+        .estimate()
+        .is_some_and(|estimate| estimate.confidence > Confidence::Low);
+    let named = signature.cause == Cause::CrossTraffic && sure;
+    let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
+    let unsure = outcome.verdict() == Verdict::Estimated && !sure;
     outcome.caveats().iter().any(told)
-        || signature.batch_packets.is_some()
+        || (affordable && (unsure || begins_at_random(facts, reports)))
+        || (signature.batch_packets.is_some() && !named)
         || matches!(signature.cause, Cause::ParallelLinks { .. } | Cause::Grants { .. })
-        || begins_at_random(facts, reports)
 }
 
 /// Trains that agree on a rate were slowed by nobody on the narrow link; what delays their first packets all the same, by much
@@ -56,7 +66,11 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     // Paced ones are not asked: a medium that has to be won slows them, too.
     let pushed: Vec<&TrainReport> = full
         .into_iter()
-        .filter(|report| report.departure_rate().is_none_or(|left| left.as_f64() > PUSHED * usual))
+        .filter(|report| {
+            report
+                .departure_rate()
+                .is_none_or(|left| left.as_f64() > PUSHED * usual)
+        })
         .collect();
     let rates: Vec<f64> = pushed.iter().filter_map(|report| rate(report)).collect();
     let first: Vec<f64> = pushed.iter().filter_map(|report| head_delay_ns(report)).collect();
@@ -133,6 +147,11 @@ fn named(mut short: Estimate, long: &Estimate, cause: &str) -> Outcome {
     if unnamed {
         short.confidence = Confidence::Low;
     }
+    // Pairs that were not sure, and long trains that were slowed by others or by the medium: the truth is between the two.
+    if cause == "cross_traffic" && short.confidence == Confidence::Low && short.verdict == Verdict::Estimated {
+        short.low = short.low.min(long.low);
+        short = short.caveat(Caveat::NotConverged);
+    }
     for caveat in &long.caveats {
         if matches!(caveat, Caveat::Multichannel { .. } | Caveat::ReceiveBatching { .. }) && !has(&short, caveat) {
             short = short.caveat(caveat.clone());
@@ -147,7 +166,11 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
 
 /// Two rates and nothing that explains them. Long trains came at the lower, so that the path carries at least that.
 fn least(long: Estimate, short: &Estimate, cause: &str) -> Outcome {
-    let least = long.low.min(if short.verdict == Verdict::Estimated { short.high } else { long.low });
+    let least = long.low.min(if short.verdict == Verdict::Estimated {
+        short.high
+    } else {
+        long.low
+    });
     let mut bound = Estimate {
         value: least,
         low: least,
@@ -172,7 +195,11 @@ fn doubted(first: Outcome, second: &Outcome) -> Outcome {
     match first {
         Outcome::Estimated(mut short) => {
             short.confidence = Confidence::Low;
-            let caveat = if stopped { Caveat::StoppedEarly } else { Caveat::NotConverged };
+            let caveat = if stopped {
+                Caveat::StoppedEarly
+            } else {
+                Caveat::NotConverged
+            };
             (*short).caveat(caveat).into()
         }
         inconclusive @ Outcome::Inconclusive { .. } => inconclusive,
@@ -198,6 +225,10 @@ fn exceeds(short: &Estimate, long: &Estimate, cause: &str) -> bool {
 
 /// Ours, all of them. Slower links would keep long trains for seconds.
 const SLOWEST_BPS: f64 = 8e6;
+/// No medium that is won or granted is faster; batches there are the receiver's.
+const FASTEST_BPS: f64 = 6e9;
+/// Signs that other traffic gives as well are followed from here on.
+const AFFORDABLE_BPS: f64 = 20e6;
 /// Trains that left this much faster than trains come were pushed.
 const PUSHED: f64 = 1.05;
 const LEAST_TRAINS: usize = 7;
