@@ -57,7 +57,8 @@
 //!
 //! *Odd paths.* Where packets came in batches or overtook, where trains of one rate began after random delays, or where the answer is a
 //! value of low confidence, a second part sends what `signature` sends, with at most 600 packets a train and one flow. Not below 8 Mbit/s,
-//! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 6 Gbit/s, where only receivers make batches. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
+//! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 12 Gbit/s, or 6 Gbit/s in batches,
+//! which only receivers make there. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
 //! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound. The cause is
 //! in the evidence.
 //!

@@ -34,10 +34,12 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     // Pairs may see the link before; long trains do not.
     let long = signature.rate.map(|rate| rate.median.as_f64());
     let least = rate.map(|rate| long.map_or(rate, |long| rate.min(long)));
-    if least.is_none_or(|rate| !(SLOWEST_BPS..FASTEST_BPS).contains(&rate)) {
+    let told = |caveat: &Caveat| matches!(caveat, Caveat::ReceiveBatching { .. } | Caveat::Reordering { .. });
+    let batched = outcome.caveats().iter().any(told);
+    let fastest = if batched { FASTEST_BATCHED_BPS } else { FASTEST_BPS };
+    if least.is_none_or(|rate| !(SLOWEST_BPS..fastest).contains(&rate)) {
         return false;
     }
-    let told = |caveat: &Caveat| matches!(caveat, Caveat::ReceiveBatching { .. } | Caveat::Reordering { .. });
     // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs are sure, nothing is left to ask.
     let sure = outcome
         .estimate()
@@ -45,7 +47,7 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     let named = signature.cause == Cause::CrossTraffic && sure;
     let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
     let unsure = outcome.verdict() == Verdict::Estimated && !sure;
-    outcome.caveats().iter().any(told)
+    batched
         || (affordable && (unsure || begins_at_random(facts, reports)))
         || (signature.batch_packets.is_some() && !named)
         || matches!(signature.cause, Cause::ParallelLinks { .. } | Cause::Grants { .. })
@@ -226,7 +228,9 @@ fn exceeds(short: &Estimate, long: &Estimate, cause: &str) -> bool {
 /// Ours, all of them. Slower links would keep long trains for seconds.
 const SLOWEST_BPS: f64 = 8e6;
 /// No medium that is won or granted is faster; batches there are the receiver's.
-const FASTEST_BPS: f64 = 6e9;
+const FASTEST_BATCHED_BPS: f64 = 6e9;
+/// Channels behind a link of 10 Gbit/s show it to pairs.
+const FASTEST_BPS: f64 = 12e9;
 /// Signs that other traffic gives as well are followed from here on.
 const AFFORDABLE_BPS: f64 = 20e6;
 /// Trains that left this much faster than trains come were pushed.
