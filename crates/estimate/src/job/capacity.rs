@@ -44,15 +44,23 @@
 //! is a lower bound.
 //!
 //! *Buckets.* `bucket::look` reads every train of twelve packets and more. On a path that agreed at once, one long train follows:
-//! what is left of 97 kB, or 5 ms of the rate from 200 Mbit/s on, at most 460 packets. If it bends, more follow, each after a
+//! what is left of 97 kB, or 10 ms of the rate from 200 Mbit/s on, at most 800 packets. If it bends, more follow, each after a
 //! pause in which the bucket fills. Trains that bend at one place make the answer the bucket's rate, [`Caveat::Shaped`], with
 //! `peak_bps` and `burst_octets` beside it. If none bends, `bucket_excluded_octets` says what depth was ruled out (of buckets that
-//! hold a train to four fifths of the peak), and the confidence is high only from 450 kB on.
+//! hold a train to four fifths of the peak), and the confidence is high only from 450 kB on; below, [`Caveat::BucketNotExcluded`] says up
+//! to which depth there is none.
 //!
 //! *Batches.* Where the receiver sees packets in batches, the stamps are instants of interrupts, and the packets between two of
 //! them are known to one: `8 W(L) (b - a) / (t_b - t_a)` from the begin of the second batch to that of the last, of four trains of
 //! ten batches (at most 1000 packets). Three paced trains then tell whether other traffic slowed them, which makes it a
 //! lower bound.
+//!
+//! *Odd paths.* Where packets came in batches or overtook, where trains of one rate began after random delays, or where the answer is a
+//! value of low confidence, a second part sends what `signature` sends, with at most 600 packets a train and one flow. Not below 8 Mbit/s,
+//! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 12 Gbit/s, or 6 Gbit/s in batches,
+//! which only receivers make there. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
+//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound. The cause is
+//! in the evidence.
 //!
 //! *Interval.* Of nine tenths: `t(0.95, n - 1) s / √n` of the n samples that make the value, s no less than what the
 //! clock's steps do (`step / √6` of the dispersion), plus 50 ppm for the clock's rate and one nanosecond per packet for what stamps
@@ -71,13 +79,16 @@
 //!
 //! # Cost
 //!
-//! Idle path below 200 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: up to 0.75 MB, 20 ms at 1 Gbit/s. Loaded path:
+//! Idle path below 200 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: up to 1.3 MB, 50 ms at 1 Gbit/s. Loaded path:
 //! 0.5 to 1.9 MB, 3 to 10 s at 10 Mbit/s. Receiver that batches: 4 to 9 MB, from 10 Gbit/s on. The mean is below 15 % of the narrow link.
+//! A second part: 4 to 14 MB more, 2 to 6 s.
 //!
 //! # Fails when
 //!
 //! - A1: reordered trains are no samples, [`Caveat::Reordering`]. A bucket too deep to bend the longest train does not show: the
-//!   answer is then the link's rate, not the bucket's, and its confidence is medium.
+//!   answer is then the link's rate, not the bucket's, its confidence is medium, and [`Caveat::BucketNotExcluded`] says so. Below 200 Mbit/s
+//!   that is any bucket of more than a few packets. Bursts of a medium that hold a whole train show by their delays alone; below
+//!   8 Mbit/s nobody asks, and the answer is the rate within a burst.
 //! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
 //!   sender's interface, which is a link of the path).
 //! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; bins
@@ -99,12 +110,17 @@
 //! - `[ShaperProbe11]` P. Kanuparthy, C. Dovrolis: `ShaperProbe`: end-to-end detection of ISP traffic shaping using active methods,
 //!   IMC 2011.
 
+mod odd;
+mod run;
+
 use std::time::Duration;
 
 use units::{Layer, Metric};
 
+use self::run::Run;
+
 use crate::contract::Estimator;
-use crate::methods::pathrate::{self, Preset, Run};
+use crate::methods::pathrate::{self, Preset};
 use crate::observations::{AnalyseError, Observations};
 use crate::outcome::Outcome;
 #[cfg(doc)]
@@ -139,9 +155,9 @@ static INFO: MethodInfo = MethodInfo {
     },
     imposes: Imposes {
         typical_octets: 97_000,
-        max_octets: 9_000_000,
+        max_octets: 25_000_000,
         typical_time: Duration::from_millis(300),
-        max_time: Duration::from_secs(25),
+        max_time: Duration::from_secs(35),
         fills_path: false,
     },
     parameters: pathrate::AUTOMATIC_PARAMETERS,
@@ -160,6 +176,6 @@ impl Method for Capacity {
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        pathrate::analyse_recorded(observations, pathrate::Params::read(raw, Preset::Adaptive)?)
+        run::analyse(observations, pathrate::Params::read(raw, Preset::Adaptive)?)
     }
 }

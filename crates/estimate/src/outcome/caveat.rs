@@ -53,6 +53,11 @@ pub enum Caveat {
     Policed,
     /// The rate varied during the measurement by more than the interval says.
     VariableRate,
+    /// A token bucket would have gone unseen if it is deeper than this.
+    BucketNotExcluded {
+        /// Octets up to which none is there.
+        deeper_than_octets: u64,
+    },
     /// The narrow link is several channels side by side.
     Multichannel {
         /// How many; of channels dealt by flow, how many were reached.
@@ -155,6 +160,7 @@ impl Caveat {
             Self::Shaped => "shaped",
             Self::Policed => "policed",
             Self::VariableRate => "variable_rate",
+            Self::BucketNotExcluded { .. } => "bucket_not_excluded",
             Self::Multichannel { .. } => "multichannel",
             Self::MacAggregation { .. } => "mac_aggregation",
             Self::GrantScheduled { .. } => "grant_scheduled",
@@ -207,6 +213,11 @@ impl fmt::Display for Caveat {
             Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
             Self::Policed => f.write_str("excess traffic is dropped without being queued"),
             Self::VariableRate => f.write_str("the rate varied during the measurement"),
+            Self::BucketNotExcluded { deeper_than_octets } => write!(
+                f,
+                "unless a token bucket deeper than {} keeps longer traffic to a lower rate: no train was long enough to rule that out",
+                units::Octets::new(*deeper_than_octets)
+            ),
             Self::Multichannel {
                 channels,
                 each,
@@ -337,6 +348,7 @@ mod tests {
                 period: Duration::ZERO,
             },
             Caveat::GrantScheduled { slot: Duration::ZERO },
+            Caveat::BucketNotExcluded { deeper_than_octets: 1 },
         ] {
             let json = serde_json::to_value(&caveat).unwrap();
             assert_eq!(json["id"], caveat.id());

@@ -56,6 +56,11 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
     // Of a bucket deeper than the longest train nothing is known.
     if estimate.verdict == Verdict::Estimated && look.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
+        if session.params.preset == Preset::Adaptive {
+            estimate = estimate.caveat(Caveat::BucketNotExcluded {
+                deeper_than_octets: look.excluded_octets,
+            });
+        }
     }
     Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
 }

@@ -81,7 +81,7 @@ impl Adaptive {
 }
 
 /// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 200 Mbit/s on, where that is a
-/// moment's traffic and buckets are deep, what the link carries in 5 ms; the same once something has bent.
+/// moment's traffic and buckets are deep, what the link carries in 10 ms; the same once something has bent.
 fn reach_octets(session: &Session) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
@@ -113,10 +113,10 @@ fn batch_train_octets(session: &Session) -> u64 {
 /// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
 const SMALL_RUN_OCTETS: u64 = 97_000;
 const FAST_BPS: f64 = 200e6;
-const REACH_NS: f64 = 5e6;
+const REACH_NS: f64 = 10e6;
 const LONGEST_REACH_NS: f64 = 1e9;
-/// 460 packets.
-const BUCKET_OCTETS: u64 = 690_000;
+/// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
+const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 4;
 const LEAST_REACH: usize = 12;
 const MOST_REFILL: Duration = Duration::from_secs(2);
