@@ -197,7 +197,7 @@ proptest! {
             let payload = if course == Course::Back && orderly { 0 } else { payload };
             let mut seen = packet(at, sequence, sequence, payload.min(u32::MAX - 100), (low >> 3, low));
             seen.departed_ns = (word >> 58 & 1 == 0).then_some(at / 2);
-            seen.tcp.syn = word >> 50 & 31 == 0;
+            seen.tcp.syn = (word >> 50).trailing_zeros() >= 5;
             log.see(course, &seen);
         }
         for vantage in [Vantage::Sender, Vantage::Receiver, Vantage::Middle, Vantage::Unknown] {
