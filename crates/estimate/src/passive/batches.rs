@@ -23,7 +23,7 @@ const LEAST_BATCHES: usize = 10;
 
 /// Packets came in batches.
 pub(super) fn are(series: &Series) -> bool {
-    shaped(series) || evenness(series).is_some_and(|ratio| ratio < MOST_EVEN)
+    shaped(series) || matches!(evenness(series), Evenness::Ratio(ratio) if ratio < MOST_EVEN)
 }
 
 /// Few long gaps, each as long as the batch behind it has packets.
@@ -76,44 +76,66 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
 }
 
 /// Below this ratio what came between was no cross traffic (ours: whole batches at random phases leave `b / 6k` for batches of `b`
-/// packets, so 0.08 at the least `k`; independent gaps leave 1, give or take 0.5 over the fewest spans).
+/// packets, so 0.11 at the least `k`; independent gaps leave 1, give or take 0.5 over the fewest spans).
 const MOST_EVEN: f64 = 0.25;
 /// A mode so near what was carried needs no explanation.
 const NEAR: f64 = 0.97;
 /// Gaps beyond this many of the mode's are long.
-const LONG: f64 = 1.5;
+const LONG: f64 = 1.2;
 /// Spans of at least so many batches and gaps, and at most so many gaps; fewest spans.
-const SPAN_BATCHES: f64 = 2.0;
+const SPAN_BATCHES: f64 = 1.5;
 const SPAN_GAPS: usize = 6;
-const LONGEST_SPAN: usize = 256;
+const LONGEST_SPAN: usize = 120;
 const FEWEST_SPANS: usize = 8;
+/// Steps per span.
+const OVERLAP: usize = 4;
 /// Part of the queue that a span may last.
 const OF_QUEUE: f64 = 0.7;
 
-/// The variance ratio, where the mode lies above what was carried while a queue stood; `None` where it does not, or nothing tells.
-pub(super) fn evenness(series: &Series) -> Option<f64> {
-    if !series.judged {
-        return None;
-    }
+/// What can be said of the time between the packets that waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Evenness {
+    /// The mode is what was carried, or the packets of others show, or there is no queue: nothing is to be explained.
+    Clear,
+    /// So long are the runs that they may be batches, and no queue that could tell stood long enough.
+    Doubtful,
+    /// The variance ratio.
+    Ratio(f64),
+}
+
+/// Long runs that nothing tells from batches.
+pub(super) fn doubtful(series: &Series) -> bool {
+    evenness(series) == Evenness::Doubtful
+}
+
+/// Runs of fewer packets come beside cross traffic all the time (ours).
+const LONG_RUN: f64 = 4.0;
+
+fn evenness(series: &Series) -> Evenness {
     let runs = runs(series);
     let count = runs.iter().map(Vec::len).sum::<usize>();
+    if !series.judged || count < 4 * LEAST_BATCHES {
+        return Evenness::Clear;
+    }
     let all = || runs.iter().flatten().copied();
     let (octets, time) = all().fold((0.0, 0.0), |sum, one| (sum.0 + one.octets, sum.1 + one.gap));
     let rates: Vec<f64> = all().map(Sample::rate).collect();
-    let mode = LogDensity::new(&rates, WIDTH)?.peak().at;
+    let mode = LogDensity::new(&rates, WIDTH).map_or(0.0, |density| density.peak().at);
     let carried = octets * 8e9 / time.max(1.0);
     if carried >= NEAR * mode || in_whole_packets(all(), mode) {
-        return None;
+        return Evenness::Clear;
     }
     let long = all().filter(|one| one.gap * mode > LONG * one.octets * 8e9).count();
     let waits: Vec<f64> = all().map(|one| one.queue).collect();
-    let queue = stat::quantile(&sorted(waits), 0.5)?;
+    let queue = stat::quantile(&sorted(waits), 0.5).unwrap_or(0.0);
     let span = super::math::size(OF_QUEUE * queue * count as f64 / time.max(1.0)).min(LONGEST_SPAN);
     let batch = count as f64 / long.max(1) as f64;
-    if span < SPAN_GAPS || (span as f64) < SPAN_BATCHES * batch {
-        return None;
+    let enough = span >= SPAN_GAPS && span as f64 >= SPAN_BATCHES * batch;
+    match variance_ratio(&runs, span, carried).filter(|_| enough) {
+        Some(ratio) => Evenness::Ratio(ratio),
+        None if batch >= LONG_RUN => Evenness::Doubtful,
+        None => Evenness::Clear,
     }
-    variance_ratio(&runs, span, carried)
 }
 
 /// Rows of backlogged neighbours.
@@ -137,13 +159,15 @@ fn variance_ratio(runs: &[Vec<&Sample>], span: usize, carried: f64) -> Option<f6
     let beyond = |one: &&Sample| one.gap - one.octets * 8e9 / carried;
     let squares: Vec<f64> = runs.iter().flatten().map(|one| beyond(one).powi(2)).collect();
     let one = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
-    let mut spans = Vec::new();
+    let (mut spans, mut apart) = (Vec::new(), 0);
+    let span = span.max(1);
     for run in runs {
-        for part in run.chunks_exact(span) {
-            spans.push(part.iter().map(beyond).sum::<f64>());
-        }
+        // They overlap, for rows are short.
+        let sums = run.windows(span).step_by((span / OVERLAP).max(1));
+        spans.extend(sums.map(|part| part.iter().map(beyond).sum::<f64>()));
+        apart += run.len() / span;
     }
-    if spans.len() < FEWEST_SPANS || one <= 0.0 {
+    if apart < FEWEST_SPANS || one <= 0.0 {
         return None;
     }
     let count = spans.len() as f64;

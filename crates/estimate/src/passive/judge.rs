@@ -131,7 +131,7 @@ impl Verdict {
         if series.source == Source::Acks {
             estimate = estimate.caveat(Caveat::AsymmetricLimit);
         }
-        if !series.closed || self.share < THIN {
+        if !series.closed || self.share < THIN || batches::doubtful(series) {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }

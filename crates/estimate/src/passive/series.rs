@@ -108,10 +108,10 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
         let mut chained = false;
         for gap in block {
             seen += 1;
-            merged += u32::from(gap.ip_octets > full + full / 2);
-            let wanted = gap.ip_octets == full && gap.equal && f64::from(gap.gap) < PAUSE_NS;
+            merged += u32::from(gap.ip_octets() > full + full / 2);
+            let wanted = gap.ip_octets() == full && gap.equal() && f64::from(gap.gap) < PAUSE_NS;
             if wanted {
-                samples.push(data_sample(log, gap, tick, chained && gap.follows));
+                samples.push(data_sample(log, gap, tick, chained && gap.follows()));
             }
             chained = wanted;
         }
@@ -136,7 +136,7 @@ fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -
     let queued = queue > HOST_PACKETS * time;
     Sample {
         gap: time,
-        octets: f64::from(gap.ip_octets),
+        octets: f64::from(gap.ip_octets()),
         sent: None,
         queue: queue.max(0.0),
         waited: queued,
@@ -153,9 +153,9 @@ pub(super) fn both(log: &FlowLog, sight: &Sight) -> Option<Series> {
     for block in log.data.blocks() {
         let mut chained = false;
         for gap in block {
-            let wanted = gap.sent != NO_TIME && gap.ip_octets == full && gap.equal && f64::from(gap.gap) < PAUSE_NS;
+            let wanted = gap.sent != NO_TIME && gap.ip_octets() == full && gap.equal() && f64::from(gap.gap) < PAUSE_NS;
             if wanted {
-                let one = data_sample(log, gap, tick, chained && gap.follows);
+                let one = data_sample(log, gap, tick, chained && gap.follows());
                 let sent = f64::from(gap.sent);
                 samples.push(Sample {
                     sent: Some(sent),
@@ -204,14 +204,14 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
     });
     let fewest = if several > single { 1.5 } else { 0.99 };
     let tick = log.receiver_clock.tick().unwrap_or(0.0);
-    let mut last = None;
+    let mut before = None;
     for gap in log.acks.blocks().flatten() {
         let whole = covers(gap.covered) >= fewest && covers(gap.covered_before) >= fewest;
         if !whole || f64::from(gap.gap) >= PAUSE_NS || gap.gap == 0 {
             continue;
         }
-        let follows = last == gap.at.checked_sub(i64::from(gap.gap));
-        last = Some(gap.at);
+        let follows = before == gap.at.checked_sub(i64::from(gap.gap));
+        before = Some(gap.at);
         let segments = (f64::from(gap.covered) / f64::from(payload)).ceil();
         let octets = f64::from(gap.covered) + segments * f64::from(ip_octets - payload);
         series.samples.push(Sample {
@@ -305,12 +305,12 @@ pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
         for gap in block {
             let span = f64::from(gap.gap);
             let waited = log.sender_clock.waited(gap.at, gap.ticks).unwrap_or(0.0);
-            if !gap.follows || waited <= tick + HOST_NS + HOST_PACKETS * span.min(tick) || span >= PAUSE_NS {
+            if !gap.follows() || waited <= tick + HOST_NS + HOST_PACKETS * span.min(tick) || span >= PAUSE_NS {
                 (octets, time, count) = (0.0, 0.0, 0);
                 continue;
             }
             // A merged packet stands for several, each with its own headers.
-            let whole = f64::from(gap.ip_octets) - header;
+            let whole = f64::from(gap.ip_octets()) - header;
             let segments = (whole / f64::from(payload)).ceil().max(1.0);
             octets += whole + segments * header;
             time += span;

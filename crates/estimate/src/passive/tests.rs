@@ -153,7 +153,8 @@ fn batches_are_a_bound_at_most() {
 fn a_flow_of_any_length_takes_no_more_memory() {
     let mut log = received(queued(20_000));
     let held = log.held_octets();
-    assert!(held < 700_000, "{held}");
+    // A thousand such flows fit 110 MB.
+    assert!(held < 105_000, "{held}");
     for number in 20_000..400_000_u32 {
         let at = i64::from(number) * GAP_NS;
         log.see(
@@ -161,7 +162,7 @@ fn a_flow_of_any_length_takes_no_more_memory() {
             &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)),
         );
     }
-    assert!(log.held_octets() < held + 300_000, "{}", log.held_octets());
+    assert!(log.held_octets() < 105_000, "{}", log.held_octets());
 }
 
 #[test]
@@ -214,16 +215,27 @@ proptest! {
 /// Not a law but a number for the record: nanoseconds per packet of the log that all methods share.
 #[test]
 #[ignore = "prints a measure of this machine"]
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "it measures time, and prints it"
-)]
+#[expect(clippy::disallowed_methods, reason = "it measures time, and prints it")]
 fn cost_per_packet() {
     let times: Vec<(i64, i64)> = queued(1_000_000).collect();
-    let begin = std::time::Instant::now();
-    let log = received(times.into_iter());
-    let each = begin.elapsed().as_nanos() as f64 / 2e6;
+    // The least of many parts: others use this machine too.
+    let mut each = f64::INFINITY;
+    let mut log = FlowLog::new();
+    let mut number = 0_u32;
+    for part in times.chunks(2000) {
+        let begin = std::time::Instant::now();
+        for &(sent, came) in part {
+            let ticks = u32::try_from(sent / 1_000_000).unwrap();
+            let end = 1_u32.wrapping_add(1448_u32.wrapping_mul(number + 1));
+            log.see(
+                Course::Along,
+                &packet(came, end.wrapping_sub(1448), 1, 1448, (ticks, 0)),
+            );
+            log.see(Course::Back, &packet(came + 10_000, 1, end, 0, (0, ticks)));
+            number += 1;
+        }
+        each = each.min(begin.elapsed().as_nanos() as f64 / (2 * part.len()) as f64);
+    }
     let begin = std::time::Instant::now();
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
