@@ -162,7 +162,8 @@ fn a_flow_of_any_length_takes_no_more_memory() {
             &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)),
         );
     }
-    assert!(log.held_octets() < 105_000, "{}", log.held_octets());
+    // Now thousands of packets are under way without an acknowledgement.
+    assert!(log.held_octets() < 125_000, "{}", log.held_octets());
 }
 
 #[test]
