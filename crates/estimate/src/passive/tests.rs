@@ -149,6 +149,58 @@ fn batches_are_a_bound_at_most() {
     }
 }
 
+/// Gaps of a link ten times as fast, between them what `beyond` says, with a queue of 40 ms.
+fn spaced(count: i64, mut beyond: impl FnMut(i64) -> i64) -> FlowLog {
+    let mut came = 50_000_000;
+    let times: Vec<(i64, i64)> = (0..count)
+        .map(|number| {
+            came += GAP_NS / 10 + beyond(number);
+            let wait = (number * GAP_NS / 20).min(40_000_000);
+            (came - 10_000_000 - wait, came)
+        })
+        .collect();
+    received(times.into_iter())
+}
+
+/// Bursts of 8 to 40 packets, and before each a pause that lasts as long as they would at a link a third slower: Wi-Fi's way.
+#[test]
+fn bursts_of_any_length_are_a_bound_at_most() {
+    let mut random = SplitMix64::new(5);
+    let mut left = 0;
+    let log = spaced(20_000, |_| {
+        left -= 1;
+        if left > 0 {
+            return 0;
+        }
+        left = 8 + i64::try_from(random.next_u64() % 33).unwrap();
+        left * GAP_NS / 20
+    });
+    for method in PASSIVE {
+        let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
+        if let Some(estimate) = concluded.outcome.estimate() {
+            let bound = estimate.verdict == Verdict::LowerBound && (estimate.value as f64) < 1.05 * 10.0 * TRUTH / 1.5;
+            assert!(bound, "{}: {concluded:?}", method.info().name);
+        }
+    }
+}
+
+/// As much of others as of the connection, in packets of another size that come as they like.
+#[test]
+fn random_cross_traffic_is_no_batch() {
+    let mut random = SplitMix64::new(6);
+    let log = spaced(20_000, |_| {
+        let others = (random.next_u64() | 1).trailing_zeros();
+        i64::from(others) * GAP_NS / 27
+    });
+    let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1));
+    let estimate = concluded.outcome.estimate().unwrap();
+    let ratio = estimate.value as f64 / (10.0 * TRUTH);
+    assert!(
+        estimate.verdict == Verdict::Estimated && (0.99..1.01).contains(&ratio),
+        "{concluded:?}"
+    );
+}
+
 #[test]
 fn a_flow_of_any_length_takes_no_more_memory() {
     let mut log = received(queued(20_000));
