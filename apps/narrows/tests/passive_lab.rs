@@ -195,6 +195,8 @@ fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
         "UsePAM=no",
         "StrictModes=no",
         "PidFile=none",
+        // Newer scp speaks SFTP, which a server without a configuration does not offer.
+        "Subsystem=sftp internal-sftp",
         "PermitRootLogin=prohibit-password",
     ] {
         arguments.extend(["-o", option]);

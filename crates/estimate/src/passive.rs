@@ -10,6 +10,7 @@
 //! among them where it is that young.
 
 mod answer;
+mod batches;
 mod density;
 mod judge;
 mod listen;

@@ -126,7 +126,6 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         .filter_map(|(name, conclusion)| Some((*name, conclusion.outcome.estimate()?, conclusion.samples)))
         .collect();
     let possible = |estimate: &Estimate| estimate.value as f64 >= REACHED * reached;
-    let alike = |a: &Estimate, b: &Estimate| (a.value as f64 / b.value as f64).ln().abs() <= AGREE;
     let agreeing = |one: &Estimate| estimates.iter().filter(|other| alike(one, other.1)).count();
     let best = estimates
         .iter()
@@ -165,8 +164,26 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         2 => Confidence::Medium,
         _ => Confidence::Low,
     };
-    for (name, other, _) in &estimates {
-        if !alike(estimate, other) {
+    answer = witnessed(answer, estimate, &estimates, count >= 2);
+    answer = answer
+        .with("by", *method)
+        .with("agreeing", count)
+        .with("trains_reach_bps", bit_rate(reached));
+    Conclusion {
+        outcome: Outcome::from(answer),
+        samples: *samples,
+    }
+}
+
+fn alike(a: &Estimate, b: &Estimate) -> bool {
+    (a.value as f64 / b.value as f64).ln().abs() <= AGREE
+}
+
+/// What the others say beside it; where they agree the interval holds them all.
+fn witnessed(mut answer: Estimate, chosen: &Estimate, all: &[(&str, &Estimate, u64)], agreed: bool) -> Estimate {
+    for (name, other, _) in all {
+        let alike = alike(chosen, other);
+        if !alike {
             let other = units::BitRate::from_bps(other.value);
             answer = answer.caveat(Caveat::Multimodal { other });
         }
@@ -176,18 +193,11 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
             _ => "nettimer_bps",
         };
         answer = answer.with(key, other.value);
-        if count >= 2 && alike(estimate, other) {
+        if agreed && alike {
             (answer.low, answer.high) = (answer.low.min(other.value), answer.high.max(other.value));
         }
     }
-    answer = answer
-        .with("by", *method)
-        .with("agreeing", count)
-        .with("trains_reach_bps", bit_rate(reached));
-    Conclusion {
-        outcome: Outcome::from(answer),
-        samples: *samples,
-    }
+    answer
 }
 
 /// What long trains reached, where single gaps say nothing.

@@ -2,6 +2,7 @@
 
 use units::Metric;
 
+use super::batches;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{LEAST_QUEUED, Sample, Series, Source};
@@ -28,7 +29,7 @@ pub(super) fn refusal(log: &FlowLog, series: &Series, guard: bool) -> Option<Rea
             samples: u64::try_from(have).unwrap_or(u64::MAX),
         });
     }
-    if is_batched(series) {
+    if batches::are(series) {
         return Some(Reason::ReceiveBatching);
     }
     if !guard {
@@ -42,7 +43,7 @@ pub(super) fn refusal(log: &FlowLog, series: &Series, guard: bool) -> Option<Rea
 }
 
 /// Samples of a rate: those that waited and lie about it.
-fn core<'a>(series: &'a Series, rate: f64, width: f64, guard: bool) -> impl Iterator<Item = &'a Sample> {
+fn core(series: &Series, rate: f64, width: f64, guard: bool) -> impl Iterator<Item = &Sample> {
     series
         .samples
         .iter()
@@ -130,7 +131,7 @@ impl Verdict {
         if series.source == Source::Acks {
             estimate = estimate.caveat(Caveat::AsymmetricLimit);
         }
-        if !series.closed || self.share < THIN {
+        if !series.closed || self.share < THIN || batches::doubtful(series) {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }
@@ -195,10 +196,11 @@ pub(super) fn trains(series: &Series, gaps: usize) -> Vec<f64> {
     let mut rates = Vec::new();
     let mut run: Vec<&Sample> = Vec::new();
     for sample in &series.samples {
-        if !sample.follows || !(sample.queued || !series.judged) {
+        let counts = sample.queued || !series.judged;
+        if !(sample.follows && counts) {
             run.clear();
         }
-        if sample.queued || !series.judged {
+        if counts {
             run.push(sample);
         }
         if run.len() == gaps {
@@ -210,57 +212,4 @@ pub(super) fn trains(series: &Series, gaps: usize) -> Vec<f64> {
     }
     rates.sort_by(f64::total_cmp);
     rates
-}
-
-/// Gaps below this part of the mean are inside a batch (pathload's quarter).
-const SMALL: f64 = 0.25;
-const LEAST_BATCHES: usize = 10;
-
-/// Packets came in batches, of the capturing host or of a link that lets them go so (a slotted or stalled one): few long gaps, each as long as the batch behind it has packets.
-pub(super) fn is_batched(series: &Series) -> bool {
-    let backlogged = |sample: &&Sample| sample.backlogged || !series.judged;
-    let gaps: Vec<f64> = series
-        .samples
-        .iter()
-        .filter(backlogged)
-        .map(|sample| sample.gap)
-        .collect();
-    if series.source == Source::Acks || gaps.len() < 4 * LEAST_BATCHES {
-        return false;
-    }
-    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
-    let Ok(profile) = stat::gap_profile(&gaps, SMALL * mean) else {
-        return false;
-    };
-    if profile.small_share < 0.4 {
-        return false;
-    }
-    if profile.is_coalesced() {
-        return true;
-    }
-    let mut batches: Vec<(f64, f64)> = Vec::new();
-    for gap in &gaps {
-        match batches.last_mut() {
-            Some(batch) if *gap < SMALL * mean => batch.1 += 1.0,
-            _ => batches.push((*gap, 1.0)),
-        }
-    }
-    batches.len() >= LEAST_BATCHES && correlation(&batches) > 0.8
-}
-
-fn correlation(pairs: &[(f64, f64)]) -> f64 {
-    let count = pairs.len() as f64;
-    let (a, b) = pairs.iter().fold((0.0, 0.0), |(a, b), pair| (a + pair.0, b + pair.1));
-    let (a, b) = (a / count, b / count);
-    let (mut aa, mut bb, mut ab) = (0.0, 0.0, 0.0);
-    for pair in pairs {
-        aa += (pair.0 - a).powi(2);
-        bb += (pair.1 - b).powi(2);
-        ab += (pair.0 - a) * (pair.1 - b);
-    }
-    if aa > 0.0 && bb > 0.0 {
-        ab / (aa * bb).sqrt()
-    } else {
-        0.0
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! What is kept: the gaps between data packets that follow one another in sequence, and between acknowledgements of new data, each
 //! with what tells whether a queue stood behind it (timestamps, round trips, stamps of a second capture). Gaps are kept in blocks of
-//! neighbours, at most 4096 per kind: when they are full every second block goes, and from then on every second comes; the
+//! neighbours, at most 2048 of data and 1024 of acknowledgements: when they are full every second block goes, and from then on every second comes; the
 //! first, in which a connection's window opens, stays for good.
 
 mod blocks;
@@ -20,8 +20,8 @@ use sizes::Sizes;
 #[derive(Debug, Clone, Default)]
 pub struct FlowLog {
     pub(super) counts: Counts,
-    pub(super) data: Blocks<DataGap>,
-    pub(super) acks: Blocks<AckGap>,
+    pub(super) data: Blocks<DataGap, 16>,
+    pub(super) acks: Blocks<AckGap, 8>,
     /// The data sender's timestamps against this capture's clock.
     pub(super) sender_clock: PeerClock,
     /// The data receiver's.
@@ -35,8 +35,10 @@ pub struct FlowLog {
     before: Option<LastData>,
     acknowledged: Option<u32>,
     ack_before: Option<LastAck>,
-    /// Data under way behind this point: end of sequence numbers, and when they passed.
-    flight: VecDeque<(u32, i64)>,
+    /// Data under way behind this point: end of sequence numbers, and when they passed, in [`FLIGHT_NS`].
+    flight: VecDeque<(u32, u32)>,
+    /// So many were under way that newcomers are let go unnoticed until half are acknowledged.
+    crowded: bool,
     /// Acknowledgements up to here may be of retransmissions (Karn's rule).
     doubtful_to: Option<u32>,
 }
@@ -64,17 +66,37 @@ pub(super) struct DataGap {
     /// When the second passed.
     pub(super) at: i64,
     /// The second's timestamp, in ticks since the flow's first; [`NO_TICKS`] without.
-    pub(super) ticks: i64,
+    pub(super) ticks: i32,
     /// Between the two, in nanoseconds.
     pub(super) gap: u32,
     /// Between the two at the second capture; [`NO_TIME`] if there is none.
     pub(super) sent: u32,
+    /// The second's IP octets, and two signs above them: there are thousands of these per flow.
+    size: u32,
+}
+
+impl DataGap {
+    const EQUAL: u32 = 1 << 31;
+    const FOLLOWS: u32 = 1 << 30;
+
+    fn size(ip_octets: u32, equal: bool, follows: bool) -> u32 {
+        ip_octets.min(Self::FOLLOWS - 1) | if equal { Self::EQUAL } else { 0 } | if follows { Self::FOLLOWS } else { 0 }
+    }
+
     /// The second's IP octets.
-    pub(super) ip_octets: u32,
+    pub(super) fn ip_octets(&self) -> u32 {
+        self.size & (Self::FOLLOWS - 1)
+    }
+
     /// Both are of this size.
-    pub(super) equal: bool,
+    pub(super) fn equal(&self) -> bool {
+        self.size & Self::EQUAL != 0
+    }
+
     /// Its first packet is the second of the gap before.
-    pub(super) follows: bool,
+    pub(super) fn follows(&self) -> bool {
+        self.size & Self::FOLLOWS != 0
+    }
 }
 
 /// Two acknowledgements of new data that follow each other.
@@ -82,7 +104,7 @@ pub(super) struct DataGap {
 pub(super) struct AckGap {
     pub(super) at: i64,
     /// The receiver's timestamp; [`NO_TICKS`] without.
-    pub(super) ticks: i64,
+    pub(super) ticks: i32,
     pub(super) gap: u32,
     /// Between the data packets that the two acknowledge last, when they passed here.
     pub(super) sent: u32,
@@ -93,7 +115,7 @@ pub(super) struct AckGap {
     pub(super) covered_before: u32,
 }
 
-pub(super) const NO_TICKS: i64 = i64::MIN;
+pub(super) const NO_TICKS: i32 = i32::MIN;
 pub(super) const NO_TIME: u32 = u32::MAX;
 
 /// Payload that acknowledgements say has crossed.
@@ -162,7 +184,9 @@ struct LastAck {
 /// Smaller packets are no probes of a link (`[Nettimer01]` asks for large ones; the number is ours: a minimum-size TCP segment).
 const LEAST_PAYLOAD: u32 = 500;
 /// Most data packets under way that are remembered.
-const MOST_FLIGHT: usize = 16_384;
+const MOST_FLIGHT: usize = 4096;
+/// Nanoseconds in which they are, so that they take half the room: 32 bits last for half a minute.
+const FLIGHT_NS: i64 = 8;
 
 impl FlowLog {
     /// Nothing seen yet.
@@ -185,7 +209,7 @@ impl FlowLog {
             + self.acks.held_octets()
             + self.sender_clock.held_octets()
             + self.receiver_clock.held_octets()
-            + self.flight.capacity() * size_of::<(u32, i64)>()
+            + self.flight.capacity() * size_of::<(u32, u32)>()
     }
 
     /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
@@ -231,14 +255,14 @@ impl FlowLog {
             self.before = None;
         }
         self.next = Some(end);
-        if self.flight.len() >= MOST_FLIGHT {
-            self.flight.pop_front();
+        self.crowded = self.flight.len() >= if self.crowded { MOST_FLIGHT / 2 } else { MOST_FLIGHT };
+        if !self.crowded {
+            self.flight.push_back((end, flight_time(packet.at_ns)));
         }
-        self.flight.push_back((end, packet.at_ns));
         self.data_gap(packet, ticks);
     }
 
-    fn data_gap(&mut self, packet: &SeenPacket, ticks: i64) {
+    fn data_gap(&mut self, packet: &SeenPacket, ticks: i32) {
         let large = packet.tcp.payload_octets >= LEAST_PAYLOAD;
         let last = self.before.take();
         let mut chained = false;
@@ -252,9 +276,7 @@ impl FlowLog {
                     ticks,
                     gap: short(packet.at_ns - last.at),
                     sent: sent.map_or(NO_TIME, |sent| short(sent.max(0))),
-                    ip_octets: packet.ip_octets,
-                    equal: last.ip_octets == packet.ip_octets,
-                    follows: last.chained,
+                    size: DataGap::size(packet.ip_octets, last.ip_octets == packet.ip_octets, last.chained),
                 });
                 chained = true;
             }
@@ -285,7 +307,7 @@ impl FlowLog {
         }
         self.acknowledged = Some(number);
         self.carried.add(packet.at_ns, covered.unsigned_abs());
-        let Some(data_at) = self.acknowledge(number) else {
+        let Some(data_at) = self.acknowledge(number, packet.at_ns) else {
             return;
         };
         let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
@@ -315,7 +337,7 @@ impl FlowLog {
     }
 
     /// Forgets data that is no longer under way; when the last of what this number acknowledges passed.
-    fn acknowledge(&mut self, number: u32) -> Option<i64> {
+    fn acknowledge(&mut self, number: u32, now: i64) -> Option<i64> {
         let mut passed = None;
         while let Some(&(end, at)) = self.flight.front() {
             let beyond = distance(number, end);
@@ -330,8 +352,19 @@ impl FlowLog {
             passed = Some(at);
             self.flight.pop_front();
         }
-        passed
+        let ago = flight_time(now).wrapping_sub(passed?).cast_signed();
+        Some(now.saturating_sub(i64::from(ago) * FLIGHT_NS))
     }
+}
+
+/// A time in [`FLIGHT_NS`], that wraps.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it wraps, which is what is wanted"
+)]
+fn flight_time(at: i64) -> u32 {
+    at.div_euclid(FLIGHT_NS) as u32
 }
 
 /// How far `to` lies beyond `from`, in sequence numbers that wrap (RFC 1982).

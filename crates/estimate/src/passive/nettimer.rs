@@ -152,14 +152,14 @@ impl PassiveMethod for NettimerPassive {
         let params = Params::try_from(params)?;
         let series = match params.stamps {
             Stamps::Auto => series::both(log, sight).unwrap_or_else(|| series::best(log, sight)),
-            Stamps::Both => match series::both(log, sight) {
-                Some(both) => both,
-                None => {
+            Stamps::Both => {
+                let Some(both) = series::both(log, sight) else {
                     let what = "stamps of a second capture of the same packets".to_owned();
                     let none = series::data(log, sight);
                     return Ok(judge::inconclusive(Reason::MissingInput { what }, log, &none));
-                }
-            },
+                };
+                both
+            }
             Stamps::Sender => series::acks(log, sight),
             Stamps::Receiver => series::data(log, sight),
         };

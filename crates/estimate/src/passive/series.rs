@@ -34,8 +34,8 @@ pub(super) struct Sample {
     pub(super) octets: f64,
     /// Nanoseconds between the two when they left, where that is known.
     pub(super) sent: Option<f64>,
-    /// The second left while data waited somewhere: not a pause of the sender.
-    pub(super) backlogged: bool,
+    /// Nanoseconds that the second is known to have waited, at least; zero where that is not known.
+    pub(super) queue: f64,
     /// The second is known to have waited.
     pub(super) waited: bool,
     /// The same, and little can have come between the two: what counts.
@@ -45,6 +45,11 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The second left while data waited somewhere: not a pause of the sender.
+    pub(super) fn backlogged(&self) -> bool {
+        self.queue > 0.0
+    }
+
     /// IP octets over time, in bit/s.
     pub(super) fn rate(&self) -> f64 {
         self.octets * 8e9 / self.gap
@@ -103,10 +108,10 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
         let mut chained = false;
         for gap in block {
             seen += 1;
-            merged += u32::from(gap.ip_octets > full + full / 2);
-            let wanted = gap.ip_octets == full && gap.equal && f64::from(gap.gap) < PAUSE_NS;
+            merged += u32::from(gap.ip_octets() > full + full / 2);
+            let wanted = gap.ip_octets() == full && gap.equal() && f64::from(gap.gap) < PAUSE_NS;
             if wanted {
-                samples.push(data_sample(log, gap, tick, chained && gap.follows));
+                samples.push(data_sample(log, gap, tick, chained && gap.follows()));
             }
             chained = wanted;
         }
@@ -131,9 +136,9 @@ fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -
     let queued = queue > HOST_PACKETS * time;
     Sample {
         gap: time,
-        octets: f64::from(gap.ip_octets),
+        octets: f64::from(gap.ip_octets()),
         sent: None,
-        backlogged: queue > 0.0,
+        queue: queue.max(0.0),
         waited: queued,
         queued,
         follows,
@@ -143,22 +148,25 @@ fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -
 /// The same with the stamps of a second capture; `None` if there was none.
 pub(super) fn both(log: &FlowLog, sight: &Sight) -> Option<Series> {
     let full = log.sizes.full()?.0;
+    let tick = log.sender_clock.tick();
     let mut samples = Vec::new();
     for block in log.data.blocks() {
+        let mut chained = false;
         for gap in block {
-            if gap.sent == NO_TIME || gap.ip_octets != full || !gap.equal || f64::from(gap.gap) >= PAUSE_NS {
-                continue;
+            let wanted = gap.sent != NO_TIME && gap.ip_octets() == full && gap.equal() && f64::from(gap.gap) < PAUSE_NS;
+            if wanted {
+                let one = data_sample(log, gap, tick, chained && gap.follows());
+                let sent = f64::from(gap.sent);
+                samples.push(Sample {
+                    sent: Some(sent),
+                    // Without timestamps there is still a witness of some wait.
+                    queue: one.queue.max(1.0),
+                    waited: sent < one.gap,
+                    queued: sent < CLOSED * one.gap,
+                    ..one
+                });
             }
-            let (time, sent) = (f64::from(gap.gap).max(1.0), f64::from(gap.sent));
-            samples.push(Sample {
-                gap: time,
-                octets: f64::from(gap.ip_octets),
-                sent: Some(sent),
-                backlogged: true,
-                waited: sent < time,
-                queued: sent < CLOSED * time,
-                follows: false,
-            });
+            chained = wanted;
         }
     }
     (!samples.is_empty()).then_some(Series {
@@ -196,14 +204,20 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
     });
     let fewest = if several > single { 1.5 } else { 0.99 };
     let tick = log.receiver_clock.tick().unwrap_or(0.0);
+    let mut before = None;
     for gap in log.acks.blocks().flatten() {
         let whole = covers(gap.covered) >= fewest && covers(gap.covered_before) >= fewest;
         if !whole || f64::from(gap.gap) >= PAUSE_NS || gap.gap == 0 {
             continue;
         }
+        let follows = before == gap.at.checked_sub(i64::from(gap.gap));
+        before = Some(gap.at);
         let segments = (f64::from(gap.covered) / f64::from(payload)).ceil();
         let octets = f64::from(gap.covered) + segments * f64::from(ip_octets - payload);
-        series.samples.push(ack_sample(log, gap, octets, least, tick));
+        series.samples.push(Sample {
+            follows,
+            ..ack_sample(log, gap, octets, least, tick)
+        });
     }
     let closed = |sample: &Sample| sample.queued && sample.sent.is_some_and(|sent| sent < CLOSED * sample.gap);
     series.closed = series.samples.iter().filter(|sample| closed(sample)).count() >= LEAST_CLOSED;
@@ -229,7 +243,11 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
         gap: time,
         octets,
         sent: Some(sent),
-        backlogged: waited_ahead || closed,
+        queue: if waited_ahead || closed {
+            (waited - back.max(0.0)).max(1.0)
+        } else {
+            0.0
+        },
         waited: waited_ahead || closed,
         queued: waited_ahead || closed,
         follows: false,
@@ -250,9 +268,8 @@ pub(super) fn best(log: &FlowLog, sight: &Sight) -> Series {
     match (known(&data).flatten(), known(&acks).flatten()) {
         (Some(behind), Some(ahead)) if ahead < 0.9 * behind => acks,
         (Some(_), _) => data,
-        (None, Some(_)) => acks,
         (None, None) if data.merged > 0.0 || data.samples.len() >= acks.samples.len() => data,
-        (None, None) => acks,
+        (None, _) => acks,
     }
 }
 
@@ -288,12 +305,12 @@ pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
         for gap in block {
             let span = f64::from(gap.gap);
             let waited = log.sender_clock.waited(gap.at, gap.ticks).unwrap_or(0.0);
-            if !gap.follows || waited <= tick + HOST_NS + HOST_PACKETS * span.min(tick) || span >= PAUSE_NS {
+            if !gap.follows() || waited <= tick + HOST_NS + HOST_PACKETS * span.min(tick) || span >= PAUSE_NS {
                 (octets, time, count) = (0.0, 0.0, 0);
                 continue;
             }
             // A merged packet stands for several, each with its own headers.
-            let whole = f64::from(gap.ip_octets) - header;
+            let whole = f64::from(gap.ip_octets()) - header;
             let segments = (whole / f64::from(payload)).ceil().max(1.0);
             octets += whole + segments * header;
             time += span;

@@ -8,8 +8,9 @@ pub(in crate::passive) struct PeerClock {
     ticks: i64,
     /// Nanoseconds per tick, once known.
     tick: Option<f64>,
-    /// Length of a slot.
+    /// Length of a slot, and when the last one begins.
     slot: i64,
+    slot_begin: i64,
     /// Per slot of time the packet that took least: when it passed, in nanoseconds since the first, and its time under way, but for a
     /// constant.
     floor: Vec<(i64, i64)>,
@@ -27,13 +28,13 @@ const TICKS: [f64; 4] = [1_000.0, 1_000_000.0, 4_000_000.0, 10_000_000.0];
 const MOST_DRIFT: f64 = 50e-6;
 
 impl PeerClock {
-    /// One more packet from there; its timestamp in ticks since the first, [`super::NO_TICKS`] without one.
-    pub(super) fn see(&mut self, at: i64, stamp: Option<u32>) -> i64 {
+    /// One more packet from there; its timestamp in ticks since the first, [`super::NO_TICKS`] without one or beyond 31 bits.
+    pub(super) fn see(&mut self, at: i64, stamp: Option<u32>) -> i32 {
         let Some(stamp) = stamp else { return super::NO_TICKS };
         let Some((begun, _)) = self.first else {
             self.first = Some((at, stamp));
             self.last = stamp;
-            self.slot = FIRST_SLOT;
+            (self.slot, self.slot_begin) = (FIRST_SLOT, i64::MAX);
             return 0;
         };
         let step = super::distance(self.last, stamp);
@@ -47,7 +48,7 @@ impl PeerClock {
             None => {}
             Some(tick) => self.lower(since, ticks, tick),
         }
-        ticks
+        i32::try_from(ticks).unwrap_or(super::NO_TICKS)
     }
 
     /// Nanoseconds per tick; `None` while nothing or nothing common is known.
@@ -61,13 +62,13 @@ impl PeerClock {
 
     /// How long a packet was under way beyond the least that any packet near it needed; a lower bound as far as drift goes, and up to a
     /// tick too much.
-    pub(in crate::passive) fn waited(&self, at: i64, ticks: i64) -> Option<f64> {
+    pub(in crate::passive) fn waited(&self, at: i64, ticks: i32) -> Option<f64> {
         let (tick, (begun, _)) = (self.tick?, self.first?);
         if ticks == super::NO_TICKS {
             return None;
         }
         let since = at.saturating_sub(begun);
-        let taken = under_way(since, ticks, tick);
+        let taken = under_way(since, i64::from(ticks), tick);
         let floor = self
             .floor
             .iter()
@@ -86,6 +87,15 @@ impl PeerClock {
 
     fn lower(&mut self, since: i64, ticks: i64, tick: f64) {
         let taken = under_way(since, ticks, tick);
+        // Nearly every packet falls into the last slot.
+        if (self.slot_begin..self.slot_begin.saturating_add(self.slot)).contains(&since) {
+            if let Some(least) = self.floor.last_mut()
+                && taken < least.1
+            {
+                *least = (since, taken);
+            }
+            return;
+        }
         while since / self.slot >= i64::try_from(SLOTS).unwrap_or(i64::MAX) {
             self.slot = self.slot.saturating_mul(2);
             let pairs = self.floor.chunks(2);
@@ -98,6 +108,9 @@ impl PeerClock {
             Some(least) if taken < least.1 => *least = (since, taken),
             Some(_) => {}
             None => self.floor.resize(place + 1, (since, taken)),
+        }
+        if place + 1 == self.floor.len() {
+            self.slot_begin = since / self.slot * self.slot;
         }
     }
 }

@@ -92,7 +92,7 @@ fn hills(bins: &[f64], least: f64) -> Vec<Hill> {
 
 /// What follows this bin and its equals is lower.
 fn descends(bins: &[f64], top: usize) -> bool {
-    let after = bins[top + 1..].iter().find(|bin| !bin.total_cmp(&&bins[top]).is_eq());
+    let after = bins[top + 1..].iter().find(|bin| bin.total_cmp(&bins[top]).is_ne());
     after.is_none_or(|next| *next < bins[top])
 }
 
