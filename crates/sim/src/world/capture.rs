@@ -143,9 +143,8 @@ impl SimWorld {
         for (index, place) in (0..).zip(places) {
             let free = match place {
                 Place::Here if self.sends_here() => tap.sender.replace(index).is_none(),
-                Place::Here => tap.receiver.replace(index).is_none(),
                 Place::Sender => tap.sender.replace(index).is_none(),
-                Place::Receiver => tap.receiver.replace(index).is_none(),
+                Place::Here | Place::Receiver => tap.receiver.replace(index).is_none(),
                 Place::Node(node) => {
                     let node = usize::from(*node);
                     let back = self.engine.path().opposite(self.way, node);
