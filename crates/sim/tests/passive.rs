@@ -82,7 +82,10 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
         params.set("vantage", vantage);
         params.set("duration", format!("{seconds} s"));
         let mut world = SimWorld::new(scenario, Way::Forward, 1000 + seed);
-        let mut machine = methods::find(method).unwrap().begin(&params).unwrap();
+        let mut machine = methods::find(method)
+            .expect("registered")
+            .begin(&params)
+            .expect("good parameters");
         let Ok(measured) = run(&mut world, machine.as_mut(), Budget::default());
         match measured.outcome {
             Outcome::Estimated(estimate) if estimate.verdict == Verdict::LowerBound => {
