@@ -252,7 +252,7 @@ fn methods_that_need_a_server_say_so_and_who_does_not() {
         ),
         (
             &["capacity", "127.0.0.1", "--via", "icmp", "--method", "pathrate"],
-            ["pathrate cannot", "--via stamp: pathrate"],
+            ["pathrate cannot", "--via stamp: capacity, pathrate"],
         ),
         (
             &["capacity", "127.0.0.1", "--via", "carrier-pigeon"],
@@ -303,7 +303,7 @@ fn a_reflector_stands_in_for_a_receiver() {
     is_a_row(&row);
     assert_eq!(
         (&row["direction"], &row["method"]),
-        (&"forward".into(), &"pathrate".into())
+        (&"forward".into(), &"capacity".into())
     );
     assert_eq!(row["evidence"]["answered_via"], "stamp");
     assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");

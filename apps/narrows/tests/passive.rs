@@ -142,7 +142,7 @@ fn what_makes_no_sense_is_refused() {
     run(&["passive", path, "--param", "nothing"]).refused(2, &["NAME=VALUE"]);
     run(&["passive", path, "--flow", "example.org"]).refused(2, &["ADDRESS"]);
     run(&["passive", path, "--interface", "lo"]).refused(2, &["cannot be used with"]);
-    run(&["passive", path, "--duration", "1 s"]).refused(2, &["--interface"]);
+    run(&["passive", path, "--duration", "1 s"]).refused(2, &["--duration", "cannot be used with"]);
 }
 
 #[test]

@@ -247,7 +247,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
-            samples: SamplesRow::default(),
+            samples: SamplesRow::new(estimate::Samples::default(), &estimate::Evidence::default()),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,

@@ -547,7 +547,7 @@ mod tests {
         let truth = with_bucket.truth(Way::Forward);
         assert_eq!(truth.capacity(1500), BitRate::from_mbps(20));
         assert_eq!(truth.committed_burst(1500), Some((0, bucket.burst.count())));
-        assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_258));
+        assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_259));
     }
 
     /// Ten packets of room at the 100 Mbit/s hop, fed at 1 Gbit/s: packet k arrives at 12.304·(k+1) µs, departures are 123.04 µs

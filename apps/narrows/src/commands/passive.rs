@@ -32,13 +32,13 @@ pub(crate) struct PassiveArgs {
     #[arg(long, short, value_name = "IF", conflicts_with = "files")]
     interface: Option<String>,
     /// How long to listen, such as "30 s"; until Ctrl-C by default
-    #[arg(long, short, requires = "interface", value_parser = units::parse_duration)]
+    #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = units::parse_duration)]
     duration: Option<Duration>,
     /// Listen to packets for other stations, too (promiscuous mode)
-    #[arg(long, requires = "interface")]
+    #[arg(long, requires = "interface", conflicts_with = "files")]
     promiscuous: bool,
     /// Write what was heard to this file (pcap with nanoseconds, headers only)
-    #[arg(long, value_name = "FILE.pcap", requires = "interface")]
+    #[arg(long, value_name = "FILE.pcap", requires = "interface", conflicts_with = "files")]
     write: Option<PathBuf>,
     /// Only packets that match this expression, such as "tcp port 443 and net 10.0.0.0/8"
     #[arg(long, value_name = "EXPRESSION")]

@@ -24,7 +24,7 @@ pub(crate) struct ServeArgs {
     /// File with a key that clients must prove
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
-    /// Also be an RFC 8762 STAMP reflector, at this UDP port; with --psk-file, an authenticated one
+    /// Also be an RFC 8762 STAMP reflector, at this UDP port; authenticated where there is a key
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "862",
           value_parser = clap::value_parser!(u16).range(1..))]
     stamp: Option<u16>,

@@ -144,7 +144,8 @@ fn the_filter_overrules_the_mode_but_not_the_trains() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.value, 100_000_000);
     assert!(estimate.high < 101_000_000 && estimate.low > 99_000_000, "{estimate:?}");
-    assert_eq!(estimate.caveats, [Caveat::Multimodal { other: mbps(150) }]);
+    let unsought = Caveat::BucketNotExcluded { deeper_than_octets: 0 };
+    assert_eq!(estimate.caveats, [Caveat::Multimodal { other: mbps(150) }, unsought]);
     let outcome = analyse(&ideal(), &with_trains(100), &bare());
     assert!(
         outcome

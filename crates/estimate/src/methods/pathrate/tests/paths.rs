@@ -79,7 +79,7 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
         let name = format!("idle, {rate} Mbit/s");
         let truth = Testbed::new(vec![Hop::ethernet(mbps(rate))], 0).ip_capacity(1500).bps();
         // From 200 Mbit/s on a longer train looks for token buckets.
-        let octets = if rate > 200 { 760_000 } else { IDLE.octets };
+        let octets = if rate > 200 { 1_400_000 } else { IDLE.octets };
         let bounds = Bounds { octets, ..IDLE };
         let estimates = check(&name, &bounds, |seed| {
             between(mbps(40_000), Hop::ethernet(mbps(rate)), seed)
@@ -103,7 +103,7 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
 fn six_decades_of_idle_paths() {
     let bounds = Bounds {
         seconds: 20.0,
-        octets: 800_000,
+        octets: 1_400_000,
         ..IDLE
     };
     for kbps in [100, 1000, 10_000, 1_000_000, 10_000_000, 100_000_000] {
@@ -237,7 +237,7 @@ fn it_ends_whatever_the_path_answers() {
 #[test]
 fn stamps_worse_than_a_packet_time_take_longer_trains() {
     let bounds = Bounds {
-        octets: 2_500_000,
+        octets: 3_400_000,
         ..IDLE
     };
     let estimates = check(
@@ -678,7 +678,7 @@ fn stamps_worse_than_the_host_says() {
             median: 0.015,
             seconds: 5.0,
             // An agreement of trains that scatter more than stamps should is in doubt, which costs three rounds.
-            octets: 1_250_000,
+            octets: if rate > 200 { 2_200_000 } else { 1_250_000 },
             ..IDLE
         };
         check(&name, &idle, path(0));
