@@ -172,16 +172,22 @@ fn table() {
     std::fs::write(std::env::var("TABLE").unwrap_or("/dev/null".into()), text).unwrap();
 }
 
-/// A fifth, a half and all of a load of 10 Mbit/s, from every place: the answer is the path's rate.
+/// With no load, a half and an elastic one on 10 Mbit/s, from every place: the answer is the path's rate, or, where acknowledgements
+/// are all there is and others take a part, what was carried at least.
 #[test]
 fn the_answer_is_right_at_every_place() {
     for load in [Load::Idle, Load::Poisson(50), Load::Elastic(1)] {
         let scenario = path(10_000, load, Passing::default());
         for vantage in PLACES {
             let tally = tally(&scenario, "passive", vantage, 10, 2);
-            assert_eq!(
-                (tally.wrong, tally.none, tally.errors.len()),
-                (0, 0, 2),
+            assert_eq!((tally.wrong, tally.none), (0, 0), "{load:?} at {vantage}: {tally:?}");
+            let bounds = if matches!(load, Load::Idle) || vantage == "receiver" {
+                0
+            } else {
+                2
+            };
+            assert!(
+                tally.bounds <= bounds && tally.bounds as usize + tally.errors.len() == 2,
                 "{load:?} at {vantage}: {tally:?}"
             );
         }

@@ -85,6 +85,10 @@ const AGREE: f64 = 0.03;
 /// Gaps per train, and the share of what they reach below which a value cannot be the path's capacity (ours).
 const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
+/// Ours: either end of a train may be off by half a gap.
+const SURELY: f64 = 0.99;
+/// Ours: a connection that nothing else holds back carries nearly what the link does.
+const FULL: f64 = 1.1;
 /// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case (ours).
 const CROWDED: f64 = 4.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
@@ -142,6 +146,11 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         }
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
+    // Acknowledgements of a connection that its window holds back come in a rhythm of their own, on no link's account.
+    let carried = log.carried();
+    if series.source == Source::Acks && estimate.value as f64 > FULL * carried {
+        return slack(log, carried, estimate.value);
+    }
     let count = agreeing(estimate);
     let mut answer = (*estimate).clone();
     answer
@@ -172,6 +181,19 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     Conclusion {
         outcome: Outcome::from(answer),
         samples: *samples,
+    }
+}
+
+/// What was carried, where its acknowledgements do not tell what set their rhythm.
+fn slack(log: &FlowLog, carried: f64, rhythm_bps: u64) -> Conclusion {
+    let value = bit_rate(carried);
+    let estimate = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
+        .at_least(Limit::Window)
+        .with("acknowledgements_bps", rhythm_bps)
+        .with("data_packets", log.counts.data);
+    Conclusion {
+        outcome: Outcome::from(estimate),
+        samples: u64::from(log.counts.data),
     }
 }
 
@@ -206,7 +228,7 @@ fn bound(log: &FlowLog, sight: &Sight, series: &Series) -> Conclusion {
     let Some(reached) = stat::quantile(&trains, 0.5).filter(|_| trains.len() >= LEAST_TRAINS) else {
         return judge::inconclusive(Reason::ReceiveBatching, log, series);
     };
-    let value = bit_rate(reached);
+    let value = bit_rate(SURELY * reached);
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
         .at_least(Limit::Clock)
         .with("trains", trains.len())
