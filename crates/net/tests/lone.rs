@@ -194,6 +194,8 @@ fn closed_ports_answer_in_order() {
     let lab = Lab::new("udp");
     // Linux's global limit (1000 per second, 50 at once) is not this test's subject.
     lab.sysctl(2, "net.ipv4.icmp_ratemask=0");
+    // The same one counts for IPv6, whose mask does not let it through.
+    lab.sysctl(2, "net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=10000");
     for far in FAR {
         let mut world = lab.world(far, Via::Udp { port: 33_434 });
         assert_eq!(world.answer_limit(), None);
