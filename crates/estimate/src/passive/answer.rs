@@ -193,7 +193,7 @@ fn slack(log: &FlowLog, carried: f64, rhythm_bps: u64) -> Conclusion {
         .with("data_packets", log.counts.data);
     Conclusion {
         outcome: Outcome::from(estimate),
-        samples: u64::from(log.counts.data),
+        samples: log.counts.data,
     }
 }
 
