@@ -32,8 +32,8 @@ pub(crate) struct MeasureArgs {
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// How a host that runs no `narrows serve` is made to answer: icmp (echo), udp[:PORT] (a closed port), tcp[:PORT] (SYNs; needs
-    /// `CAP_NET_RAW`; ask the host's owner first) or stamp[:PORT] (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
+    /// How a host that runs no `narrows serve` is made to answer: icmp (echo), `udp[:PORT]` (a closed port), `tcp[:PORT]` (SYNs; needs
+    /// `CAP_NET_RAW`; ask the host's owner first) or `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
     #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
     via: Option<Via>,
     /// Measure the way from the far host to this one

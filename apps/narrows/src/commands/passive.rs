@@ -43,7 +43,7 @@ pub(crate) struct PassiveArgs {
     /// Only packets that match this expression, such as "tcp port 443 and net 10.0.0.0/8"
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// Only connections with this end: ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT; twice for both ends
+    /// Only connections with this end: ADDRESS, ADDRESS:PORT or `[ADDRESS]:PORT`; twice for both ends
     #[arg(long = "flow", value_name = "END", value_parser = end)]
     flows: Vec<Endpoint>,
     /// A capture of the same traffic nearer to the data's sender: when packets left, for methods that use both

@@ -43,7 +43,7 @@
 //! - A1: nothing is seen but a wide distribution.
 //! - A2: the value is too high by the smallest waiting; a median far above the minimum is the warning.
 //! - A3: the far end's own delay is part of the value.
-//! - Against a host that runs nothing of ours ([`Answering`](crate::Answering)) closed ports and TCP answer instead of echoes: answers
+//! - Against a host that runs nothing of ours ([`crate::Answering`]) closed ports and TCP answer instead of echoes: answers
 //!   then differ in size from the probes. Where the host limits them, trains are as short as it allows, and none is dense.
 //! - Hosts that coalesce interrupts: low confidence, [`Caveat::ReceiveBatching`], where the time from batch to batch is above 3 % of
 //!   the value; an upper bound where all of the dense train came as one batch.
