@@ -38,17 +38,17 @@ impl Samples {
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
-            trains: self.trains + next.trains,
-            pacing_broken: self.pacing_broken + next.pacing_broken,
-            loads: self.loads + next.loads,
-            transfers: self.transfers + next.transfers,
-            captures: self.captures + next.captures,
-            refused: self.refused + next.refused,
-            packets: self.packets + next.packets,
-            answered: self.answered + next.answered,
-            lost: self.lost + next.lost,
-            dropped_by_host: self.dropped_by_host + next.dropped_by_host,
-            reordered: self.reordered + next.reordered,
+            trains: self.trains.saturating_add(next.trains),
+            pacing_broken: self.pacing_broken.saturating_add(next.pacing_broken),
+            loads: self.loads.saturating_add(next.loads),
+            transfers: self.transfers.saturating_add(next.transfers),
+            captures: self.captures.saturating_add(next.captures),
+            refused: self.refused.saturating_add(next.refused),
+            packets: self.packets.saturating_add(next.packets),
+            answered: self.answered.saturating_add(next.answered),
+            lost: self.lost.saturating_add(next.lost),
+            dropped_by_host: self.dropped_by_host.saturating_add(next.dropped_by_host),
+            reordered: self.reordered.saturating_add(next.reordered),
         }
     }
 
@@ -58,32 +58,42 @@ impl Samples {
             Event::Train(report) => {
                 let (packets, lost) = (count(report.arrivals.len()), count(report.lost()));
                 let dropped = u64::from(report.local_drops).min(lost);
-                self.trains += 1;
-                self.pacing_broken += u64::from(matches!(report.pacing, PacingCheck::Broken { .. }));
-                self.packets += packets;
-                self.answered += packets - lost;
-                self.lost += lost - dropped;
-                self.dropped_by_host += dropped;
-                self.reordered += u64::from(report.reordered);
+                add(&mut self.trains, 1);
+                add(
+                    &mut self.pacing_broken,
+                    u64::from(matches!(report.pacing, PacingCheck::Broken { .. })),
+                );
+                add(&mut self.packets, packets);
+                add(&mut self.answered, packets - lost);
+                add(&mut self.lost, lost - dropped);
+                add(&mut self.dropped_by_host, dropped);
+                add(&mut self.reordered, u64::from(report.reordered));
             }
             Event::Load(report) => {
                 let (received, _, lost, dropped) = report.totals();
-                self.loads += 1;
-                self.packets += report.sent_packets;
-                self.answered += received;
-                self.lost += lost.saturating_sub(dropped);
-                self.dropped_by_host += dropped;
-                self.reordered += report.statuses.iter().map(|status| status.reordered).sum::<u64>();
+                add(&mut self.loads, 1);
+                add(&mut self.packets, report.sent_packets);
+                add(&mut self.answered, received);
+                add(&mut self.lost, lost.saturating_sub(dropped));
+                add(&mut self.dropped_by_host, dropped);
+                for status in &report.statuses {
+                    add(&mut self.reordered, status.reordered);
+                }
             }
-            Event::Transfer(_) => self.transfers += 1,
+            Event::Transfer(_) => add(&mut self.transfers, 1),
             Event::Capture(report) => {
-                self.captures += 1;
-                self.packets += count(report.packets.len());
+                add(&mut self.captures, 1);
+                add(&mut self.packets, count(report.packets.len()));
             }
-            Event::Refused(_) => self.refused += 1,
+            Event::Refused(_) => add(&mut self.refused, 1),
             Event::Started(_) | Event::TimerFired | Event::Stop(_) => {}
         }
     }
+}
+
+/// A peer's reports may hold any number.
+fn add(to: &mut u64, more: u64) {
+    *to = to.saturating_add(more);
 }
 
 fn count(of: usize) -> u64 {

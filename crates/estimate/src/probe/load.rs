@@ -75,10 +75,10 @@ impl LoadReport {
     pub fn totals(&self) -> (u64, u64, u64, u64) {
         self.statuses.iter().fold((0, 0, 0, 0), |sum, status| {
             (
-                sum.0 + status.packets,
-                sum.1 + status.ip_octets,
-                sum.2 + status.lost,
-                sum.3 + status.local_drops,
+                sum.0.saturating_add(status.packets),
+                sum.1.saturating_add(status.ip_octets),
+                sum.2.saturating_add(status.lost),
+                sum.3.saturating_add(status.local_drops),
             )
         })
     }

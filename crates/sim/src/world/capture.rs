@@ -315,13 +315,15 @@ mod tests {
             };
             report.packets.iter().filter(|packet| packet.ip_octets == 1500).count()
         };
-        // 10 Mbit/s carry 812 packets per second, 2 Mbit/s 166, and two segments per round trip of 9.6 ms 209.
+        // 10 Mbit/s carry 812 packets per second, 2 Mbit/s 166, and two segments
+        // per round trip of 9.6 ms 185: the acknowledgement waits 1.2 ms for the second.
         let usual = Passing::default();
         assert!((1500..1630).contains(&came(usual)));
         let application = Some(BitRate::from_mbps(2));
         assert!((320..345).contains(&came(Passing { application, ..usual })));
         let window_octets = Some(2 * 1448);
-        assert!((380..430).contains(&came(Passing { window_octets, ..usual })));
+        let windowed = came(Passing { window_octets, ..usual });
+        assert!((360..380).contains(&windowed), "{windowed}");
     }
 
     #[test]
