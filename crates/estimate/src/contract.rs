@@ -5,7 +5,7 @@ use units::{Metric, Sender, Stamp};
 
 use crate::budget::{Budget, Cost, Meter, restrain};
 use crate::facts::PathFacts;
-use crate::outcome::{Outcome, Reason};
+use crate::outcome::{Estimate, Outcome, Reason};
 use crate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
 use crate::registry::RawParams;
 
@@ -67,6 +67,21 @@ pub enum Step {
 pub trait Estimator {
     /// The next step, at `now`, after `event`.
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step;
+
+    /// What it makes of what it has by now, for those who follow a method that tracks a quantity: [`watch`] asks after every event.
+    /// `None` where there is nothing to tell yet, and from methods that only answer at their end.
+    fn latest(&self) -> Option<Latest> {
+        None
+    }
+}
+
+/// What a method that tracks a quantity says on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latest {
+    /// The middle of the time that it is about, on the clock of the estimator's host.
+    pub at: Stamp<Sender>,
+    /// The same that the method would answer were it stopped now, with the interval that it is about.
+    pub estimate: Estimate,
 }
 
 /// What the sockets, the simulator and a recording each implement.
@@ -146,6 +161,17 @@ pub struct Broken<F> {
 /// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
 /// told so once and answers from what it has.
 pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, Broken<W::Fault>> {
+    watch(world, method, budget, &mut |_| {})
+}
+
+/// The same, and tells what the method says on the way, whenever that has changed.
+pub fn watch<W: World>(
+    world: &mut W,
+    method: &mut dyn Estimator,
+    budget: Budget,
+    told: &mut dyn FnMut(&Latest),
+) -> Result<Measured, Broken<W::Fault>> {
+    let mut last = None;
     let mut meter = Meter::new(budget, world.now());
     let mut facts = world.facts();
     facts.rate_cap = [facts.rate_cap, budget.peak].into_iter().flatten().min();
@@ -157,6 +183,11 @@ pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) 
             Step::Send(probe) => Step::Send(restrain(probe, cap)),
             other => other,
         };
+        let latest = method.latest();
+        if latest != last {
+            latest.iter().for_each(&mut *told);
+            last = latest;
+        }
         let admitted = if world.stop_requested() {
             Err(Reason::Interrupted)
         } else {
@@ -249,6 +280,43 @@ mod tests {
             self.0 = until;
             Ok(())
         }
+    }
+
+    /// Tells how often it was asked, every second time.
+    struct Teller(u64);
+
+    impl Estimator for Teller {
+        fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+            self.0 += 1;
+            match event {
+                Event::Stop(reason) => Step::Done(Outcome::inconclusive(reason)),
+                _ => Step::Wait {
+                    until: now + Duration::from_secs(1),
+                },
+            }
+        }
+
+        fn latest(&self) -> Option<Latest> {
+            let value = self.0 / 2;
+            (value > 0).then(|| Latest {
+                at: Stamp::from_nanos(0),
+                estimate: Estimate::new(Metric::PathMtu, None, value, value, value),
+            })
+        }
+    }
+
+    #[test]
+    fn what_changes_on_the_way_is_told_once() {
+        let mut told = Vec::new();
+        let mut world = Idle(Stamp::from_nanos(0));
+        let budget = Budget {
+            time: Duration::from_secs(6),
+            ..Budget::default()
+        };
+        let Ok(_) = watch(&mut world, &mut Teller(0), budget, &mut |latest| {
+            told.push(latest.estimate.value);
+        });
+        assert_eq!(told, [1, 2, 3]);
     }
 
     /// Waits for ever, and counts.

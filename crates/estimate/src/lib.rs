@@ -26,7 +26,7 @@ mod registry;
 mod testbed;
 
 pub use budget::{Budget, Cost, Samples};
-pub use contract::{Beginning, Broken, Estimator, Event, Measured, Refusal, Step, World, run};
+pub use contract::{Beginning, Broken, Estimator, Event, Latest, Measured, Refusal, Step, World, run, watch};
 pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
