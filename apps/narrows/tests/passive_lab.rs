@@ -268,10 +268,15 @@ fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) {
             for flow in &said {
                 let Some(value) = flow["value"].as_f64() else { continue };
                 let ratio = value / truth;
-                let bound = flow["verdict"] == "lower_bound" && ratio <= 1.03;
-                let near = bound || (0.97..=1.03).contains(&ratio);
+                let bound = match flow["verdict"].as_str() {
+                    Some("lower_bound") => ratio <= 1.03,
+                    Some("upper_bound") => ratio >= 0.97,
+                    _ => false,
+                };
+                let exact = flow["verdict"] == "estimated" && (0.97..=1.03).contains(&ratio);
+                let near = bound || exact;
                 let answer = flow["method"] == "passive";
-                answered |= answer && near;
+                answered |= answer && exact;
                 eprintln!(
                     "{what} at {place}: {} says {ratio:.4}, {}, {}",
                     flow["method"], flow["verdict"], flow["confidence"]

@@ -21,8 +21,11 @@
 //!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
 //! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
 //!   `multimodal`.
-//! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too.
-//! - Merged or batched: trains of 96 gaps, their median, as a lower bound.
+//! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too. Read from data
+//!   before the receiver it is an upper bound: the links ahead showed only that they carry what passed.
+//! - Acknowledgements faster than what the connection carried by over 10 %: its window may have set their rhythm, so what was carried is a
+//!   lower bound.
+//! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
 //!
 //! # Parameters
 //! | name | unit | default | range | source |
@@ -89,8 +92,6 @@ const REACHED: f64 = 0.93;
 const SURELY: f64 = 0.99;
 /// Ours: a connection that nothing else holds back carries nearly what the link does.
 const FULL: f64 = 1.1;
-/// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case (ours).
-const CROWDED: f64 = 4.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
 const BULK_TRAIN: usize = 96;
 const LEAST_TRAINS: usize = 3;
@@ -156,12 +157,7 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     answer
         .caveats
         .retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
-    // A link of which others take more than this all the time, or one that lets packets go in batches: nothing tells which.
-    let crowded = log.carried() > 0.0 && estimate.value as f64 > CROWDED * log.carried();
-    if crowded {
-        answer = answer.caveat(Caveat::NotConverged);
-    }
-    let weak = crowded
+    let weak = judge::crowded(log, estimate.value as f64)
         || !series.judged
         || answer
             .caveats

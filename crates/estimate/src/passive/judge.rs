@@ -6,7 +6,7 @@ use super::batches;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{LEAST_QUEUED, Sample, Series, Source};
-use super::{Conclusion, Sight};
+use super::{Conclusion, Sight, Vantage};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// Relative distance from a mode within which samples are of it (ours: half of nettimer's kernel).
@@ -138,6 +138,14 @@ impl Verdict {
         if sight.missed > 0 {
             estimate = estimate.caveat(Caveat::CaptureMissed { packets: sight.missed });
         }
+        if crowded(log, self.rate) {
+            estimate = estimate.caveat(Caveat::NotConverged);
+            estimate.confidence = Confidence::Low;
+            if series.source != Source::Acks && sight.vantage != Vantage::Receiver {
+                // A link behind the capture is that fast; of those ahead, only that they carried what passed.
+                estimate = estimate.at_most();
+            }
+        }
         estimate
             .with("source", name(series.source))
             .with("samples", self.samples)
@@ -154,6 +162,16 @@ impl Verdict {
     pub(super) fn samples(&self) -> u64 {
         u64::try_from(self.samples).unwrap_or(u64::MAX)
     }
+}
+
+/// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case (ours).
+const CROWDED: f64 = 4.0;
+
+/// A link of which others take that much all the time, one that lets packets go in batches, or one behind the capture of a connection
+/// that something else holds back: nothing tells which.
+pub(super) fn crowded(log: &FlowLog, rate: f64) -> bool {
+    let carried = log.carried();
+    carried > 0.0 && rate > CROWDED * carried
 }
 
 /// Fewer samples than these make a weak case (ours).
