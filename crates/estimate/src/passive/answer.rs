@@ -23,6 +23,7 @@
 //!   `multimodal`.
 //! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too. Read from data
 //!   before the receiver it is an upper bound: the links ahead showed only that they carry what passed.
+//!   Where no 8 gaps follow one another either, and a waking host's 5 us are more than 3 % of a gap: none, `stamps_too_coarse`.
 //! - Acknowledgements faster than what the connection carried by over 10 %: its window may have set their rhythm, so what was carried is a
 //!   lower bound.
 //! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
@@ -92,6 +93,8 @@ const REACHED: f64 = 0.93;
 const SURELY: f64 = 0.99;
 /// Ours: a connection that nothing else holds back carries nearly what the link does.
 const FULL: f64 = 1.1;
+/// By so much an idle host may stamp the first packet of a pair later than the second (ours; seen on hosts of two processors).
+const WAKE_NS: f64 = 5_000.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
 const BULK_TRAIN: usize = 96;
 const LEAST_TRAINS: usize = 3;
@@ -151,6 +154,11 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     let carried = log.carried();
     if series.source == Source::Acks && estimate.value as f64 > FULL * carried {
         return slack(log, carried, estimate.value);
+    }
+    // Only single pairs of a connection that is idle in between: each wakes the host that stamps it.
+    let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
+    if judge::crowded(log, estimate.value as f64) && reached <= 0.0 && WAKE_NS > AGREE * gap {
+        return judge::inconclusive(Reason::StampsTooCoarse, log, series);
     }
     let count = agreeing(estimate);
     let mut answer = (*estimate).clone();
