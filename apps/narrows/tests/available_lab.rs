@@ -1,0 +1,99 @@
+//! Available bandwidth over real sockets, kernels and routers, against what the shared link really had left. Needs privileges and a machine
+//! with time to spare, so nothing here runs by itself.
+//!
+//! The evaluator measures afresh what the path did not keep time for, at most five times; what it never kept time for is not judged.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "tests in real time, that print what they measured"
+)]
+
+mod common;
+
+use common::{Running, directory, file, narrows, text};
+use serde_json::Value;
+
+/// What shares the link.
+const IDLE: &str = r#"arrivals = "poisson", rate = "0 bit/s""#;
+
+fn poisson(mbps: u32) -> String {
+    format!(r#"arrivals = "poisson", rate = "{mbps} Mbit/s""#)
+}
+
+/// The default's row over one path.
+fn row(edge: &str, rate: &str, cross: &str) -> Value {
+    let home = directory();
+    let template = include_str!("../../../plans/templates/real-time-available.toml");
+    file(&home, "path.toml", template);
+    let plan = format!(
+        r#"
+name = "one"
+about = "One path"
+source = "ours"
+worlds = ["lab"]
+runs = {{ lab = 1 }}
+[[scenario]]
+template = "path.toml"
+with = {{ edge = "{edge}", rate = "{rate}", cross = '{cross}' }}
+name = "one"
+[[method]]
+name = "default"
+metric = "available_ip_capacity"
+"#
+    );
+    let plan = file(&home, "plan.toml", &plan);
+    let runs = home.path().join("runs");
+    let arguments = [
+        "evaluate",
+        text(&plan),
+        "--json",
+        "--quiet",
+        "--runs-dir",
+        text(&runs),
+    ];
+    let ended = Running::start(&mut narrows(arguments)).end();
+    ended.json()["rows"][0].clone()
+}
+
+/// Asserts an error of at most `share` of the link's IP capacity, within so many seconds and octets.
+fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], share: f64, (seconds, octets): (f64, f64)) {
+    let mut faults = Vec::new();
+    for cross in crosses {
+        let row = row(edge, rate, cross);
+        let number = |key: &str| row[key].as_f64();
+        if row["judged_runs"] == 0 {
+            println!("\nNOT JUDGED: {rate}, {cross}: the machine never kept time in five measurements");
+            continue;
+        }
+        let error = number("median_error_ratio");
+        println!(
+            "{rate}, {cross}: {:?} of {:?} bit/s (error {error:?} of {capacity_bps}), {:?} s, {:?} octets",
+            number("median_value_bps"),
+            number("truth_bps"),
+            number("median_seconds"),
+            number("median_octets"),
+        );
+        let right = error.is_some_and(|error| error.abs() <= share);
+        let cheap = number("median_seconds").is_some_and(|took| took <= seconds)
+            && number("median_octets").is_some_and(|sent| sent <= octets);
+        if !(right && cheap) {
+            faults.push(format!("{cross}: {row}"));
+        }
+    }
+    assert!(faults.is_empty(), "{rate}: {faults:#?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_hundred_megabits() {
+    let pareto = r#"arrivals = "pareto", rate = "30 Mbit/s", mean_on = "2 ms", peak = "97 Mbit/s""#;
+    let crosses = [IDLE.to_owned(), poisson(30), poisson(60), pareto.to_owned()];
+    judge("1 Gbit/s", ("100 Mbit/s", 97.5e6), &crosses, 0.03, (3.0, 1.5e6));
+}
+
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_gigabit() {
+    let crosses = [IDLE.to_owned(), poisson(300), poisson(600)];
+    judge("2 Gbit/s", ("1 Gbit/s", 975e6), &crosses, 0.05, (4.0, 10e6));
+}
