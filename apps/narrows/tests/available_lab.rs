@@ -3,10 +3,7 @@
 //!
 //! The evaluator measures afresh what the path did not keep time for, at most five times; what it never kept time for is not judged.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "tests in real time, that print what they measured"
-)]
+#![expect(clippy::print_stdout, reason = "tests in real time, that print what they measured")]
 
 mod common;
 
@@ -43,14 +40,7 @@ metric = "available_ip_capacity"
     );
     let plan = file(&home, "plan.toml", &plan);
     let runs = home.path().join("runs");
-    let arguments = [
-        "evaluate",
-        text(&plan),
-        "--json",
-        "--quiet",
-        "--runs-dir",
-        text(&runs),
-    ];
+    let arguments = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", text(&runs)];
     let ended = Running::start(&mut narrows(arguments)).end();
     ended.json()["rows"][0].clone()
 }

@@ -10,14 +10,17 @@ mod campaign;
 pub mod capprobe;
 #[cfg(test)]
 mod chaos;
+pub mod clink;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
 mod mindelay;
 pub mod nettimer;
+pub mod pathchar;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
+pub mod pchar;
 pub mod pmtu;
 pub mod rtt;
 pub mod shaper;
@@ -28,6 +31,7 @@ pub mod streams;
 pub mod tailgate;
 pub mod tcp;
 pub mod udp;
+mod vps;
 pub mod window;
 
 use units::Metric;
@@ -45,6 +49,9 @@ pub const METHODS: &[&dyn Method] = &[
     &bprobe::Bprobe,
     &sprobe::Sprobe,
     &tailgate::Tailgate,
+    &pathchar::Pathchar,
+    &pchar::Pchar,
+    &clink::Clink,
     &capprobe::CapProbe,
     &pbprobe::PbProbe,
     &asymprobe::AsymProbe,

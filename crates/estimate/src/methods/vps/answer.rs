@@ -1,0 +1,298 @@
+//! From slopes to hops.
+
+use std::time::Duration;
+
+use units::{BitRate, Metric};
+
+use super::fit::{LEAST_SIZES, Point, Slope, Taken, slope};
+use super::session::{AGREE, HALVES, Session};
+use super::settings::Regress;
+use super::table::{Cell, Half, HopTable};
+use crate::methods::campaign::nanos;
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+
+/// The line of one hop limit, from all probes and from each half of them.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
+    all: Slope,
+    halves: Option<[Slope; 2]>,
+}
+
+/// What one hop adds to the one before it that is known.
+struct Added {
+    /// Counted from 1.
+    hop: usize,
+    /// The hop before it, zero: the sender.
+    after: usize,
+    /// ns per octet, and its standard error.
+    slope: f64,
+    se: f64,
+    /// From the halves: ns per octet, ascending.
+    halves: Option<[f64; 4]>,
+}
+
+pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+    let caveats = caveats(session);
+    match judge(session) {
+        Ok(mut estimate) => {
+            for caveat in caveats {
+                estimate = estimate.caveat(caveat);
+            }
+            match stopped {
+                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
+                None => estimate.into(),
+            }
+        }
+        Err(own) => Outcome::Inconclusive {
+            reason: stopped.cloned().unwrap_or(own),
+            caveats,
+            evidence: Evidence::default(),
+        },
+    }
+}
+
+/// Whether even and odd probes of the present hop tell rates that differ by less than a tenth of their middle (clink's rule).
+pub(super) fn halves_agree(session: &Session) -> bool {
+    let last = session.hops.len();
+    let added = added(session);
+    let Some(of_last) = added.iter().find(|added| added.hop == last) else {
+        return false;
+    };
+    of_last.halves.is_some_and(|slopes| {
+        let middle = f64::midpoint(slopes[1], slopes[2]);
+        middle > 0.0 && slopes[3] - slopes[0] <= AGREE * middle
+    })
+}
+
+/// Sizes of the present hop whose least round trip is above the line.
+pub(super) fn above_line(session: &Session) -> Vec<usize> {
+    let Some(hop) = session.hops.last() else {
+        return Vec::new();
+    };
+    let Some(drawn) = draw(session, hop, Half::Both) else {
+        return Vec::new();
+    };
+    let above = |cell: &Cell| {
+        let Some(point) = point(session, cell, Half::Both) else {
+            return true;
+        };
+        let line = drawn.intercept_ns + drawn.there * point.there + drawn.back * point.back;
+        point.least_ns > line
+    };
+    let cells = hop.cells.iter().enumerate();
+    cells.filter(|(_, cell)| above(cell)).map(|(index, _)| index).collect()
+}
+
+fn point(session: &Session, cell: &Cell, half: Half) -> Option<Point> {
+    let framing = session.settings.framing;
+    let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
+    Some(Point {
+        there: wire(cell.octets),
+        back: wire(cell.reply_octets),
+        least_ns: cell.least_ns(half)? as f64,
+    })
+}
+
+fn draw(session: &Session, hop: &HopTable, half: Half) -> Option<Slope> {
+    let points: Vec<Point> = hop.cells.iter().filter_map(|cell| point(session, cell, half)).collect();
+    slope(
+        &points,
+        session.settings.regress,
+        session.settings.draw,
+        floor_ns(session),
+    )
+}
+
+/// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp is.
+fn floor_ns(session: &Session) -> f64 {
+    session.facts.as_ref().map_or(1.0, |facts| {
+        nanos(facts.sender.clock_resolution)
+            .max(nanos(facts.sender.stamp_error) / 2.0)
+            .max(1.0)
+    })
+}
+
+/// What each hop that answered adds; hops that take less than the one before them are left out (their router was slow).
+fn added(session: &Session) -> Vec<Added> {
+    let lines = session.hops.iter().map(|hop| {
+        let all = draw(session, hop, Half::Both)?;
+        let [even, odd] = HALVES.map(|half| draw(session, hop, half));
+        let halves = even.zip(odd).map(|(even, odd)| [even, odd]);
+        Some(Drawn { all, halves })
+    });
+    let mut known: Vec<(usize, Drawn)> = Vec::new();
+    for (hop, drawn) in (1..).zip(lines) {
+        let Some(drawn) = drawn else { continue };
+        // What a router needs per octet to make its answer is not the link's, and is not there at the next.
+        while let Some((_, before)) = known.last()
+            && before.all.there - drawn.all.there > 3.0 * before.all.se.hypot(drawn.all.se)
+        {
+            known.pop();
+        }
+        known.push((hop, drawn));
+    }
+    let mut added = Vec::new();
+    let mut before: Option<(usize, Drawn)> = None;
+    for (hop, drawn) in known {
+        let (after, slope, se) = before.map_or((0, drawn.all.there, drawn.all.se), |(at, before)| {
+            (
+                at,
+                drawn.all.there - before.all.there,
+                drawn.all.se.hypot(before.all.se),
+            )
+        });
+        added.push(Added {
+            hop,
+            after,
+            slope,
+            se,
+            halves: crossed(drawn.halves, before.map(|(_, before)| before.halves)),
+        });
+        before = Some((hop, drawn));
+    }
+    added
+}
+
+/// The four differences between halves, ascending.
+fn crossed(halves: Option<[Slope; 2]>, before: Option<Option<[Slope; 2]>>) -> Option<[f64; 4]> {
+    let [even, odd] = halves?.map(|slope| slope.there);
+    let [even_before, odd_before] = match before {
+        None => [0.0, 0.0],
+        Some(before) => before?.map(|slope| slope.there),
+    };
+    let mut four = [
+        even - even_before,
+        even - odd_before,
+        odd - even_before,
+        odd - odd_before,
+    ];
+    four.sort_by(f64::total_cmp);
+    Some(four)
+}
+
+fn judge(session: &Session) -> Result<Estimate, Reason> {
+    let answered: u32 = session.hops.iter().map(HopTable::answered).sum();
+    if answered == 0 {
+        return Err(Reason::NoAnswer);
+    }
+    let added = added(session);
+    let hops: Vec<Estimate> = added.iter().filter_map(|added| of_hop(session, added)).collect();
+    let measured = |estimate: &&Estimate| estimate.high > estimate.low;
+    let Some(slowest) = hops.iter().filter(measured).min_by_key(|hop| hop.value) else {
+        let sizes = session
+            .hops
+            .iter()
+            .map(|hop| hop.cells.iter().filter(|cell| cell.answered > 0).count());
+        let few = sizes.max().unwrap_or(0) < LEAST_SIZES;
+        return Err(if few {
+            Reason::TooFewSamples {
+                samples: answered.into(),
+            }
+        } else {
+            Reason::StampsTooCoarse
+        });
+    };
+    let high = hops
+        .iter()
+        .filter(measured)
+        .map(|hop| hop.high)
+        .min()
+        .unwrap_or(slowest.high);
+    let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
+    let bps = BitRate::from_bps;
+    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
+        .with("hops", count(session.hops.len()))
+        .with("narrow_hop", u32::from(slowest.hop().unwrap_or(0)))
+        .with("answers", answered);
+    // Switches inside a hop add their own time, and nothing here shows them.
+    estimate.confidence = Confidence::Low;
+    let unknown = session.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
+    if unknown > 0 || !session.hops.last().is_some_and(|hop| hop.far) {
+        estimate = estimate
+            .with("unknown_hops", count(unknown))
+            .caveat(Caveat::NotConverged);
+    }
+    estimate.also = hops;
+    Ok(estimate)
+}
+
+/// A hop's rate for full-size packets at the IP layer; bounded below where it does not stand out, or is several.
+fn of_hop(session: &Session, added: &Added) -> Option<Estimate> {
+    let full = session.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64);
+    let wire = f64::from(session.settings.framing.wire_octets(u32::from(full)));
+    let rate = |slope: f64| BitRate::from_bps_f64(8e9 * f64::from(full) / wire / slope).filter(|_| slope > 0.0);
+    let table = session.hops.get(added.hop - 1)?;
+    let (least, most) = match added.halves {
+        Some(four) if session.settings.halves => (four[0], four[3]),
+        _ => (added.slope - NINETY * added.se, added.slope + NINETY * added.se),
+    };
+    let stands_out = added.slope > 2.0 * added.se && least > 0.0;
+    let mut estimate = if stands_out && added.hop - added.after == 1 {
+        Estimate::ip_rate(Metric::IpCapacity, rate(added.slope)?, rate(most)?, rate(least)?)
+    } else {
+        // No slower than if all of this were its own.
+        let value = rate(most.max(added.slope + 2.0 * added.se))?;
+        Estimate::ip_rate(Metric::IpCapacity, value, value, value).at_least(Limit::Clock)
+    };
+    estimate.confidence = Confidence::Low;
+    if table.several_routers() {
+        estimate = estimate.caveat(Caveat::VariableRate);
+    }
+    estimate = estimate
+        .with("ns_per_octet", added.slope)
+        .with("probes", table.sent())
+        .with("answers", table.answered());
+    if let Some(waits) = table.queueing_ns() {
+        estimate = estimate.with("queueing_ns", waits.round());
+    }
+    if let Some(least) = table.cells.iter().filter_map(|cell| cell.least_ns(Half::Both)).min() {
+        estimate = estimate.with("least_round_trip_ns", least as f64);
+    }
+    let hop = u16::try_from(added.hop).ok()?;
+    Some(estimate.at_hop(hop))
+}
+
+fn caveats(session: &Session) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    let lines: Vec<Slope> = session
+        .hops
+        .iter()
+        .filter_map(|hop| draw(session, hop, Half::Both))
+        .collect();
+    if lines.iter().any(|line| line.taken == Taken::Alike) {
+        caveats.push(Caveat::AsymmetricLimit);
+    }
+    if session.settings.regress == Regress::Probe && lines.iter().any(|line| line.taken == Taken::Free) {
+        let cells = session.hops.iter().flat_map(|hop| &hop.cells);
+        let reply_ip_octets = cells.map(|cell| cell.reply_octets).max().unwrap_or(0);
+        caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
+    }
+    let heard: Vec<&HopTable> = session.hops.iter().filter(|hop| hop.answered() > 0).collect();
+    let sent: u32 = heard.iter().map(|hop| hop.sent()).sum();
+    let answered: u32 = heard.iter().map(|hop| hop.answered()).sum();
+    if answered < sent {
+        let ratio = f64::from(sent - answered) / f64::from(sent);
+        caveats.push(Caveat::Loss { ratio });
+    }
+    if limited(&heard) {
+        caveats.push(Caveat::AnswersLimited {
+            burst: 1,
+            every: Duration::from_secs(1),
+        });
+    }
+    caveats
+}
+
+/// A router that answers some and then few, while those behind it answer all: it limits its answers.
+fn limited(heard: &[&HopTable]) -> bool {
+    heard
+        .windows(2)
+        .any(|pair| 10 * pair[0].answered() < 7 * pair[0].sent() && 10 * pair[1].answered() > 9 * pair[1].sent())
+}
+
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+/// Of a normal distribution, either side: 90 %.
+const NINETY: f64 = 1.645;
