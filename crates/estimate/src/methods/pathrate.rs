@@ -100,7 +100,9 @@ mod buckets;
 mod capprobe;
 mod evidence;
 mod faithful;
+mod framing;
 mod hosts;
+mod interval;
 mod modes;
 mod params;
 mod quick;
@@ -209,6 +211,9 @@ fn refusal_reason(refusal: Refusal) -> Reason {
         Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
     }
 }
+
+/// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.
+const HEAD_OCTETS: u16 = 60;
 
 /// A train that a phase asks for. One packet more is sent, in front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -329,10 +334,26 @@ impl Run {
         };
         self.serial += 1;
         let id = request.phase.train_id(self.serial);
-        self.not_before = Some(now + self.planner.spacing(session, request));
+        self.not_before = Some(now + self.planner.spacing(session, request) + self.dither(session));
         let rate = request.rate.unwrap_or(BitRate::ZERO);
-        let train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        let mut train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        if let (Phase::Filter, Some(head)) = (request.phase, train.packets.first_mut()) {
+            head.ip_octets = head.ip_octets.min(HEAD_OCTETS);
+        }
         Step::Send(Probe::Train(train))
+    }
+
+    /// A random part of the receiver's clock step: trains that all came in the same phase of it would all be rounded alike.
+    fn dither(&self, session: &Session) -> Duration {
+        if self.params.preset == Preset::Faithful {
+            return Duration::ZERO;
+        }
+        // SplitMix64 of the serial number.
+        let mixed = u64::from(self.serial).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = (mixed >> 40) as f64 / f64::from(1u32 << 24);
+        session.facts.receiver.clock_resolution.mul_f64(share)
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {

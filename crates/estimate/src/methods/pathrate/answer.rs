@@ -8,6 +8,7 @@ use super::buckets::{believed, from_bucket};
 use super::capprobe::{self, Filtered};
 use super::evidence::{common_caveats, evidence, finish};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
+use super::interval::{Pooled, pool};
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
@@ -330,37 +331,39 @@ fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
         .copied()
         .collect();
     let own = full.len() >= LEAST_FULL;
-    pooled(session, if own { &full } else { &inside }).unwrap_or((low.midpoint(high), low, high))
+    pooled(session, if own { &full } else { &inside }).map_or((low.midpoint(high), low, high), |pooled| {
+        (pooled.rate, pooled.low, pooled.high)
+    })
 }
 
 /// One rate from samples of one mode, and its interval: bits over time of those samples that lie around the median as near as the
 /// clock's steps let them, so that the steps average out and samples that other packets widened a little do not count.
-fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
-    let of = |sample: &Sample| Some((sample.wire_rate(session.framing())?, sample.span_ns()));
-    let read: Vec<(f64, f64)> = samples.iter().filter_map(|sample| of(sample)).collect();
+fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+    let read: Vec<(f64, &Sample)> = samples
+        .iter()
+        .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
+        .collect();
     let centre = stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
-    let span = stat::median(&read.iter().map(|(_, span)| *span).collect::<Vec<_>>())?;
+    let span = stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
     let steps = nanos(session.facts.receiver.clock_resolution) / span;
     let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
     let near = (2.0 * steps.max(noise)).max(NEAREST);
-    let near: Vec<(f64, f64)> = read
+    let near: Vec<&Sample> = read
         .iter()
-        .copied()
         .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
+        .map(|(_, sample)| *sample)
         .collect();
-    // Samples that scatter by more than stamps explain have no core; they all count then.
-    let core = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
-    let near = if core { near } else { read };
-    let time: f64 = near.iter().map(|(_, span)| span).sum();
-    let rate = if core {
-        near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time
-    } else {
-        centre
-    };
-    let rates: Vec<f64> = near.iter().map(|(rate, _)| *rate).collect();
-    let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
-    let half = session.half_width(sd, near.len(), span, rate) * rate;
-    Some((rate, rate - half, rate + half))
+    // Samples that scatter by more than stamps explain have no core; they all count then, about their median.
+    if near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL {
+        return pool(session, &near);
+    }
+    let all = pool(session, samples)?;
+    let half = (all.high - all.low) / 2.0;
+    Some(Pooled {
+        rate: centre,
+        low: centre - half,
+        high: centre + half,
+    })
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
