@@ -13,7 +13,7 @@ use units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample, nanos};
 use super::session::{Session, Taken};
-use super::{Last, Request, batches, buckets, capprobe, modes, quick};
+use super::{Last, PAIRS_PER_TRAIN, Request, batches, buckets, capprobe, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -315,7 +315,7 @@ impl Adaptive {
         let decision = modes::decide(session, usize::MAX);
         let sure = decision.as_ref().is_some_and(modes::trains_suffice);
         let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
-        let converged = filtered.is_some_and(|filtered| {
+        let converged = filtered.as_ref().is_some_and(|filtered| {
             let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width));
             filtered.outweighs() || (filtered.converged && agrees)
         });
@@ -341,7 +341,7 @@ impl Adaptive {
             None if spent => self.finish_filter(session, winner.map(|(rate, _)| rate)),
             None => {
                 self.stage = Stage::Filter(done + 1);
-                for _ in 0..PAIRS_PER_FILTER {
+                for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
                     self.ask(session, Phase::Filter, packets, size);
                 }
             }
@@ -455,7 +455,7 @@ fn small_size(session: &Session) -> u16 {
 }
 
 /// Time of one packet at the rate seen so far, ns.
-fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
+pub(super) fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
     let seen = session.bursts().chain(&session.too_fast);
     let rates: Vec<f64> = seen.filter_map(|sample| sample.wire_rate(session.framing())).collect();
     let octets = session.framing().wire_octets(u32::from(ip_octets));
@@ -495,8 +495,8 @@ const RESOLVED: f64 = 28.0;
 /// Steps of the clock that a bulk must last at least.
 const TICKS: f64 = 24.0;
 /// After this round small pairs come, and so many times before the rounds go on.
-const EARLY_ROUND: u32 = 3;
-const EARLY_FILTERS: u32 = 9;
+const EARLY_ROUND: u32 = 2;
+const EARLY_FILTERS: u32 = 24;
 /// However small they are.
 const FILTERS: u32 = 30;
 const FILTER_OCTETS: u64 = 600_000;
@@ -510,7 +510,7 @@ const FILTER_SHARE: f64 = 1.2;
 const FILTER_LOSS: f64 = 0.1;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;
-const MOST_PACKETS: f64 = 2.8e3;
+const MOST_PACKETS: f64 = 2.5e3;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;

@@ -130,10 +130,11 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
 /// strong, so it wins.
 fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
     // Trains bound the capacity from below: clean pairs that are slower contradict them.
-    if decision
-        .adr
-        .is_some_and(|adr| filtered.rate < BELOW_BOUND * adr.rate - adr.error)
-    {
+    // Nor can the capacity be far above twice what they come at.
+    if decision.adr.is_some_and(|adr| {
+        filtered.rate < BELOW_BOUND * adr.rate - adr.error
+            || (adr.trains >= modes::TRAINS && filtered.rate > modes::MOST_ABOVE * adr.rate + adr.error)
+    }) {
         return unfiltered(session, decision).map(uncertain);
     }
     if mimicked(session, filtered.rate) {
@@ -191,7 +192,13 @@ fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reaso
         filtered.low * (1.0 - NEAR_CLEAN),
         filtered.high * (1.0 + NEAR_CLEAN),
     );
-    let (low, high) = (low.max(filtered.low.min(rate)), high.min(filtered.high.max(rate)));
+    // More pairs are the better mean, as long as they say what the clean ones do.
+    let sharper = high - low < filtered.high - filtered.low && (filtered.low..=filtered.high).contains(&rate);
+    let (rate, low, high) = if sharper {
+        (rate, low, high)
+    } else {
+        (filtered.rate, filtered.low, filtered.high)
+    };
     Ok(plain(session, rate, low, high)?.with("branch", "capprobe"))
 }
 
@@ -463,8 +470,9 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
-/// Ours: 300 packets, which is more than the defaults of shapers in routers.
-const EXCLUDED: u64 = 450_000;
+/// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at four fifths of the link's rate. Of
+/// slower ones, which would make the answer more wrong, up to five times that is excluded.
+const EXCLUDED: u64 = 90_000;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
 /// Ours: two of five packets lost, and most trains with them.

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use stat::{SkewObjective, skew_line};
 use units::Framing;
 
-use super::framing::{self, Point};
+use super::framing::{self, Inverted, Point};
 use super::interval::pool;
 use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 
 /// What the filter says.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Filtered {
     /// Wire rate of the clean pairs, bit/s; of the best pair if the filter has not converged.
     pub(super) rate: f64,
@@ -34,6 +34,8 @@ pub(super) struct Filtered {
     pub(super) converged: bool,
     /// Groups that have converged.
     pub(super) groups: usize,
+    /// What their sizes say of the narrow link's framing.
+    pub(super) inverted: Option<Inverted>,
 }
 
 impl Filtered {
@@ -70,7 +72,7 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
     let best = |list: &[Group]| {
         let full = list.iter().filter(|one| one.octets == session.full_size());
         let full = full.max_by_key(|one| one.found.clean);
-        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets))).copied()
+        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets))).cloned()
     };
     let Some(chosen) = best(&sure) else {
         return best(&unsure).map(|one| one.found);
@@ -79,7 +81,7 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
 }
 
 /// Pairs of one size and length.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Group {
     octets: u16,
     found: Filtered,
@@ -92,7 +94,7 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
     let points: Vec<Point> = sure.iter().filter_map(|one| one.point).collect();
     let inverted = framing::invert(&points).filter(|_| session.params.invert);
     let own = session.framing();
-    let told = inverted.as_ref().and_then(framing::Inverted::framing).unwrap_or(own);
+    let told = inverted.as_ref().and_then(Inverted::framing).unwrap_or(own);
     let full = u32::from(session.full_size());
     // What the assumed framing makes of a rate, to what the other makes of it.
     let restate = |octets: u16| {
@@ -110,14 +112,15 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
         Some(inverted) if inverted.framing().is_some() => inverted.restated(chosen.octets, session.full_size()),
         _ => framing::apart(own, Framing::fixed(UNSEEN_OCTETS), chosen.octets, session.full_size()),
     };
-    let (factor, found) = (restate(chosen.octets), chosen.found);
+    let (factor, found) = (restate(chosen.octets), &chosen.found);
     Filtered {
         rate: found.rate * factor,
         low: found.low * factor * (1.0 - doubt),
         high: found.high * factor * (1.0 + doubt),
         converged: at_one,
         groups: sure.len(),
-        ..found
+        clean: found.clean,
+        inverted,
     }
 }
 
@@ -206,16 +209,19 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
     let (rate, low, high) = pooled.map_or((centre, slowest.min(centre), fastest.max(centre)), |pooled| {
         (pooled.rate, pooled.low, pooled.high)
     });
-    let least = if converged { 0.0 } else { blur.clamp(LEAST_ERROR, COARSEST) * rate };
+    // A queue of less than a step of the clock passes for none.
+    let unseen = UNSEEN_STEPS * nanos(session.facts.receiver.clock_resolution) / span;
+    let least = if converged { unseen } else { blur.clamp(LEAST_ERROR, COARSEST) };
     Some(Group {
         octets: members[best].ip_octets,
         found: Filtered {
             rate,
-            low: low.min(rate - least),
-            high: high.max(rate + least),
+            low: rate - (rate - low).hypot(least * rate),
+            high: rate + (high - rate).hypot(least * rate),
             clean: clean.len(),
             converged,
             groups: 0,
+            inverted: None,
         },
         point: if converged { Point::of(session, &clean) } else { None },
     })
@@ -235,6 +241,8 @@ const AGREES: f64 = 0.03;
 const GROUPS_AGREE: f64 = 0.05;
 /// Ours: what each packet may take on a link of which one size tells nothing: two tags, or one of `PPPoE`.
 const UNSEEN_OCTETS: u16 = 46;
+/// Ours: the mean of what is equally likely from none to a step.
+const UNSEEN_STEPS: f64 = 0.5;
 /// Ours: for clock rate and rounding, where no group has converged.
 const LEAST_ERROR: f64 = 0.001;
 /// Ours: where the clock's steps are coarser than this against a pair, equal readings do not make pairs equal.

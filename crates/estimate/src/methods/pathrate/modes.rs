@@ -254,11 +254,13 @@ impl Bounds {
             (Preset::Adaptive, Some(false)) => NEAR.contains(&(mode.centre() / adr.rate)),
             // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C and x at most C: what
             // lies higher was squeezed behind the narrow link. A few trains are a bound to some percent, not to the bit.
-            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * 2.2,
+            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * MOST_ABOVE,
         }
     }
 }
 
+/// Ours: twice, and some percent.
+pub(super) const MOST_ABOVE: f64 = 2.2;
 /// Ours: three checks make a median that one burst of others does not turn.
 const CHECKS: usize = 3;
 /// Ours. Below: the trains' own scatter. Above: the traffic that checks let pass unseen, a tenth of the link, slows trains by no
