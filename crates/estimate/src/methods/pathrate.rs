@@ -357,11 +357,11 @@ impl Run {
         if self.params.preset == Preset::Faithful {
             return mean;
         }
-        let share = chance(self.serial);
+        let (share, resolution) = (chance(self.serial), session.facts.receiver.clock_resolution);
         let spread = if request.phase.is_spread() {
             mean.mul_f64(1.0 + WANDER * (2.0 * share - 1.0))
         } else {
-            mean + session.facts.receiver.clock_resolution.mul_f64(share)
+            mean + resolution.saturating_sub(Duration::from_nanos(1)).mul_f64(share)
         };
         spread.max(self.params.spacing)
     }

@@ -150,7 +150,8 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
     } else {
         "modes"
     };
-    if let Some(rate) = found.or(trains).filter(|rate| filtered.agrees(*rate, decision.width)) {
+    let agrees = |rate: &f64| filtered.agrees(*rate, decision.width, decision.is_strong());
+    if let Some(rate) = found.or(trains).filter(agrees) {
         // A window that is wide because the samples scatter agrees with much; the clean pairs inside it are the better answer.
         if decision.width > COARSE_WINDOW * rate {
             return clean_pairs(session, filtered);
@@ -229,7 +230,7 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
         .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, PAIRS_PER_ROUND);
-    let large = alone && many && (settled || decision.share >= LARGE_MODE);
+    let large = alone && many && (settled || decision.is_strong());
     if !large && decision.loaded != Some(false) {
         return from_bound(session, decision);
     }
@@ -477,7 +478,5 @@ const EXCLUDED: u64 = 90_000;
 const LEAST_PAIRS: usize = 24;
 /// Ours: two of five packets lost, and most trains with them.
 const LOSSY: f64 = 0.4;
-/// Ours: two in five pairs.
-const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;

@@ -34,6 +34,8 @@ pub(super) struct Filtered {
     pub(super) converged: bool,
     /// Groups that have converged.
     pub(super) groups: usize,
+    /// The rate is that of full-size packets, or sizes tell how the link frames others.
+    pub(super) restated: bool,
     /// What their sizes say of the narrow link's framing.
     pub(super) inverted: Option<Inverted>,
 }
@@ -42,12 +44,14 @@ impl Filtered {
     /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or twice the clean pairs (ours).
     /// Three alike may be pairs that one packet of others parted, if no better one was met.
     pub(super) fn outweighs(&self) -> bool {
-        self.converged && (self.groups >= 2 || self.clean >= 2 * CLEAN)
+        self.converged && self.restated && (self.groups >= 2 || self.clean >= 2 * CLEAN)
     }
 
-    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more.
-    pub(super) fn agrees(&self, rate: f64, width: f64) -> bool {
-        (rate - self.rate).abs() <= width.max(AGREES * self.rate)
+    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more; or, if it is that of a `strong` mode, within
+    /// what framings leave open.
+    pub(super) fn agrees(&self, rate: f64, width: f64, strong: bool) -> bool {
+        let inside = (self.low..=self.high).contains(&rate);
+        (rate - self.rate).abs() <= width.max(AGREES * self.rate) || (strong && !self.restated && inside)
     }
 }
 
@@ -107,10 +111,11 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
     let at_one = sure
         .iter()
         .all(|one| (rate(one) / rate(chosen) - 1.0).abs() < GROUPS_AGREE);
+    let known = inverted.as_ref().is_some_and(|inverted| inverted.framing().is_some());
     let doubt = match &inverted {
-        _ if chosen.octets == session.full_size() => 0.0,
-        Some(inverted) if inverted.framing().is_some() => inverted.restated(chosen.octets, session.full_size()),
-        _ => framing::apart(own, Framing::fixed(UNSEEN_OCTETS), chosen.octets, session.full_size()),
+        _ if chosen.octets == session.full_size() || !session.params.invert => 0.0,
+        Some(inverted) if known => inverted.restated(chosen.octets, session.full_size()),
+        _ => framing::apart(own, Framing::BARE, chosen.octets, session.full_size()),
     };
     let (factor, found) = (restate(chosen.octets), &chosen.found);
     Filtered {
@@ -120,6 +125,7 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
         converged: at_one,
         groups: sure.len(),
         clean: found.clean,
+        restated: chosen.octets == session.full_size() || !session.params.invert || known,
         inverted,
     }
 }
@@ -221,9 +227,14 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
             clean: clean.len(),
             converged,
             groups: 0,
+            restated: false,
             inverted: None,
         },
-        point: if converged { Point::of(session, &clean) } else { None },
+        // What the tolerance lets pass is no evidence on framing.
+        point: Point::of(session, &clean).filter(|_| converged).map(|point| Point {
+            error: point.error.hypot(tolerance / span / 2.0),
+            ..point
+        }),
     })
 }
 
@@ -239,8 +250,6 @@ const STAMP_ERRORS: f64 = 3.0;
 const AGREES: f64 = 0.03;
 /// Ours: framing other than the assumed one moves small packets against large ones by up to 4 %.
 const GROUPS_AGREE: f64 = 0.05;
-/// Ours: what each packet may take on a link of which one size tells nothing: two tags, or one of `PPPoE`.
-const UNSEEN_OCTETS: u16 = 46;
 /// Ours: the mean of what is equally likely from none to a step.
 const UNSEEN_STEPS: f64 = 0.5;
 /// Ours: for clock rate and rounding, where no group has converged.

@@ -132,7 +132,7 @@ fn undisturbed(session: &Session, size: u16) -> Option<Point> {
         .filter(|sample| (gap(sample) / middle - 1.0).abs() <= UNDISTURBED + 2.0 * session.timing_error(sample.span_ns()))
         .copied()
         .collect();
-    (near.len() >= 2 && near.len() * 3 >= of_size.len() * 2)
+    (near.len() * 3 >= of_size.len() * 2)
         .then(|| Point::of(session, &near))
         .flatten()
 }

@@ -153,6 +153,11 @@ pub(super) struct Decision {
 }
 
 impl Decision {
+    /// Whether the winner holds so many pairs that chance has not made it.
+    pub(super) fn is_strong(&self) -> bool {
+        self.share >= LARGE_MODE
+    }
+
     /// Merit of the winner over that of the runner-up; infinite if there is no runner-up.
     pub(super) fn lead(&self, merit: Merit) -> f64 {
         match (&self.winner, &self.runner_up) {
@@ -319,6 +324,8 @@ pub(super) fn trains_too_slow(session: &Session, ip_bps: f64) -> bool {
 
 /// Ours: half, less what a few trains may scatter.
 const SLOWEST_TRAINS: f64 = 0.45;
+/// Ours: two in five pairs.
+const LARGE_MODE: f64 = 0.4;
 /// Ours: what leads by less is reported as [`crate::Caveat::Multimodal`].
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.
