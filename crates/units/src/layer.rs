@@ -33,6 +33,9 @@ pub struct Framing {
     line_overhead: u16,
     /// The shortest IP packet that needs no padding.
     min_ip: u16,
+    /// The frame is cut into ATM cells of 48 octets, 53 on the wire, the last one padded.
+    #[serde(default)]
+    cells: bool,
 }
 
 impl Framing {
@@ -44,6 +47,7 @@ impl Framing {
         frame_overhead: 0,
         line_overhead: 0,
         min_ip: 0,
+        cells: false,
     };
 
     /// Ethernet with `vlan_tags` tags.
@@ -52,6 +56,7 @@ impl Framing {
             frame_overhead: 18 + 4 * vlan_tags as u16,
             line_overhead: 20,
             min_ip: 46,
+            cells: false,
         }
     }
 
@@ -61,7 +66,24 @@ impl Framing {
             frame_overhead: overhead_octets,
             line_overhead: 0,
             min_ip: 0,
+            cells: false,
         }
+    }
+
+    /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for PPPoE in bridged LLC) and a trailer
+    /// of 8 octets, in cells that carry 48 octets in 53 (ITU-T I.363.5).
+    pub const fn atm(encapsulation_octets: u16) -> Self {
+        Self {
+            frame_overhead: encapsulation_octets.saturating_add(AAL5_TRAILER),
+            line_overhead: 0,
+            min_ip: 0,
+            cells: true,
+        }
+    }
+
+    /// Whether packets are cut into cells, so that the octets that a packet occupies grow in steps.
+    pub const fn is_cells(self) -> bool {
+        self.cells
     }
 
     /// Octet times on the wire for one packet of `ip_octets`.
@@ -71,7 +93,12 @@ impl Framing {
         } else {
             ip_octets
         };
-        padded + self.frame_overhead as u32 + self.line_overhead as u32
+        let frame = padded + self.frame_overhead as u32 + self.line_overhead as u32;
+        if self.cells {
+            frame.div_ceil(CELL_PAYLOAD) * CELL
+        } else {
+            frame
+        }
     }
 
     /// Octets of one packet of `ip_octets` that count at `layer`; `None` if the packet is too short to hold the headers.
@@ -95,6 +122,12 @@ impl Framing {
         u64::try_from(bps).ok().map(BitRate::from_bps)
     }
 }
+
+/// Octets of an ATM cell, and those of them that carry the frame.
+const CELL: u32 = 53;
+const CELL_PAYLOAD: u32 = 48;
+/// Octets of the trailer that AAL5 puts behind a frame.
+const AAL5_TRAILER: u16 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -133,6 +166,17 @@ mod tests {
             Framing::BARE.convert(BitRate::from_mbps(1), Layer::UdpPayload, Layer::Ip, 28, false),
             None
         );
+    }
+
+    /// By hand: 1500 + 8 octets are 31.4 cells, 576 + 8 and 600 + 8 both 13 of them; 32 octets more make 1540, 33 cells.
+    #[test]
+    fn cells_carry_48_octets_in_53() {
+        for (encapsulation, ip, cells) in [(0, 1500, 32), (0, 576, 13), (0, 600, 13), (32, 1500, 33), (0, 40, 1), (0, 41, 2)] {
+            assert_eq!(Framing::atm(encapsulation).wire_octets(ip), 53 * cells, "{encapsulation} {ip}");
+        }
+        // 8 Mbit/s of cells carry 7.075 Mbit/s of packets of 1500 octets.
+        let ip = Framing::atm(0).convert(BitRate::from_mbps(8), Layer::Wire, Layer::Ip, 1500, false);
+        assert_eq!(ip, Some(BitRate::from_bps(7_075_472)));
     }
 
     proptest! {

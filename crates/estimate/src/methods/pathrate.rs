@@ -100,7 +100,9 @@ mod buckets;
 mod capprobe;
 mod evidence;
 mod faithful;
+mod framing;
 mod hosts;
+mod interval;
 mod modes;
 mod params;
 mod quick;
@@ -210,6 +212,16 @@ fn refusal_reason(refusal: Refusal) -> Reason {
     }
 }
 
+/// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.
+const HEAD_OCTETS: u16 = 60;
+
+/// Ours: a pair follows the one before after 0.6 to 1.4 of the mean time.
+const WANDER: f64 = 0.4;
+/// Ours: a report for so many pairs of the filter.
+const PAIRS_PER_TRAIN: u32 = 8;
+/// Ours: packet times over which the begin of a pair is spread at least.
+const PHASES: f64 = 4.0;
+
 /// A train that a phase asks for. One packet more is sent, in front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Request {
@@ -314,7 +326,7 @@ impl Run {
             return Step::Done(answer::conclude(session, None));
         }
         if let Some(request) = self.current {
-            let pause = now + self.planner.pause(session, request);
+            let pause = now + self.pause(session, request);
             self.not_before = Some(self.not_before.map_or(pause, |before| before.max(pause)));
         }
         match self.not_before.filter(|until| *until > now) {
@@ -329,10 +341,57 @@ impl Run {
         };
         self.serial += 1;
         let id = request.phase.train_id(self.serial);
-        self.not_before = Some(now + self.planner.spacing(session, request));
+        self.not_before = Some(now + self.spread(session, request));
         let rate = request.rate.unwrap_or(BitRate::ZERO);
-        let train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        let mut train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        if request.phase == Phase::Filter {
+            let apart = self.planner.spacing(session, request);
+            self.several(&mut train, apart);
+        }
         Step::Send(Probe::Train(train))
+    }
+
+    /// The time to the next train.
+    fn spread(&self, session: &Session, request: Request) -> Duration {
+        let mean = self.planner.spacing(session, request);
+        if self.params.preset == Preset::Faithful {
+            return mean;
+        }
+        let (share, resolution) = (chance(self.serial), session.facts.receiver.clock_resolution);
+        let spread = if request.phase.is_spread() {
+            mean.mul_f64(1.0 + WANDER * (2.0 * share - 1.0))
+        } else {
+            mean + resolution.saturating_sub(Duration::from_nanos(1)).mul_f64(share)
+        };
+        spread.max(self.params.spacing)
+    }
+
+    /// Makes one pair with a small packet in front of it several, at random times `apart` in the mean: one report for them all, where
+    /// round trips and not the link set the pace.
+    fn several(&self, train: &mut Train, apart: Duration) {
+        if let Some(head) = train.packets.first_mut() {
+            head.ip_octets = head.ip_octets.min(HEAD_OCTETS);
+        }
+        let one = train.packets.clone();
+        for number in 1..PAIRS_PER_TRAIN {
+            let share = chance(self.serial.wrapping_add(number << 20));
+            let from = train.packets.len();
+            train.packets.extend_from_slice(&one);
+            if let Some(head) = train.packets.get_mut(from) {
+                head.gap = apart.mul_f64(1.0 + WANDER * (2.0 * share - 1.0));
+            }
+        }
+    }
+
+    /// Time before this train, whatever came before: some packet times at random where trains follow one another as fast as reports
+    /// come back, which is a steady time, too.
+    fn pause(&self, session: &Session, request: Request) -> Duration {
+        let pause = self.planner.pause(session, request);
+        if self.params.preset == Preset::Faithful || !request.phase.is_spread() {
+            return pause;
+        }
+        let gap_ns = adaptive::gap_ns(session, session.full_size()).unwrap_or(0.0);
+        pause + Duration::try_from_secs_f64(PHASES * gap_ns * 1e-9 * chance(self.serial)).unwrap_or_default()
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
@@ -364,6 +423,14 @@ impl Estimator for Run {
             _ => unexpected(),
         }
     }
+}
+
+/// A number of 0 to 1 that looks like chance and is the same in every run: `SplitMix64` of a serial number.
+fn chance(serial: u32) -> f64 {
+    let mixed = u64::from(serial).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 40) as f64 / f64::from(1u32 << 24)
 }
 
 fn unexpected() -> Step {

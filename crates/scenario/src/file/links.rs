@@ -54,13 +54,14 @@ enum LinkName {
     Veth,
 }
 
-/// `"ethernet"`, `"bare"`, `{ vlan_tags = 1 }`, `{ overhead_octets = 24 }`.
+/// `"ethernet"`, `"bare"`, `{ vlan_tags = 1 }`, `{ overhead_octets = 24 }`, `{ atm_octets = 32 }` (encapsulation in ATM cells).
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum FramingFile {
     Name(FramingName),
     Vlan { vlan_tags: u8 },
     Fixed { overhead_octets: u16 },
+    Atm { atm_octets: u16 },
 }
 
 #[derive(Deserialize)]
@@ -219,6 +220,7 @@ fn framing(file: Option<&FramingFile>) -> Framing {
         Some(FramingFile::Name(FramingName::Bare)) => Framing::BARE,
         Some(FramingFile::Vlan { vlan_tags }) => Framing::ethernet(*vlan_tags),
         Some(FramingFile::Fixed { overhead_octets }) => Framing::fixed(*overhead_octets),
+        Some(FramingFile::Atm { atm_octets }) => Framing::atm(*atm_octets),
     }
 }
 

@@ -8,6 +8,7 @@ use super::buckets::{believed, from_bucket};
 use super::capprobe::{self, Filtered};
 use super::evidence::{common_caveats, evidence, finish};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
+use super::interval::{Pooled, pool};
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
@@ -129,10 +130,11 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
 /// strong, so it wins.
 fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
     // Trains bound the capacity from below: clean pairs that are slower contradict them.
-    if decision
-        .adr
-        .is_some_and(|adr| filtered.rate < BELOW_BOUND * adr.rate - adr.error)
-    {
+    // Nor can the capacity be far above twice what they come at.
+    if decision.adr.is_some_and(|adr| {
+        filtered.rate < BELOW_BOUND * adr.rate - adr.error
+            || (adr.trains >= modes::TRAINS && filtered.rate > modes::MOST_ABOVE * adr.rate + adr.error)
+    }) {
         return unfiltered(session, decision).map(uncertain);
     }
     if mimicked(session, filtered.rate) {
@@ -148,7 +150,8 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
     } else {
         "modes"
     };
-    if let Some(rate) = found.or(trains).filter(|rate| filtered.agrees(*rate, decision.width)) {
+    let agrees = |rate: &f64| filtered.agrees(*rate, decision.width, decision.is_strong());
+    if let Some(rate) = found.or(trains).filter(agrees) {
         // A window that is wide because the samples scatter agrees with much; the clean pairs inside it are the better answer.
         if decision.width > COARSE_WINDOW * rate {
             return clean_pairs(session, filtered);
@@ -190,7 +193,13 @@ fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reaso
         filtered.low * (1.0 - NEAR_CLEAN),
         filtered.high * (1.0 + NEAR_CLEAN),
     );
-    let (low, high) = (low.max(filtered.low.min(rate)), high.min(filtered.high.max(rate)));
+    // More pairs are the better mean, as long as they say what the clean ones do.
+    let sharper = high - low < filtered.high - filtered.low && (filtered.low..=filtered.high).contains(&rate);
+    let (rate, low, high) = if sharper {
+        (rate, low, high)
+    } else {
+        (filtered.rate, filtered.low, filtered.high)
+    };
     Ok(plain(session, rate, low, high)?.with("branch", "capprobe"))
 }
 
@@ -221,7 +230,7 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
         .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, PAIRS_PER_ROUND);
-    let large = alone && many && (settled || decision.share >= LARGE_MODE);
+    let large = alone && many && (settled || decision.is_strong());
     if !large && decision.loaded != Some(false) {
         return from_bound(session, decision);
     }
@@ -330,37 +339,39 @@ fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
         .copied()
         .collect();
     let own = full.len() >= LEAST_FULL;
-    pooled(session, if own { &full } else { &inside }).unwrap_or((low.midpoint(high), low, high))
+    pooled(session, if own { &full } else { &inside }).map_or((low.midpoint(high), low, high), |pooled| {
+        (pooled.rate, pooled.low, pooled.high)
+    })
 }
 
 /// One rate from samples of one mode, and its interval: bits over time of those samples that lie around the median as near as the
 /// clock's steps let them, so that the steps average out and samples that other packets widened a little do not count.
-fn pooled(session: &Session, samples: &[&Sample]) -> Option<(f64, f64, f64)> {
-    let of = |sample: &Sample| Some((sample.wire_rate(session.framing())?, sample.span_ns()));
-    let read: Vec<(f64, f64)> = samples.iter().filter_map(|sample| of(sample)).collect();
+fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+    let read: Vec<(f64, &Sample)> = samples
+        .iter()
+        .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
+        .collect();
     let centre = stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
-    let span = stat::median(&read.iter().map(|(_, span)| *span).collect::<Vec<_>>())?;
+    let span = stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
     let steps = nanos(session.facts.receiver.clock_resolution) / span;
     let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
     let near = (2.0 * steps.max(noise)).max(NEAREST);
-    let near: Vec<(f64, f64)> = read
+    let near: Vec<&Sample> = read
         .iter()
-        .copied()
         .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
+        .map(|(_, sample)| *sample)
         .collect();
-    // Samples that scatter by more than stamps explain have no core; they all count then.
-    let core = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
-    let near = if core { near } else { read };
-    let time: f64 = near.iter().map(|(_, span)| span).sum();
-    let rate = if core {
-        near.iter().map(|(rate, span)| rate * span).sum::<f64>() / time
-    } else {
-        centre
-    };
-    let rates: Vec<f64> = near.iter().map(|(rate, _)| *rate).collect();
-    let sd = stat::variance_sample(&rates).unwrap_or(0.0).sqrt() / rate;
-    let half = session.half_width(sd, near.len(), span, rate) * rate;
-    Some((rate, rate - half, rate + half))
+    // Samples that scatter by more than stamps explain have no core; they all count then, about their median.
+    if near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL {
+        return pool(session, &near);
+    }
+    let all = pool(session, samples)?;
+    let half = (all.high - all.low) / 2.0;
+    Some(Pooled {
+        rate: centre,
+        low: centre - half,
+        high: centre + half,
+    })
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
@@ -460,13 +471,12 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
-/// Ours: 300 packets, which is more than the defaults of shapers in routers.
-const EXCLUDED: u64 = 450_000;
+/// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at four fifths of the link's rate. Of
+/// slower ones, which would make the answer more wrong, up to five times that is excluded.
+const EXCLUDED: u64 = 90_000;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
 /// Ours: two of five packets lost, and most trains with them.
 const LOSSY: f64 = 0.4;
-/// Ours: two in five pairs.
-const LARGE_MODE: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;

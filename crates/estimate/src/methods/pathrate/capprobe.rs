@@ -13,12 +13,15 @@
 use std::collections::BTreeMap;
 
 use stat::{SkewObjective, skew_line};
+use units::Framing;
 
+use super::framing::{self, Inverted, Point};
+use super::interval::pool;
 use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 
 /// What the filter says.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Filtered {
     /// Wire rate of the clean pairs, bit/s; of the best pair if the filter has not converged.
     pub(super) rate: f64,
@@ -31,18 +34,24 @@ pub(super) struct Filtered {
     pub(super) converged: bool,
     /// Groups that have converged.
     pub(super) groups: usize,
+    /// The rate is that of full-size packets, or sizes tell how the link frames others.
+    pub(super) restated: bool,
+    /// What their sizes say of the narrow link's framing.
+    pub(super) inverted: Option<Inverted>,
 }
 
 impl Filtered {
     /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or twice the clean pairs (ours).
     /// Three alike may be pairs that one packet of others parted, if no better one was met.
     pub(super) fn outweighs(&self) -> bool {
-        self.converged && (self.groups >= 2 || self.clean >= 2 * CLEAN)
+        self.converged && self.restated && (self.groups >= 2 || self.clean >= 2 * CLEAN)
     }
 
-    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more.
-    pub(super) fn agrees(&self, rate: f64, width: f64) -> bool {
-        (rate - self.rate).abs() <= width.max(AGREES * self.rate)
+    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more; or, if it is that of a `strong` mode, within
+    /// what framings leave open.
+    pub(super) fn agrees(&self, rate: f64, width: f64, strong: bool) -> bool {
+        let inside = (self.low..=self.high).contains(&rate);
+        (rate - self.rate).abs() <= width.max(AGREES * self.rate) || (strong && !self.restated && inside)
     }
 }
 
@@ -52,39 +61,76 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
     let pairs = [Phase::Preliminary, Phase::Pairs, Phase::Filter];
     for sample in pairs.into_iter().flat_map(|phase| session.of(phase)) {
         if sample.delays.is_some() && sample.span_ns() > 0.0 {
-            groups
-                .entry((sample.ip_octets, sample.packets()))
-                .or_default()
-                .push(sample);
+            // Those behind a small first packet are a group of their own: they waited less for it.
+            let kind = 2 * sample.packets() + usize::from(sample.phase == Phase::Filter);
+            groups.entry((sample.ip_octets, kind)).or_default().push(sample);
         }
     }
-    let read: Vec<(u16, Filtered)> = groups
-        .iter()
-        .filter(|(_, members)| members.len() >= LEAST_PAIRS)
-        .filter_map(|((octets, _), members)| Some((*octets, group(session, members)?)))
+    let read: Vec<Group> = groups
+        .values()
+        .filter(|members| members.len() >= LEAST_PAIRS)
+        .filter_map(|members| group(session, members))
         .collect();
-    let (sure, unsure): (Vec<_>, Vec<_>) = read.into_iter().partition(|(_, one)| one.converged);
+    let (sure, unsure): (Vec<Group>, Vec<Group>) = read.into_iter().partition(|one| one.found.converged);
     // The answer is stated for full-size packets; their own group needs no assumption on framing.
-    let best = |list: &[(u16, Filtered)]| {
-        let mut list = list.to_vec();
-        list.sort_by_key(|(octets, one)| (one.clean, *octets));
-        let full = list.iter().rev().find(|(octets, _)| *octets == session.full_size());
-        full.or(list.last()).map(|(_, one)| *one)
+    let best = |list: &[Group]| {
+        let full = list.iter().filter(|one| one.octets == session.full_size());
+        let full = full.max_by_key(|one| one.found.clean);
+        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets))).cloned()
     };
     let Some(chosen) = best(&sure) else {
-        return best(&unsure);
+        return best(&unsure).map(|one| one.found);
     };
-    let at_one = sure
-        .iter()
-        .all(|(_, one)| (one.rate / chosen.rate - 1.0).abs() < GROUPS_AGREE);
-    Some(Filtered {
-        converged: at_one,
-        groups: sure.len(),
-        ..chosen
-    })
+    Some(together(session, &sure, &chosen))
 }
 
-fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
+/// Pairs of one size and length.
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    octets: u16,
+    found: Filtered,
+    /// What the clean pairs say of one packet's time.
+    point: Option<Point>,
+}
+
+/// The chosen group's rate, restated for full-size packets by the framing that the sizes show.
+fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
+    let points: Vec<Point> = sure.iter().filter_map(|one| one.point).collect();
+    let inverted = framing::invert(&points).filter(|_| session.params.invert);
+    let own = session.framing();
+    let told = inverted.as_ref().and_then(Inverted::framing).unwrap_or(own);
+    let full = u32::from(session.full_size());
+    // What the assumed framing makes of a rate, to what the other makes of it.
+    let restate = |octets: u16| {
+        let ratio = |framing: Framing| {
+            f64::from(framing.wire_octets(u32::from(octets))) / f64::from(framing.wire_octets(full))
+        };
+        ratio(told) / ratio(own)
+    };
+    let rate = |one: &Group| one.found.rate * restate(one.octets);
+    let at_one = sure
+        .iter()
+        .all(|one| (rate(one) / rate(chosen) - 1.0).abs() < GROUPS_AGREE);
+    let known = inverted.as_ref().is_some_and(|inverted| inverted.framing().is_some());
+    let doubt = match &inverted {
+        _ if chosen.octets == session.full_size() || !session.params.invert => 0.0,
+        Some(inverted) if known => inverted.restated(chosen.octets, session.full_size()),
+        _ => framing::apart(own, Framing::BARE, chosen.octets, session.full_size()),
+    };
+    let (factor, found) = (restate(chosen.octets), &chosen.found);
+    Filtered {
+        rate: found.rate * factor,
+        low: found.low * factor * (1.0 - doubt),
+        high: found.high * factor * (1.0 + doubt),
+        converged: at_one,
+        groups: sure.len(),
+        clean: found.clean,
+        restated: chosen.octets == session.full_size() || !session.params.invert || known,
+        inverted,
+    }
+}
+
+fn group(session: &Session, members: &[&Sample]) -> Option<Group> {
     let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
     let span = stat::median(&spans)?;
     let quantum = nanos(session.facts.receiver.clock_resolution);
@@ -94,7 +140,7 @@ fn group(session: &Session, members: &[&Sample]) -> Option<Filtered> {
     let without = read(session, members, 0.0)?;
     let with = skew(members).and_then(|slope| read(session, members, slope));
     Some(match with {
-        Some(with) if with.clean > without.clean => with,
+        Some(with) if with.found.clean > without.found.clean => with,
         _ => without,
     })
 }
@@ -122,7 +168,7 @@ fn skew(members: &[&Sample]) -> Option<f64> {
     (slope.abs() < LARGEST_SKEW).then_some(slope)
 }
 
-fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> {
+fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
     let origin = members.first()?.delays?;
     let firsts: Vec<f64> = members
         .iter()
@@ -150,31 +196,45 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Filtered> 
     // filter does not converge.
     let noise = (STAMP_ERRORS * stamp_error_ns(session)).min(AGREES * span);
     let tolerance = (TOLERANCE * span).max(noise);
-    let clean: Vec<f64> = sums
+    let clean: Vec<&Sample> = sums
         .iter()
         .zip(members)
         .filter(|(sum, _)| **sum <= tolerance)
-        .filter_map(|(_, sample)| sample.wire_rate(session.framing()))
+        .map(|(_, sample)| *sample)
         .collect();
-    let rate = match stat::median(&clean) {
-        Some(rate) => rate,
-        None => members[best].wire_rate(session.framing())?,
-    };
-    let blur = blur(session, span);
-    let (low, high) = clean
+    let rates: Vec<f64> = clean.iter().filter_map(|one| one.wire_rate(session.framing())).collect();
+    let alone = members[best].wire_rate(session.framing())?;
+    let (slowest, fastest) = rates
         .iter()
-        .fold((rate, rate), |(low, high), one| (low.min(*one), high.max(*one)));
-    let agree = high - low <= (AGREES + (STAMP_ERRORS * blur).min(AGREES)) * rate;
-    // 0.1 % for clock rate and rounding.
-    let full = members[best].ip_octets == session.full_size();
-    let half = blur.min(COARSEST).max(if full { 0.001 } else { FRAMING_ERROR }) * rate;
-    Some(Filtered {
-        rate,
-        low: low.min(rate - half),
-        high: high.max(rate + half),
-        clean: clean.len(),
-        converged: clean.len() >= CLEAN && agree,
-        groups: 0,
+        .fold((f64::INFINITY, 0.0f64), |(low, high), one| (low.min(*one), high.max(*one)));
+    let blur = blur(session, span);
+    let centre = stat::median(&rates).unwrap_or(alone);
+    let agree = fastest - slowest <= (AGREES + (STAMP_ERRORS * blur).min(AGREES)) * centre;
+    let converged = clean.len() >= CLEAN && agree;
+    let pooled = if converged { pool(session, &clean) } else { None };
+    let (rate, low, high) = pooled.map_or((centre, slowest.min(centre), fastest.max(centre)), |pooled| {
+        (pooled.rate, pooled.low, pooled.high)
+    });
+    // A queue of less than a step of the clock passes for none.
+    let unseen = UNSEEN_STEPS * nanos(session.facts.receiver.clock_resolution) / span;
+    let least = if converged { unseen } else { blur.clamp(LEAST_ERROR, COARSEST) };
+    Some(Group {
+        octets: members[best].ip_octets,
+        found: Filtered {
+            rate,
+            low: rate - (rate - low).hypot(least * rate),
+            high: rate + (high - rate).hypot(least * rate),
+            clean: clean.len(),
+            converged,
+            groups: 0,
+            restated: false,
+            inverted: None,
+        },
+        // What the tolerance lets pass is no evidence on framing.
+        point: Point::of(session, &clean).filter(|_| converged).map(|point| Point {
+            error: point.error.hypot(tolerance / span / 2.0),
+            ..point
+        }),
     })
 }
 
@@ -190,10 +250,12 @@ const STAMP_ERRORS: f64 = 3.0;
 const AGREES: f64 = 0.03;
 /// Ours: framing other than the assumed one moves small packets against large ones by up to 4 %.
 const GROUPS_AGREE: f64 = 0.05;
-/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones.
-const FRAMING_ERROR: f64 = 0.005;
+/// Ours: the mean of what is equally likely from none to a step.
+const UNSEEN_STEPS: f64 = 0.5;
+/// Ours: for clock rate and rounding, where no group has converged.
+const LEAST_ERROR: f64 = 0.001;
 /// Ours: where the clock's steps are coarser than this against a pair, equal readings do not make pairs equal.
-const COARSEST: f64 = 0.05;
+const COARSEST: f64 = 0.06;
 /// Ours: where stamps blur a pair by more than this, hardly any clean pair looks clean.
 const NOISIEST: f64 = 0.2;
 /// Ours: no pair of working clocks drifts apart faster.

@@ -75,6 +75,7 @@ pub(super) fn evidence(session: &Session) -> Evidence {
         evidence.insert("preliminary_cv", preliminary.cv);
         evidence.insert("bin_width_bps", ip(preliminary.width));
     }
+    framing_evidence(session, &mut evidence);
     if let Some(loaded) = session.narrow_is_loaded(1) {
         evidence.insert("narrow_link_loaded", loaded);
     }
@@ -113,6 +114,26 @@ pub(super) fn evidence(session: &Session) -> Evidence {
     evidence
 }
 
+/// What the narrow link adds to each packet, where sizes tell: the name of the framing, octets and their half width, and the rate of one
+/// octet more, which is the link's own where packets are not cut into cells.
+fn framing_evidence(session: &Session, evidence: &mut Evidence) {
+    let clean = || capprobe::filter(session).and_then(|found| found.inverted);
+    let Some(inverted) = session.inverted.clone().or_else(clean) else {
+        return;
+    };
+    if let Some((name, _)) = inverted.named() {
+        evidence.insert("layer2_framing", name);
+    }
+    let (octets, error) = inverted.overhead;
+    if error < TELLING_OCTETS {
+        evidence.insert("layer2_octets", octets);
+        evidence.insert("layer2_octets_error", error);
+        evidence.insert("marginal_bps", inverted.marginal_bps.round());
+    }
+}
+
+/// Ours: beyond that the octets are no finding.
+const TELLING_OCTETS: f64 = 20.0;
 /// Ours.
 const FEW: usize = 5;
 /// Ours: above this, loss is a finding about the path that a reader must weigh.

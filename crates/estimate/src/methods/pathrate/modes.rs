@@ -153,6 +153,11 @@ pub(super) struct Decision {
 }
 
 impl Decision {
+    /// Whether the winner holds so many pairs that chance has not made it.
+    pub(super) fn is_strong(&self) -> bool {
+        self.share >= LARGE_MODE
+    }
+
     /// Merit of the winner over that of the runner-up; infinite if there is no runner-up.
     pub(super) fn lead(&self, merit: Merit) -> f64 {
         match (&self.winner, &self.runner_up) {
@@ -254,11 +259,13 @@ impl Bounds {
             (Preset::Adaptive, Some(false)) => NEAR.contains(&(mode.centre() / adr.rate)),
             // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C and x at most C: what
             // lies higher was squeezed behind the narrow link. A few trains are a bound to some percent, not to the bit.
-            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * 2.2,
+            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * MOST_ABOVE,
         }
     }
 }
 
+/// Ours: twice, and some percent.
+pub(super) const MOST_ABOVE: f64 = 2.2;
 /// Ours: three checks make a median that one burst of others does not turn.
 const CHECKS: usize = 3;
 /// Ours. Below: the trains' own scatter. Above: the traffic that checks let pass unseen, a tenth of the link, slows trains by no
@@ -317,6 +324,8 @@ pub(super) fn trains_too_slow(session: &Session, ip_bps: f64) -> bool {
 
 /// Ours: half, less what a few trains may scatter.
 const SLOWEST_TRAINS: f64 = 0.45;
+/// Ours: two in five pairs.
+const LARGE_MODE: f64 = 0.4;
 /// Ours: what leads by less is reported as [`crate::Caveat::Multimodal`].
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.

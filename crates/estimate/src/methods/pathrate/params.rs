@@ -25,6 +25,8 @@ pub struct Params {
     pub merit: Merit,
     /// How the narrow link frames packets: samples of different sizes are compared as rates on that wire.
     pub framing: Framing,
+    /// Ask packets of several sizes whether it has that framing (adaptive).
+    pub invert: bool,
     /// Least time from the begin of one train to the begin of the next.
     pub spacing: Duration,
     /// Quick termination: largest coefficient of variation of the preliminary rates.
@@ -50,6 +52,7 @@ impl Params {
             preset,
             merit: if faithful { Merit::Kurtosis } else { Merit::Density },
             framing: if faithful { Framing::BARE } else { Framing::ETHERNET },
+            invert: !faithful,
             spacing: if faithful {
                 Duration::from_millis(500)
             } else {
@@ -97,7 +100,7 @@ pub(crate) const AUTOMATIC_PARAMETERS: &[(&str, &str)] = &[
     ("merit", "figure of merit of a mode, density or kurtosis; density"),
     (
         "framing",
-        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
+        "of the narrow link: ethernet, vlan, bare, or octets per packet; what packets of several sizes show",
     ),
     ("spacing", "least time between begins of trains, s; 0"),
     ("utilisation", "largest mean share of the narrow link, 0.001..1; 0.15"),
@@ -161,6 +164,7 @@ impl Params {
         let params = Self {
             merit: read_merit(raw, base.merit)?,
             framing: read_framing(raw, base.framing)?,
+            invert: base.invert && raw.get("framing", String::new())?.is_empty(),
             spacing: raw.get_duration("spacing", base.spacing)?,
             quick_cv: raw.get("quick_cv", base.quick_cv)?,
             batch_minus_one: raw.get("batch_minus_one", base.batch_minus_one)?,

@@ -1,5 +1,6 @@
 //! Quick termination: when the preliminary samples leave no room for another answer.
 
+use super::interval::{Pooled, pool};
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
 use super::sample::{Phase, Sample};
@@ -119,23 +120,6 @@ fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
 
 /// All members' bits over all their dispersions: each weighs as its timing deserves.
 fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
-    let span: f64 = members.iter().map(|sample| sample.span_ns()).sum();
-    let rate = |sample: &Sample| sample.wire_rate(session.framing());
-    let mean = members
-        .iter()
-        .map(|s| rate(s).map(|r| r * s.span_ns()))
-        .sum::<Option<f64>>()?
-        / span;
-    let squares = members
-        .iter()
-        .map(|s| rate(s).map(|r| (r / mean - 1.0).powi(2) * s.span_ns()));
-    let spread = (squares.sum::<Option<f64>>()? / span).sqrt();
-    let count = members.len();
-    let noise = session.stamp_noise_ns() * std::f64::consts::SQRT_2 * count as f64 / span;
-    let half = session.half_width(spread.max(noise), count, span / count as f64, mean);
-    Some(Agreement {
-        rate: mean,
-        low: mean * (1.0 - half),
-        high: mean * (1.0 + half),
-    })
+    let Pooled { rate, low, high } = pool(session, members)?;
+    Some(Agreement { rate, low, high })
 }

@@ -41,6 +41,12 @@ impl Phase {
         Self::Bucket,
     ];
 
+    /// Whether its trains come at random times (adaptive). Others' traffic that comes at regular times would else meet each of them
+    /// alike, and what never changes passes for an empty path.
+    pub(super) fn is_spread(self) -> bool {
+        matches!(self, Self::Pairs | Self::Filter | Self::Trains)
+    }
+
     /// The name of the `serial`-th train of a run, sent in this phase.
     pub(super) fn train_id(self, serial: u32) -> TrainId {
         TrainId(((self as u32) << SERIAL_BITS) | (serial & ((1 << SERIAL_BITS) - 1)))

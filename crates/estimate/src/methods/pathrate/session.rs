@@ -2,6 +2,7 @@
 
 use units::Framing;
 
+use super::framing::{self, Inverted};
 use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally, nanos};
 use crate::bucket::{self, Course, Look, LookParams};
@@ -19,6 +20,8 @@ pub(super) struct Session {
     pub(super) tally: Tally,
     /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket (adaptive).
     pub(super) courses: Vec<Course>,
+    /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
+    pub(super) inverted: Option<Inverted>,
 }
 
 /// What became of one report.
@@ -41,6 +44,7 @@ impl Session {
             too_fast: Vec::new(),
             tally: Tally::default(),
             courses: Vec::new(),
+            inverted: None,
         }
     }
 
@@ -52,13 +56,28 @@ impl Session {
             self.courses
                 .extend(bucket::course(report, LookParams::default().min_ratio));
         }
+        if Phase::of(report.id) != Some(Phase::Filter) {
+            return self.read(report, whole);
+        }
+        // One that came through makes the train good.
+        let pairs = pairs_of(report);
+        let taken: Vec<Taken> = pairs.iter().map(|pair| self.read(pair, whole)).collect();
+        let good = taken.iter().find(|taken| !matches!(taken, Taken::Flawed(_)));
+        good.or(taken.last()).copied().unwrap_or(Taken::Flawed(Flaw::Lost))
+    }
+
+    fn read(&mut self, report: &TrainReport, whole: bool) -> Taken {
         match Sample::read(report, whole) {
             Ok(sample) if self.is_too_fast(&sample) => {
                 self.too_fast.push(sample);
                 Taken::TooFast
             }
             Ok(sample) => {
+                let tells = matches!(sample.phase, Phase::Check | Phase::Preliminary);
                 self.samples.push(sample);
+                if tells && self.params.invert && self.narrow_is_loaded(1) == Some(false) {
+                    self.inverted = framing::of_preliminary(self);
+                }
                 Taken::Sample
             }
             Err(flaw) => {
@@ -154,18 +173,6 @@ impl Session {
         self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + slack
     }
 
-    /// Half the width of the interval that a rate of `samples` dispersions of `span_ns` with this relative standard deviation has
-    /// at least, relative to the rate: 90 % of a normal error of their mean, stamps that step, a clock's rate, and the whole
-    /// nanoseconds that stamps are counted in.
-    pub(super) fn half_width(&self, sd: f64, samples: usize, span_ns: f64, wire_bps: f64) -> f64 {
-        let steps = nanos(self.facts.receiver.clock_resolution) / (6f64.sqrt() * span_ns);
-        let packet_ns = 8e9 * f64::from(self.framing().wire_octets(u32::from(self.full_size()))) / wire_bps;
-        let count = samples.max(1) as f64;
-        // Of few samples the deviation itself is uncertain; the steps' is not.
-        let student = stat::student_t_quantile(0.95, (count - 1.0).max(1.0)).unwrap_or(NINETY_PERCENT);
-        (student * sd).max(NINETY_PERCENT * steps) / count.sqrt() + CLOCK_RATE + 1.0 / packet_ns
-    }
-
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
     pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
         if span_ns > 0.0 {
@@ -231,8 +238,10 @@ impl Session {
             .collect()
     }
 
+    /// How the narrow link frames packets: as its times of packets of several sizes show, else as was said or is assumed.
     pub(super) fn framing(&self) -> Framing {
-        self.params.framing
+        let told = self.inverted.as_ref().and_then(Inverted::framing);
+        told.unwrap_or(self.params.framing)
     }
 
     /// Size of the packets that answers are stated for.
@@ -247,10 +256,6 @@ impl Session {
     }
 }
 
-/// Half the width, in standard deviations, of the interval that holds nine tenths of a normal distribution.
-pub(super) const NINETY_PERCENT: f64 = 1.645;
-/// Ours: what the oscillator of a host may be off by.
-const CLOCK_RATE: f64 = 50e-6;
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
 /// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
@@ -260,6 +265,25 @@ const STEADY_CALL: f64 = 1.1;
 const LEAST_GAPS: usize = 10;
 /// Ours.
 const SEEN_SHARE: f64 = 0.3;
+/// The pairs of a train that holds several, each behind a packet that is smaller than its own.
+fn pairs_of(report: &TrainReport) -> Vec<TrainReport> {
+    let rows = &report.arrivals;
+    let begins = |at: &usize| {
+        let (row, next) = (rows.get(*at), rows.get(at + 1));
+        *at == 0 || matches!((row, next), (Some(row), Some(next)) if row.ip_octets < next.ip_octets)
+    };
+    let mut starts: Vec<usize> = (0..rows.len()).filter(begins).collect();
+    starts.push(rows.len());
+    starts
+        .windows(2)
+        .filter_map(|two| rows.get(two[0]..two[1]))
+        .map(|part| TrainReport {
+            arrivals: part.to_vec(),
+            ..report.clone()
+        })
+        .collect()
+}
+
 /// Ours: shorter trains have no room for two lines.
 const LEAST_BENDING: usize = 12;
 /// Ours: what a host may be worse than it measured, and the same against a packet.

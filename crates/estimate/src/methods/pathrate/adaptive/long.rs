@@ -80,23 +80,41 @@ impl Adaptive {
     }
 }
 
-/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 200 Mbit/s on, where that is a
-/// moment's traffic and buckets are deep, what the link carries in 10 ms; the same once something has bent.
+/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15 Mbit/s on, where that is a
+/// moment's traffic, what tells a bucket of 64 kB that fills at four fifths of the link's rate, and no less than the link carries in
+/// 10 ms; the same once something has bent.
 fn reach_octets(session: &Session) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
-    let bent = session.look().bent > 0;
-    if bent || octets_per_ns * 8e9 > FAST_BPS {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to what a u64 holds"
-        )]
-        let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
-        octets.max(SMALL_RUN_OCTETS / 2)
-    } else {
-        SMALL_RUN_OCTETS.saturating_sub(session.tally.octets)
+    let (bent, fast) = (session.look().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
+    if !bent && !fast {
+        return SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
     }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what a u64 holds"
+    )]
+    let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
+    let least = if bent {
+        shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, FAST_REACH_OCTETS)
+    } else {
+        FAST_REACH_OCTETS
+    };
+    octets.max(least)
+}
+
+/// Octets of a train that bends in its middle where earlier ones did.
+fn shown_octets(session: &Session) -> u64 {
+    let bends = session.courses.iter().filter_map(|course| course.bend);
+    let reach = bends.map(|bend| 2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what a u64 holds"
+    )]
+    let octets = reach.fold(0.0, f64::max).clamp(0.0, BUCKET_OCTETS as f64) as u64;
+    octets
 }
 
 /// Most octets of a train of batches: on a slow link no more than other trains have, for it would last.
@@ -112,8 +130,12 @@ fn batch_train_octets(session: &Session) -> u64 {
 // Ours, all of them.
 /// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
 const SMALL_RUN_OCTETS: u64 = 97_000;
-const FAST_BPS: f64 = 200e6;
+const FAST_BPS: f64 = 15e6;
 const REACH_NS: f64 = 10e6;
+/// A fifth of it, less the packets behind the bend, is more than 90 kB.
+const FAST_REACH_OCTETS: u64 = 480_000;
+/// Share of the peak that a bend loses at least, for the length of what follows.
+const LEAST_STEP: f64 = 0.1;
 const LONGEST_REACH_NS: f64 = 1e9;
 /// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
 const BUCKET_OCTETS: u64 = 1_200_000;

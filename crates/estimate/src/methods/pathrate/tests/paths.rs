@@ -78,15 +78,19 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
     for rate in [10, 100, 1000] {
         let name = format!("idle, {rate} Mbit/s");
         let truth = Testbed::new(vec![Hop::ethernet(mbps(rate))], 0).ip_capacity(1500).bps();
-        // From 200 Mbit/s on a longer train looks for token buckets.
-        let octets = if rate > 200 { 1_400_000 } else { IDLE.octets };
+        // From 15 Mbit/s on a longer train looks for token buckets.
+        let octets = match rate {
+            10 => IDLE.octets,
+            100 => 650_000,
+            _ => 1_400_000,
+        };
         let bounds = Bounds { octets, ..IDLE };
         let estimates = check(&name, &bounds, |seed| {
             between(mbps(40_000), Hop::ethernet(mbps(rate)), seed)
         });
-        all(&estimates, &name, |e| {
-            e.confidence == Confidence::Medium && e.low <= truth && truth <= e.high
-        });
+        // A tenth of a megabyte tells too little of buckets.
+        let sure = if rate == 10 { Confidence::Medium } else { Confidence::High };
+        all(&estimates, &name, |e| e.confidence == sure && e.low <= truth && truth <= e.high);
         let name = format!("idle with stamps off by up to 1 µs, {rate} Mbit/s");
         let estimates = check(&name, &bounds, |seed| {
             let mut bed = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
@@ -349,7 +353,8 @@ fn pairs_squeezed_behind_the_narrow_link() {
             .bps();
         let holds = |e: &&Estimate| e.low <= truth && truth <= e.high;
         let covered = estimates.iter().flatten().filter(holds).count();
-        assert!(covered >= 19, "{name}: {covered} of 20 intervals hold {truth}");
+        // Intervals of nine tenths: 15 or fewer of 20 would be a chance of one in twenty-five.
+        assert!(covered >= 16, "{name}: {covered} of 20 intervals hold {truth}");
     }
 }
 
@@ -377,7 +382,7 @@ fn steady_small_packets_are_seen_where_the_sender_is_clearly_faster() {
 #[test]
 fn a_receiver_that_batches_is_right_or_flagged() {
     for (rate, period, median, octets) in [
-        (100, 30, 0.005, 100_000),
+        (100, 30, 0.005, 650_000),
         (100, 100, 0.005, 1_000_000),
         (100, 400, 0.01, 2_500_000),
         (1000, 30, 0.01, 2_000_000),
@@ -547,6 +552,39 @@ fn a_wrong_framing_does_not_shift_the_answer() {
     check("bare, loaded", &LOADED, |seed| between(mbps(30), bare(7), seed));
 }
 
+/// Packets of 1500, 600 and 576 octets on an idle link name its framing; what is not named leaves the answer as it is.
+#[test]
+fn sizes_name_the_framing_of_an_idle_link() {
+    use units::Framing;
+    let known = framing::KNOWN;
+    for (name, framing) in known.into_iter().chain([("", Framing::fixed(90))]) {
+        for rate in [8, 100] {
+            let hop = Hop {
+                framing,
+                ..Hop::ethernet(mbps(rate))
+            };
+            let mut bed = between(mbps(10_000), hop, 1);
+            bed.skew_ppm = 20.0;
+            let measured = run_on(&mut bed, &Params::default());
+            let estimate = measured.outcome.estimate().unwrap();
+            assert!(error(estimate, bed.ip_capacity(1500)).abs() < 0.001, "{name}: {estimate:?}");
+            let told = match estimate.evidence.get("layer2_framing") {
+                Some(crate::EvidenceValue::Text(told)) => told.clone(),
+                _ => String::new(),
+            };
+            let octets = estimate.evidence.get("layer2_octets").and_then(crate::EvidenceValue::as_f64);
+            if framing.is_cells() {
+                // Several encapsulations fill equally many cells.
+                assert!(told.is_empty() || told.starts_with("atm"), "{name}: {told}");
+            } else {
+                let added = f64::from(framing.wire_octets(1500)) - 1500.0;
+                assert_eq!(told, name, "{octets:?}");
+                assert!(octets.is_some_and(|octets| (octets - added).abs() < 1.0), "{name}: {octets:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_reports_alone_give_the_same_answer() {
     for params in [Params::default(), Params::faithful()] {
@@ -676,9 +714,9 @@ fn stamps_worse_than_the_host_says() {
         let name = format!("{rate} Mbit/s, stamps off by up to {jitter} us instead of 1");
         let idle = Bounds {
             median: 0.015,
-            seconds: 5.0,
+            seconds: 8.0,
             // An agreement of trains that scatter more than stamps should is in doubt, which costs three rounds.
-            octets: if rate > 200 { 2_200_000 } else { 1_250_000 },
+            octets: if rate > 200 { 2_200_000 } else { 1_400_000 },
             ..IDLE
         };
         check(&name, &idle, path(0));
