@@ -67,7 +67,7 @@
 //! | `trains` | | 5 | 3 to 1000 | ours: fewest near the knee |
 //! | `max-trains` | | 120 | from `trains` | ours: the end |
 //! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
-//! | `octets` | octets | 1.15 MB, or 75 ms of the path's rate | 100000 and up | ours: 2 % of the capacity at Poisson traffic of six tenths |
+//! | `octets` | octets | 1 MB, or 55 ms of the path's rate | 100000 and up | ours: 2 % of the capacity at Poisson traffic of six tenths |
 //! | `burst` | octets | 100 kB, or 0.5 ms of the path's rate | 20000 and up | ours: half of a small switch's buffer; losses lower it |
 //! | `load` | share | what spends the octets in 2.4 s, 0.027 to 0.2 | 0.001 to 1 | ours |
 //! | `time` | time | 2.6 s | 10 ms to 600 s | ours |
@@ -104,6 +104,7 @@
 //! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
 
 mod answer;
+mod busy;
 mod coarse;
 pub(crate) mod curve;
 mod curves;
@@ -197,7 +198,7 @@ pub(crate) const PARAMETERS: &[(&str, &str)] = &[
     ("max-packets", "packets of a train at most (default: 4000)"),
     (
         "octets",
-        "octets after which a fair interval ends the run (default: 1.15 MB, or 75 ms of the path's rate)",
+        "octets after which a fair interval ends the run (default: 1 MB, or 55 ms of the path's rate)",
     ),
     (
         "burst",

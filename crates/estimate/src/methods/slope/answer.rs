@@ -141,6 +141,7 @@ impl Seen {
             rate((joint.available - half).max(0.0))?,
             rate((joint.available + half) / through)?,
         )
+        .with("path_rate_bps", scale)
         .with("tight_capacity_bps", joint.capacity)
         .with(
             "tight_capacity_relative_error",

@@ -5,11 +5,13 @@ use super::train::TrainSlope;
 
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
 const NEAR: f64 = 0.03;
+/// One whose head filled the queue may be this far below: it takes the whole train to drain it (ours).
+const HEADED: f64 = 0.08;
 /// Trains further above the estimate than this overload the narrow link by far, whichever is tight (ours).
 const FAR: f64 = 0.45;
 /// Trains up to this far above the estimate count even where the narrow link may not let them through, and those down to that far below
 /// it (ours).
-const PAST: f64 = 0.25;
+const PAST: f64 = 0.12;
 const BELOW: f64 = 0.2;
 /// No more can be available than this share of what came through at most.
 const MOST: f64 = 1.03;
@@ -18,17 +20,19 @@ const ROUNDED: f64 = 0.005;
 /// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
 const PASSES: f64 = 1.02;
 /// Share of belief in the tight link being the narrow one, before the trains have spoken (ours).
-const ONE_LINK: f64 = 0.8;
+const ONE_LINK: f64 = 0.85;
 /// The tight link is at least this and at most that many times as fast as the narrow one (ours).
 const OTHER: (f64, f64) = (0.9, 10.0);
 /// Capacities tried.
 const GRID: u32 = 120;
+/// Where nothing is known, the knee's standard deviation is that of a number between nothing and the path's rate: 1/sqrt(12).
+const POSSIBLE: f64 = 0.29;
 /// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of other sizes).
 const RESOLUTION: f64 = 0.004;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
-/// Trains off by more than this many robust standard deviations count less (Huber).
-const HUBER: f64 = 2.5;
+/// Weight of a train during which the receiving host slept (ours).
+const SLEPT: f64 = 0.25;
 
 /// What is known of the tight link's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +99,12 @@ pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> 
         .filter(|train| train.growth.is_infinite())
         .map(|train| (train.rate_out, train.packets as f64))
         .collect();
+    // Between the ends of few batches, a packet more or less in the last one shows.
+    let coarse = trains
+        .iter()
+        .filter(|train| train.growth.is_infinite() && train.batch.is_some())
+        .map(|train| 1.0 / train.ends.max(1) as f64)
+        .fold(0.0, f64::max);
     let by_slope = of_path()
         .filter(|train| train.rate.is_finite() && train.rate >= available + FAR * fastest && train.growth > 0.0)
         // Noise of the rate is that of the traffic of others while the train comes out.
@@ -112,7 +122,7 @@ pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> 
     let rate = rate.clamp(0.97 * fastest, 2.0 * fastest);
     let load = (1.0 - available / rate).clamp(0.0, 1.0);
     // So many packets of others come out among `weight` of ours; they are random.
-    let error = (load / weight.max(1.0)).sqrt().clamp(0.01, 0.3);
+    let error = (load / weight.max(1.0)).sqrt().max(coarse).clamp(0.01, 0.3);
     Some(Capacity::Narrow { rate, error })
 }
 
@@ -166,7 +176,7 @@ struct Under {
 /// form, given which trains are above the knee); `C` is on a grid, whose prior is a mixture: either the narrow link's, as far as that is
 /// known, or any faster one.
 fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Capacity) -> Option<Joint> {
-    let weights = huber(near, start, capacity.rate())?;
+    let weights = lengths(near);
     let mut grid: Vec<Under> = Vec::new();
     let mut add = |candidate: f64, log_prior: f64, narrow: bool| {
         let found = under(near, &weights, start, scale, candidate);
@@ -186,15 +196,23 @@ fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Ca
                 // 14.36 is the sum of the bell over these steps.
                 add(rate * (error * z).exp(), (ONE_LINK / 14.36).ln() - z * z / 2.0, true);
             }
+            // A link so many times as fast is tight only if the traffic of others leaves one part in so many of it.
             let (low, high) = (OTHER.0.ln(), OTHER.1.ln());
+            let step_of = (high - low) / f64::from(GRID);
+            let whole = ((-low).exp() - (-high).exp()) / step_of;
             for step in 0..=GRID {
-                let at = low + (high - low) * f64::from(step) / f64::from(GRID);
-                let log_prior = ((1.0 - ONE_LINK) / f64::from(GRID + 1)).ln();
-                add(rate * at.exp(), log_prior, false);
+                let at = low + step_of * f64::from(step);
+                add(rate * at.exp(), ((1.0 - ONE_LINK) / whole).ln() - at, false);
             }
         }
     }
     average(&grid, near, scale, &weights)
+}
+
+/// The train's slope is that of a busy link.
+fn is_above(train: &TrainSlope, knee: f64, scale: f64) -> bool {
+    let margin = if train.headed { -HEADED } else { NEAR };
+    train.busy && train.rate >= knee + margin * scale
 }
 
 /// The best knee under a capacity, its variance, and the logarithm of the likelihood. `None` if no train is above the knee.
@@ -209,7 +227,7 @@ fn under(
     let mut knee = start;
     for _ in 0..ROUNDS {
         let (mut sum, mut total) = (0.0, 0.0);
-        for (train, weight) in pairs().filter(|(train, _)| train.rate >= knee + NEAR * scale) {
+        for (train, weight) in pairs().filter(|(train, _)| is_above(train, knee, scale)) {
             sum += weight * train.available(capacity);
             total += weight;
         }
@@ -223,29 +241,32 @@ fn under(
             break;
         }
     }
-    let (mut squares, mut total, mut above) = (0.0, 0.0, 0.0);
+    let (mut squares, mut total) = (0.0, 0.0);
+    let (mut own, mut above) = (0.0, Vec::new());
     for (train, weight) in pairs() {
         let over = train.rate - knee;
-        // Right above the knee an idle link makes delays grow a little anyway.
-        let expected = f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale));
-        squares += weight * (capacity * train.growth - expected).powi(2);
+        let counts = is_above(train, knee, scale);
+        let expected = if counts {
+            over
+        } else {
+            // Right above the knee an idle link makes delays grow a little anyway.
+            f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale))
+        };
+        let square = weight * ((capacity * train.growth - expected).powi(2) + (RESOLUTION * scale).powi(2));
+        squares += square;
         total += weight;
-        if over >= NEAR * scale {
-            above += weight;
+        if counts {
+            own += square;
+            above.push(*weight);
         }
     }
-    // What no spread shows: every train may be off by so much.
-    squares += total * (RESOLUTION * scale).powi(2);
+    let dof_above = dof(&above);
+    let variance = own / dof_above.max(1.0) / above.iter().sum::<f64>();
     let dof = dof(weights);
-    // In units of the slope, in which the likelihood is.
-    let log_likelihood = capacity.ln() - dof / 2.0 * (squares / capacity.powi(2)).ln();
-    (above > 0.0).then(|| {
-        (
-            knee,
-            squares * above / total / dof.max(1.0) / above / above,
-            log_likelihood,
-        )
-    })
+    // The likelihood is in units of the slope. The integral over the knee goes over what is possible, not over what the trains leave.
+    let room = variance.sqrt().min(POSSIBLE * scale) / scale;
+    let log_likelihood = room.ln() - (dof + 1.0) / 2.0 * (squares / total / capacity.powi(2)).ln();
+    (!above.is_empty() && log_likelihood.is_finite()).then_some((knee, variance, log_likelihood))
 }
 
 /// The mean over the grid.
@@ -268,7 +289,7 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
     let variance = mean(&|under| under.variance);
     let above: Vec<&(usize, &TrainSlope)> = near
         .iter()
-        .filter(|(_, train)| train.rate >= available + NEAR * scale)
+        .filter(|(_, train)| is_above(train, available, scale))
         .collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
     let per_train = above
@@ -296,29 +317,16 @@ fn dof(weights: &[f64]) -> f64 {
     (sum * sum / squares - 1.0).max(0.5)
 }
 
-/// Lengths of the trains, those of outliers reduced.
-fn huber(near: &[(usize, &TrainSlope)], knee: f64, capacity: f64) -> Option<Vec<f64>> {
-    let each: Vec<f64> = near
-        .iter()
-        .map(|(_, train)| (train.rate - knee).max(0.0) - capacity * train.growth)
-        .collect();
-    let times: Vec<f64> = near.iter().map(|(_, train)| train.busy_time).collect();
-    let mean_time = stat::mean(&times).filter(|time| *time > 0.0)?;
-    let middle = stat::median(&each)?;
-    // On the scale of a train of mean length.
-    let off: Vec<f64> = each
-        .iter()
-        .zip(&times)
-        .map(|(a, time)| (a - middle) * (time / mean_time).sqrt())
-        .collect();
-    let deviations: Vec<f64> = off.iter().map(|off| off.abs()).collect();
-    let spread = 1.4826 * stat::median(&deviations)?;
-    let weigh = |(off, time): (&f64, &f64)| {
-        if near.len() < 4 || spread <= 0.0 || off.abs() <= HUBER * spread {
-            *time
-        } else {
-            time * HUBER * spread / off.abs()
-        }
-    };
-    Some(off.iter().zip(&times).map(weigh).collect())
+/// Lengths of the trains; those during which the receiving host slept count less. No other outliers are: a rare train that met a burst
+/// is what bursty traffic looks like.
+fn lengths(near: &[(usize, &TrainSlope)]) -> Vec<f64> {
+    near.iter()
+        .map(|(_, train)| {
+            if train.slept {
+                SLEPT * train.busy_time
+            } else {
+                train.busy_time
+            }
+        })
+        .collect()
 }

@@ -23,7 +23,7 @@ const PATIENCE: u32 = 6;
 const EXACT: f64 = 0.011;
 /// The same that ends a run of twice the fewest trains, and one that has spent its octets or time.
 const NARROW: f64 = 0.02;
-const FAIR: f64 = 0.045;
+const FAIR: f64 = 0.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
 const EXTENDED: f64 = 6.0;
 const LONGEST: Duration = Duration::from_secs(12);
@@ -34,6 +34,12 @@ const AT_MAX: f64 = 0.97;
 /// Loss in a train up to which it is used without a word, and up to which it is used at all.
 const LOSS_TOLERATED: f64 = 0.03;
 const LOSS_LIMIT: f64 = 0.15;
+/// The queue that a train may build grows to so many times the default, as far as half of it has stood without a loss (ours).
+const LEARNED: f64 = 4.0;
+/// Share of the delay that a head builds from which on the train counts (ours: the traffic of others may have let less of it stand).
+const FILLED: f64 = 0.4;
+/// Growth of delays at the sender's highest rate up to which it has not reached the knee (ours).
+const NO_GROWTH: f64 = 0.01;
 /// A knee whose interval ends below this share of the receiving host's rate is the path's.
 const BELOW_HOST: f64 = 0.95;
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
@@ -69,7 +75,8 @@ pub(crate) struct Machine {
     /// Packets at the head of the train under way or next, and the delay from which it counts.
     head: (usize, f64),
     quiet: u32,
-    quiet_at_max: u32,
+    /// Trains in a row that stayed below the plan, and the highest rate among them.
+    slow: (u32, f64),
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
 }
@@ -93,7 +100,7 @@ impl Machine {
             near_sent: 0,
             head: (0, 0.0),
             quiet: 0,
-            quiet_at_max: 0,
+            slow: (0, 0.0),
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
             params,
@@ -222,7 +229,7 @@ impl Machine {
         let fastest = self.seen.scale()?;
         Some(Belief {
             fastest,
-            busy_from: self.head.1.max(3.0 * self.packet_bits() / fastest),
+            busy_from: (FILLED * self.head.1).max(3.0 * self.packet_bits() / fastest),
             head: self.head.0,
         })
     }
@@ -231,7 +238,7 @@ impl Machine {
     fn wander(&self) -> f64 {
         let trains = self.seen.trains.iter().filter(|train| train.busy_time > 0.0);
         let of: Vec<f64> = trains
-            .map(|train| train.growth_error.powi(2) * train.busy_time / 1.2)
+            .map(|train| train.growth_error.powi(2) * train.busy_time)
             .collect();
         stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
     }
@@ -271,20 +278,14 @@ impl Machine {
                 return self.discard(Unusable::FewBatches);
             }
         }
-        if self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned)
-            && train.rate_sent.is_finite()
-            && train.pauses == 0
-        {
-            self.seen.max_rate = Some(train.rate_sent);
-        }
+        self.note_sender(&train);
+        self.note_queue(&train);
         self.seen.paused += u32::from(train.pauses > 0);
-        let quiet = train.is_quiet();
         let at_max = self.seen.max_rate.is_some_and(|max| train.rate_sent >= AT_MAX * max);
-        self.quiet_at_max += u32::from(at_max && quiet);
-        self.quiet = if quiet { self.quiet + 1 } else { 0 };
+        self.quiet = if train.is_quiet() { self.quiet + 1 } else { 0 };
         let rate_in = train.rate_in;
         self.seen.trains.push(train);
-        if self.quiet_at_max >= 3 && self.quiet >= 2 {
+        if at_max && self.quiet_at_most() {
             return Some(Ending::HostLimited);
         }
         match self.phase {
@@ -294,6 +295,54 @@ impl Machine {
             }
             Phase::Near => self.refine(now),
         }
+    }
+
+    /// A queue that stood without a loss may stand again, and twice that be tried, up to several times the default: where bursts are
+    /// longer than the queue allowed, trains find the link idle.
+    fn note_queue(&mut self, train: &TrainSlope) {
+        if self.seen.overflows > 0 || train.lost > 0 || self.params.burst_octets.is_some() {
+            return;
+        }
+        let scale = self.scale();
+        let default = scale.burst(&self.params);
+        let stood = train.highest_delay * scale.rate;
+        let allowed = self.burst.unwrap_or(default);
+        self.burst = Some(allowed.max((2.0 * stood).min(LEARNED * default)));
+    }
+
+    /// A sender that does not reach the planned rate in three trains cannot: a pause in one of them says nothing.
+    fn note_sender(&mut self, train: &TrainSlope) {
+        if !train.rate_sent.is_finite() {
+            return;
+        }
+        let slow = self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned);
+        if !slow {
+            self.slow = (0, 0.0);
+            return;
+        }
+        self.slow = (self.slow.0 + 1, self.slow.1.max(train.rate_sent).max(train.rate));
+        // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
+        if self.slow.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
+            self.seen.max_rate = Some(self.slow.1);
+        }
+    }
+
+    /// Three trains or more at the sender's highest rate, and together their delays do not grow.
+    fn quiet_at_most(&self) -> bool {
+        let Some(max) = self.seen.max_rate else { return false };
+        let there = self
+            .seen
+            .trains
+            .iter()
+            .filter(|train| train.rate_sent >= AT_MAX * max && train.busy_time > 0.0);
+        let (mut count, mut time, mut growth, mut variance) = (0u32, 0.0, 0.0, 0.0);
+        for train in there {
+            count += 1;
+            time += train.busy_time;
+            growth += train.busy_time * train.growth;
+            variance += (train.busy_time * train.growth_error).powi(2);
+        }
+        count >= 3 && growth / time <= NO_GROWTH + (variance.sqrt() / time).min(NO_GROWTH)
     }
 
     /// Losses by overflow shorten the trains to come; losses at random are borne up to a limit.
@@ -400,7 +449,11 @@ impl Machine {
         let scale = self.scale();
         let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
         // A knee that was missed from below is approached faster each time.
-        let more = f64::from(1u32 << self.quiet.min(3));
+        let more = if self.joint.is_some() {
+            1.0
+        } else {
+            f64::from(1u32 << self.quiet.min(3))
+        };
         let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
         let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;
         if self.params.mode == Mode::Curve {

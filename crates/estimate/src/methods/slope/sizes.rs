@@ -13,7 +13,7 @@ pub(super) const SHORTEST: usize = 16;
 /// Octets that a run spends at least, and at least for this much of the path's time (ours: at 100 Mbit/s Poisson traffic of 60 Mbit/s
 /// leaves a standard error of 2 % of the capacity after 1 MB).
 const SPEND_OCTETS: f64 = 1_000_000.0;
-const SPEND_TIME: f64 = 0.075;
+const SPEND_TIME: f64 = 0.055;
 /// Trains for that.
 const SHARES: f64 = 9.0;
 /// Queue that a train may build by default: this many octets, and this much of the path's time (ours: a third of the smallest buffers of
@@ -24,12 +24,14 @@ const BURST_TIME: f64 = 0.000_5;
 const SPEND_WITHIN: f64 = 2.4;
 const LOAD: (f64, f64) = (0.027, 0.2);
 /// Overload of the trains near the knee, as a share of the path's rate (ours), and its range.
-const OVERLOAD: (f64, f64) = (0.06, 0.2);
+const OVERLOAD: (f64, f64) = (0.04, 0.12);
 /// It is at least so many standard deviations of a train's own estimate, so that hardly a train finds the link idle (ours).
-const CLEAR: f64 = 0.6;
-/// Overload of those that show the gradient (ours), and which of five those are.
-const GRADIENT: f64 = 0.4;
-const SHOWS: usize = 3;
+const CLEAR: f64 = 0.3;
+/// Overload of those that show the gradient (ours); that of those on the other side; and which of five those are.
+const GRADIENT: f64 = 0.35;
+const LOW: f64 = 0.04;
+const GRADIENT_AT: usize = 3;
+const LOW_AT: usize = 1;
 /// The head of a train builds a queue of so many standard deviations of what the traffic of others adds or takes within the train
 /// (ours), and of a share of the queue allowed at most.
 const HEAD: f64 = 1.0;
@@ -87,13 +89,13 @@ impl Scale {
     }
 
     /// Overload of the `index`-th train near the knee, bit/s, where single trains' estimates spread by `spread` and the narrow link lets
-    /// `room` more than the knee through.
+    /// `room` more than the knee through. Negative where a head makes that useful: two lines through the same middle differ at its sides.
     pub(super) fn overload(self, index: usize, spread: f64, room: f64) -> f64 {
         let base = (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate;
-        if index % 5 == SHOWS {
-            (GRADIENT * self.rate).min(room).max(2.0 * base)
-        } else {
-            base
+        match index % 5 {
+            GRADIENT_AT => (GRADIENT * self.rate).min(room).max(base),
+            LOW_AT => -LOW * self.rate,
+            _ => base,
         }
     }
 

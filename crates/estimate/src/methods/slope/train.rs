@@ -5,18 +5,10 @@ use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
 
+use super::busy::{Slope, behind, slope};
 use super::ends::{Ends, Sample, batch_ends, rate_between, samples};
 use crate::probe::{Fate, TrainReport};
 
-/// Fewest batch ends behind a slope: below, one outlier owns the line (ours).
-const MIN_ENDS: usize = 5;
-/// Parts into which a busy stretch is cut to see how much its delays wander (ours).
-const BLOCKS: usize = 8;
-/// Variance of a least-squares slope over a random walk, relative to that of the line from end to end: 6/5 (ours: the integral of the
-/// squared weights of the regression, `36 ∫ (x - x²)² dx`).
-const WALK: f64 = 1.2;
-/// Residuals above this many robust standard deviations count less (Huber; ours: random walks stay below, wake-ups of hosts do not).
-const HUBER: f64 = 3.0;
 /// A departure gap of this many usual ones is a pause (ours).
 const PAUSE: f64 = 8.0;
 /// Growth of delay below which a train has not overloaded the path (ours: a hundred times the skew of a poor clock).
@@ -66,8 +58,14 @@ pub(crate) struct TrainSlope {
     pub(crate) slept: bool,
     /// Times that the sender paused for so long that the queue may have run empty.
     pub(crate) pauses: usize,
+    /// The highest delay above the least, seconds.
+    pub(crate) highest_delay: f64,
     /// The first tenth of the arrivals outran the late ones by this share; large behind a token bucket.
     pub(crate) head_excess: f64,
+    /// Its head filled the queue, so that its slope is that of a busy link even at the knee.
+    pub(crate) headed: bool,
+    /// The tight link was busy over the part that counts; otherwise that part is all but the first third.
+    pub(crate) busy: bool,
     /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
     pub(crate) receiver_bound: bool,
 }
@@ -80,7 +78,7 @@ impl TrainSlope {
 
     /// It has not overloaded the path: neither its rate nor its delays say so.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.growth <= QUIET.max(2.0 * self.growth_error) || self.rate_in <= self.rate_out * (1.0 + QUIET)
+        self.growth <= QUIET.max(self.growth_error) || self.rate_in <= self.rate_out * (1.0 + QUIET)
     }
 }
 
@@ -119,12 +117,13 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
     let head = head
         .zip(origin)
         .map_or(0.0, |(head, origin)| (head - origin).as_f64() * 1e-9);
-    let part = busy_part(&ends.kept, head, &pauses, belief)?;
-    let line = if span > 0.0 { Slope::through(&part) } else { None };
-    let line = match (line, span > 0.0) {
-        (Some(line), _) => line,
-        (None, false) => Slope::UNTIMED,
-        (None, true) => return Err(Unusable::FewBatches),
+    let least = ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
+    let tail = behind(&ends.kept, head);
+    let line = if span > 0.0 {
+        let busy_from = belief.map_or(f64::INFINITY, |belief| belief.busy_from);
+        slope(tail, least, &pauses, busy_from).ok_or(Unusable::FewBatches)?
+    } else {
+        Slope::UNTIMED
     };
     let rest = samples.last().map_or(0.0, |last| last.carried) * (1.0 - 1.0 / samples.len() as f64);
     Ok(TrainSlope {
@@ -144,7 +143,10 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
         batch: ends.period,
         slept: ends.slept,
         pauses: pauses.len(),
-        head_excess: head_excess(&ends.kept),
+        highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
+        head_excess: head_excess(tail),
+        headed: head > 0.0,
+        busy: line.busy,
         receiver_bound: false,
     })
 }
@@ -213,183 +215,9 @@ fn pauses(samples: &[Sample]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The stretches of batch ends behind the head and between pauses that emptied the queue, each from where the tight link hardly runs empty any more: from
-/// `busy_from` above the least delay, or else from a third of the stretch.
-///
-/// Before that its delays are shaped by the traffic of others alone, and idle moments of the link make them grow by more than
-/// `(R - A)/C`. The begin is a time of first passage, which looks at no later packet: so it leaves what follows unbiased.
-fn busy_part<'a>(
-    kept: &'a [Sample],
-    head: f64,
-    pauses: &[(f64, f64)],
-    belief: Option<Belief>,
-) -> Result<Vec<&'a [Sample]>, Unusable> {
-    let least = kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
-    let mut stretches = Vec::new();
-    let mut begin = 0;
-    let behind = kept.iter().position(|sample| sample.departed >= head).unwrap_or(0);
-    let kept = &kept[behind..];
-    for (index, pair) in kept.windows(2).enumerate() {
-        let emptied = pauses
-            .iter()
-            .any(|&(at, length)| pair[0].departed < at && at <= pair[1].departed && length > pair[0].delay() - least);
-        if emptied {
-            stretches.push(&kept[begin..=index]);
-            begin = index + 1;
-        }
-    }
-    stretches.push(kept.get(begin..).unwrap_or_default());
-    let threshold = belief.map_or(f64::INFINITY, |belief| least + belief.busy_from);
-    let part: Vec<&[Sample]> = stretches
-        .into_iter()
-        .map(|stretch| {
-            let latest = if stretch.len() >= 4 * MIN_ENDS {
-                stretch.len() / 3
-            } else {
-                0
-            };
-            let passed = stretch.iter().position(|sample| sample.delay() >= threshold);
-            &stretch[passed.map_or(latest, |passed| passed.min(latest))..]
-        })
-        .filter(|stretch| stretch.len() >= MIN_ENDS)
-        .collect();
-    if part.is_empty() {
-        Err(Unusable::FewBatches)
-    } else {
-        Ok(part)
-    }
-}
-
-/// Lines through stretches of a train, put together.
-struct Slope {
-    rate: f64,
-    growth: f64,
-    error: f64,
-    time: f64,
-}
-
-impl Slope {
-    /// All packets left at once.
-    const UNTIMED: Self = Self {
-        rate: f64::INFINITY,
-        growth: f64::INFINITY,
-        error: 0.0,
-        time: 0.0,
-    };
-
-    /// The mean of the stretches' slopes, weighted by their lengths, as is best where delays wander. `None` if no time passes in them.
-    fn through(part: &[&[Sample]]) -> Option<Self> {
-        let (mut time, mut rate, mut growth, mut wander) = (0.0, 0.0, 0.0, 0.0);
-        for stretch in part {
-            let length = stretch.last()?.departed - stretch.first()?.departed;
-            let Some((own_rate, own_growth)) = lines(stretch) else {
-                continue;
-            };
-            time += length;
-            rate += own_rate * length;
-            growth += own_growth * length;
-            wander += wandering(stretch, own_growth) * length;
-        }
-        let mean = |sum: f64| sum / time;
-        (time > 0.0 && rate.is_finite() && growth.is_finite()).then(|| Self {
-            rate: mean(rate),
-            growth: mean(growth),
-            error: (WALK * mean(wander) / time).sqrt(),
-            time,
-        })
-    }
-}
-
-/// Slopes of the bits sent and of the delay over the time of departure, by one regression in which outliers of the delay count less.
-fn lines(stretch: &[Sample]) -> Option<(f64, f64)> {
-    let mut weights = vec![1.0; stretch.len()];
-    let mut fit = weighted(stretch, &weights)?;
-    for _ in 0..3 {
-        let residuals: Vec<f64> = stretch
-            .iter()
-            .map(|sample| sample.delay() - fit.delay_mean - fit.growth * (sample.departed - fit.time_mean))
-            .collect();
-        let middle = stat::median(&residuals)?;
-        let spread = 1.4826 * stat::mad(&residuals)?;
-        if spread <= 0.0 {
-            break;
-        }
-        for (weight, residual) in weights.iter_mut().zip(&residuals) {
-            *weight = (HUBER * spread / (residual - middle).abs()).min(1.0);
-        }
-        fit = weighted(stretch, &weights)?;
-    }
-    Some((fit.rate, fit.growth))
-}
-
-struct Weighted {
-    time_mean: f64,
-    delay_mean: f64,
-    rate: f64,
-    growth: f64,
-}
-
-fn weighted(stretch: &[Sample], weights: &[f64]) -> Option<Weighted> {
-    let total: f64 = weights.iter().sum();
-    let mean = |of: &dyn Fn(&Sample) -> f64| {
-        let sum: f64 = stretch
-            .iter()
-            .zip(weights)
-            .map(|(sample, weight)| weight * of(sample))
-            .sum();
-        sum / total
-    };
-    let (time_mean, delay_mean) = (mean(&|s| s.departed), mean(&Sample::delay));
-    let carried_mean = mean(&|s| s.carried);
-    let (mut stt, mut std, mut stc) = (0.0, 0.0, 0.0);
-    for (sample, weight) in stretch.iter().zip(weights) {
-        let t = sample.departed - time_mean;
-        stt += weight * t * t;
-        std += weight * t * (sample.delay() - delay_mean);
-        stc += weight * t * (sample.carried - carried_mean);
-    }
-    let (rate, growth) = (stc / stt, std / stt);
-    (rate.is_finite() && growth.is_finite()).then_some(Weighted {
-        time_mean,
-        delay_mean,
-        rate,
-        growth,
-    })
-}
-
-/// How fast the delay's variance grows with time (a random walk's parameter), in seconds: from the steps between the means of blocks.
-/// The means of two neighbouring blocks of length `h` of a random walk of parameter `v` differ by `2/3 v h` in the mean square.
-fn wandering(stretch: &[Sample], growth: f64) -> f64 {
-    let blocks = BLOCKS.min(stretch.len() / 2);
-    if blocks < 2 {
-        return 0.0;
-    }
-    let means: Vec<(f64, f64)> = (0..blocks)
-        .map(|block| &stretch[block * stretch.len() / blocks..(block + 1) * stretch.len() / blocks])
-        .map(|block| {
-            let count = block.len() as f64;
-            let time = block.iter().map(|sample| sample.departed).sum::<f64>() / count;
-            let off = block
-                .iter()
-                .map(|sample| sample.delay() - growth * sample.departed)
-                .sum::<f64>()
-                / count;
-            (time, off)
-        })
-        .collect();
-    let (mut squares, mut time) = (0.0, 0.0);
-    for pair in means.windows(2) {
-        squares += (pair[1].1 - pair[0].1).powi(2);
-        time += pair[1].0 - pair[0].0;
-    }
-    // The line through the stretch takes about one of its steps.
-    let taken = (blocks - 1) as f64 / (blocks as f64 - 2.0).max(1.0);
-    if time > 0.0 { 1.5 * taken * squares / time } else { 0.0 }
-}
-
 /// By how much the first tenth of the arrivals outruns the median of the last five tenths, as a share of the latter.
 fn head_excess(kept: &[Sample]) -> f64 {
-    let steps = kept.len() - 1;
+    let steps = kept.len().saturating_sub(1);
     let tenths = 10.min(steps);
     let rates: Vec<f64> = (0..tenths)
         .map(|part| rate_between(&kept[part * steps / tenths..=(part + 1) * steps / tenths]))
