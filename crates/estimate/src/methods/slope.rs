@@ -10,7 +10,7 @@
 //!   |        . '          (R - A)/C                            ^        ^        ^
 //!   |_ _ . '                              batch ends: waited least for the interrupt
 //!   +----------- departure time
-//!     ^ the queue has formed: from here on it counts
+//!     ^ the head has filled the queue: from here on it counts
 //! ```
 //!
 //! A train sent at `R > A` fills the tight link's queue, so that its delays grow by `s = (R - A)/C` per unit of send time: `A = R - C s`.
@@ -37,19 +37,23 @@
 //!
 //! - Batch ends (`ends.rs`, `[PJD04]`): a packet that the next one follows within 0.4 of the narrow link's packet time has waited in the
 //!   receiving host; only the last of such a run is kept.
-//! - Pauses (`train.rs`): a departure gap of eight usual ones that is longer than the delay gathered so far may have emptied the queue;
+//! - Pauses (`busy.rs`): a departure gap of eight usual ones that is longer than the delay gathered so far may have emptied the queue;
 //!   the train is cut there, and each stretch has its own intercept.
-//! - The busy part: a stretch counts from its first batch end whose delay exceeds the least by `v/m`, with `v` how fast delays wander and
-//!   `m` the overload believed, or else from its third. A first passage looks at no later packet, so what follows is unbiased; what
-//!   comes before grows faster than `(R - A)/C`, since the link is idle at times. (Plain slopes of short trains are 1 to 3 % of the
-//!   capacity low.)
-//! - Slope and rate: one regression of delay and of bits sent on departure time, in which residuals above three robust deviations count
-//!   less (Huber). So `A` is the slope of `bits - C delay`, whatever the departures were.
-//! - Standard error of a slope over `T` seconds: `sqrt(6/5 v/T)`, `v` from the steps between the means of eight blocks.
-//! - All trains (`joint.rs`): `s_j = (R_j - A)/C + e_j`, `var e_j ~ 1/T_j`. `A` (flat) and the variance (Jeffreys) are integrated in closed
-//!   form, `C` on a grid: the narrow link's own capacity, from trains far above the knee (`C = (R - A)/s`, or the rate out of a train sent
-//!   at once), with prior weight 0.8, or any from 0.9 to 10 times that. With `C` given the result is the weighted mean of `R_j - C s_j`;
-//!   with nothing known of it, least squares of `s` on `R` and their zero crossing.
+//! - Heads (`sizes.rs`): the first packets of a train leave at up to twice the path's rate, until their queue is one standard deviation of
+//!   what the traffic of others adds or takes within the train. So the train may go at the knee, where a wrong `C` does not matter.
+//! - The busy parts (`busy.rs`): from where the delay exceeds the least by 0.4 of what the head was to build, to where it has fallen to a
+//!   third of that. Both are stopping times, which look at no later packet: what a part gathers is `(R - A)/C` of its time in the mean,
+//!   whatever began or ended it. Idle moments, in which delays do not fall as they should, stay out. (Plain slopes of short trains are 1
+//!   to 3 % of the capacity low.)
+//! - Slope and rate: from end to end, summed over the parts; delays are medians of five neighbours. So `A` is the growth of
+//!   `bits - C delay`, whatever the departures were. A train without busy parts (below the knee): least squares over its last two thirds.
+//! - Standard error of a slope over `T` seconds: `sqrt(v/T)`, `v` from the steps between eight blocks.
+//! - All trains (`joint.rs`): `s_j = (R_j - A)/C + e_j`, `var e_j ~ 1/T_j`, for trains that the narrow link lets through. `A` (flat between
+//!   nothing and the path's rate) and the variance are integrated, `C` on a grid: the narrow link's own capacity (trains sent at once come
+//!   out at it; else `C = (R - A)/s` of trains far above the knee) with prior weight 0.85, or any up to ten times that, one `r` times as
+//!   fast being tight in one of `r` cases. The answer is the posterior's median. With `C` given it is the weighted mean of `R_j - C s_j`;
+//!   with nothing known of it, least squares of `s` on `R` and their zero crossing. Trains count by their time alone: a rare train that met
+//!   a burst is what bursty traffic looks like, so the mean is not made robust against it, but those of a sleeping host count a quarter.
 //! - Interval, 90 %: Student's over the trains, the posterior spread that `C` causes, and a floor of 0.8 % of the path's rate, in squares.
 //! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
 //! - Curves (`curve.rs`): accepted if the F statistic against a constant exceeds 6.7 (16 effective samples at most) and the scale is at
@@ -74,8 +78,10 @@
 //!
 //! # Cost
 //!
-//! Steady traffic: 8 trains, 0.7 MB at 100 Mbit/s. Poisson traffic: `octets`. A run whose interval is wider than 9 % of the path's rate
-//! by then goes on, for six times the octets and 12 s at most.
+//! At 100 Mbit/s: steady traffic 9 to 13 trains, 0.8 to 1 MB, 2 s; Poisson traffic 1.1 to 2 MB, 2.5 to 4 s; a tight link beside the narrow
+//! one up to 5 MB and 12 s. At 1 Gbit/s 7 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
+//! the path's rate by then goes on, for six times the octets and 12 s at most. The queue that a train may build starts at `burst` and grows
+//! to four times that, as far as half of it has stood without a loss.
 //!
 //! # Fails when
 //!

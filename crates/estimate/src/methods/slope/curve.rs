@@ -127,7 +127,7 @@ fn against(samples: &[Sample], kept: &[Sample], available: f64) -> Option<Line> 
         sdd += d * d;
     }
     let scale = (sqd / sqq).max(0.0);
-    (sqq > 0.0 && scale.is_finite()).then(|| Line {
+    (sqq > 0.0 && scale.is_finite()).then_some(Line {
         scale,
         residual: sdd - 2.0 * scale * sqd + scale * scale * sqq,
     })

@@ -265,7 +265,7 @@ fn under(
     let dof = dof(weights);
     // The likelihood is in units of the slope. The integral over the knee goes over what is possible, not over what the trains leave.
     let room = variance.sqrt().min(POSSIBLE * scale) / scale;
-    let log_likelihood = room.ln() - (dof + 1.0) / 2.0 * (squares / total / capacity.powi(2)).ln();
+    let log_likelihood = room.ln() - 0.5 * (dof + 1.0) * (squares / total / capacity.powi(2)).ln();
     (!above.is_empty() && log_likelihood.is_finite()).then_some((knee, variance, log_likelihood))
 }
 
@@ -281,7 +281,7 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
             .sum::<f64>()
             / sum
     };
-    let available = mean(&|under| under.available).max(0.0);
+    let available = middle(grid, &weights, sum)?;
     let capacity = mean(&|under| under.capacity);
     if !(available.is_finite() && capacity.is_finite() && capacity > 0.0) {
         return None;
@@ -307,6 +307,24 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
         train_spread: (variance * above.len() as f64).sqrt().max(RESOLUTION * scale),
         overload,
     })
+}
+
+/// The posterior's median. Its mean would lean to where little belief reaches far: faster links put the knee lower, never higher.
+fn middle(grid: &[Under], weights: &[f64], sum: f64) -> Option<f64> {
+    let mut knees: Vec<(f64, f64)> = grid
+        .iter()
+        .map(|under| under.available)
+        .zip(weights.iter().copied())
+        .collect();
+    knees.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut below = 0.0;
+    knees
+        .into_iter()
+        .find(|(_, weight)| {
+            below += weight;
+            below >= 0.5 * sum
+        })
+        .map(|(knee, _)| knee.max(0.0))
 }
 
 /// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.

@@ -12,7 +12,7 @@ use crate::outcome::{Limit, Verdict};
 use crate::probe::{Arrival, Fate, PacingCheck, Probe, Train, TrainId, TrainReport};
 use crate::registry::{Method, RawParams};
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Caveat, Estimator, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
+use crate::{Caveat, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
 
 const C: f64 = 100e6;
 const A: f64 = 60e6;
@@ -109,7 +109,7 @@ fn a_pause_of_the_sender_cuts_the_train() {
     }
     let train = read(&through_fluid(&departed));
     assert_eq!(train.pauses, 1);
-    assert!((train.available(C) / A - 1.0).abs() < 2e-3, "{}", train.available(C));
+    assert!((train.available(C) / A - 1.0).abs() < 1e-2, "{}", train.available(C));
     // A host that catches up at once has filled the queue itself; nothing is lost.
     let mut late = at_rate(200, 80e6);
     let woken = late[120];

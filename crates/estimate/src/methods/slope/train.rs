@@ -27,6 +27,10 @@ pub(crate) struct Belief {
 
 /// One train, reduced. Rates in bit/s at the IP layer, times in seconds.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact of the train, none a state"
+)]
 pub(crate) struct TrainSlope {
     /// Its first departure.
     pub(crate) at: Stamp<Sender>,
