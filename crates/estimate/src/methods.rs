@@ -19,6 +19,7 @@ pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pmtu;
+mod purse;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
@@ -27,6 +28,7 @@ pub mod sprobe;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
+pub mod track;
 pub mod udp;
 pub mod window;
 
@@ -52,6 +54,7 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
+    &track::Track,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,
