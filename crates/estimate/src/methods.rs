@@ -3,6 +3,7 @@
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
 pub mod asymprobe;
+pub mod bart;
 pub mod bprobe;
 mod bulk;
 pub mod burst;
@@ -54,6 +55,7 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
+    &bart::Bart,
     &track::Track,
     &burst::Burst,
     &udp::Udp,

@@ -55,7 +55,7 @@
 //! | `window` | time | 1 s | 10 ms to 1 d | ours: of the percentiles at the end |
 //! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
 //! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
-//! | `burst` | octets | 400000 | 20000 and up | ours: a third of a millisecond at 10 Gbit/s; losses lower it |
+//! | `burst` | octets | 0.5 ms of the path, at least 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
 //! | `max-packets` | | 4000 | 50 to 20000 | ours |
 //! | `patience` | time | 10 s | 1 s to 1 h | ours: silence that ends it |
 //! | `stale` | time | 3 s | 100 ms to 1 h | ours: no train that tells for so long, and nothing is told |
@@ -125,7 +125,7 @@ pub struct Params {
     /// IP-layer capacity of the tight link, if known.
     pub capacity: Option<BitRate>,
     /// Octets of queue that a train may build, until losses say less.
-    pub burst_octets: u32,
+    pub burst_octets: Option<u32>,
     /// Packets of a train at most.
     pub max_packets: usize,
     /// Silence that ends it.
@@ -144,7 +144,7 @@ impl Default for Params {
             window: Duration::from_secs(1),
             ip_octets: None,
             capacity: None,
-            burst_octets: 400_000,
+            burst_octets: None,
             max_packets: 4000,
             patience: Duration::from_secs(10),
             stale: Duration::from_secs(3),
@@ -169,7 +169,7 @@ impl TryFrom<&RawParams> for Params {
             capacity: given("capacity")
                 .then(|| raw.get("capacity", BitRate::ZERO))
                 .transpose()?,
-            burst_octets: raw.get("burst", default.burst_octets)?,
+            burst_octets: given("burst").then(|| raw.get("burst", 0)).transpose()?,
             max_packets: raw.get("max-packets", default.max_packets)?,
             patience: raw.get_duration("patience", default.patience)?,
             stale: raw.get_duration("stale", default.stale)?,
@@ -214,8 +214,8 @@ impl Params {
         if self.capacity == Some(BitRate::ZERO) {
             return refuse("capacity", "0".to_owned(), "above 0");
         }
-        if self.burst_octets < 20_000 {
-            return refuse("burst", self.burst_octets.to_string(), "at least 20000, a dozen packets");
+        if let Some(octets) = self.burst_octets.filter(|&octets| octets < 20_000) {
+            return refuse("burst", octets.to_string(), "at least 20000, a dozen packets");
         }
         if !(50..=20_000).contains(&self.max_packets) {
             return refuse("max-packets", self.max_packets.to_string(), "50 to 20000");
@@ -294,7 +294,7 @@ static INFO: MethodInfo = MethodInfo {
             "capacity",
             "IP-layer capacity of the tight link, if known (default: fitted)",
         ),
-        ("burst", "octets of queue that a train may build (default: 400000)"),
+        ("burst", "octets of queue that a train may build (default: 0.5 ms of the path, at least 150000)"),
         ("max-packets", "packets of a train at most (default: 4000)"),
         ("patience", "silence that ends it (default: 10 s)"),
         (

@@ -42,6 +42,8 @@ pub(in crate::methods) struct Reading {
     pub(in crate::methods) receiver_bound: bool,
     /// The receiving host did not run for an eighth of the train or more.
     pub(in crate::methods) stalled: bool,
+    /// The longest batch, as a share of the train.
+    pub(in crate::methods) longest_batch: f64,
     /// Coefficient of variation of the rates of ten sub-trains ("cars").
     pub(in crate::methods) car_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
@@ -121,6 +123,7 @@ pub(in crate::methods) fn read(report: &TrainReport, fastest: Option<f64>, lenie
         batch: ends.period,
         receiver_bound: false,
         stalled: ends.stalled,
+        longest_batch: ends.longest,
         car_variation: stat::coefficient_of_variation(&cars),
         head_excess: head_excess(&cars),
     })
@@ -210,6 +213,8 @@ struct BatchEnds {
     kept: Vec<Sample>,
     period: Option<Duration>,
     stalled: bool,
+    /// The longest batch, as a share of the train.
+    longest: f64,
 }
 
 /// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an
@@ -238,6 +243,7 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
     let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
     let span = samples.last().map_or(0.0, |last| last.departed);
     BatchEnds {
+        longest: if dropped > 0 && span > 0.0 { longest / span } else { 0.0 },
         stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
         period: batching.then(|| Duration::from_secs_f64(typical * 1e-9)),
         kept,

@@ -71,6 +71,7 @@ fn aitken_is_exact_after_two_trains() {
             batch: None,
             receiver_bound: false,
             stalled: false,
+            longest_batch: 0.0,
             car_variation: None,
             head_excess: 0.0,
         }

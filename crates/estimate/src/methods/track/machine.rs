@@ -70,8 +70,10 @@ pub(crate) struct Machine {
     rate: Option<f64>,
     packets: usize,
     next_id: u32,
-    /// Octets of queue that a train may build.
+    /// What losses have left of the queue that a train may build, as a share.
     burst: f64,
+    /// Trains are this much longer than `period` has it.
+    stretch: f64,
     /// Packets that batches ask for.
     least_packets: usize,
     /// Trains at the sender's limit in a row that did not overload the path, and what came out of them.
@@ -92,7 +94,8 @@ impl Machine {
         Self {
             level: Level::new(known),
             windows: Windows::new(params.window),
-            burst: f64::from(params.burst_octets),
+            burst: 1.0,
+            stretch: 1.0,
             params,
             facts: None,
             mode: Mode::Seek,
@@ -159,7 +162,7 @@ impl Machine {
 
     fn discard(&mut self, flaw: Unusable) {
         match flaw {
-            Unusable::AllLost => self.burst = (self.burst / 2.0).max(self.least_burst()),
+            Unusable::AllLost => self.burst = (self.burst / 2.0).max(LEAST_SHARE),
             Unusable::FewBatches => {
                 self.least_packets = (2 * self.packets).min(self.params.max_packets);
             }
@@ -170,7 +173,7 @@ impl Machine {
     /// Takes a train in, and says whether the next one is urgent.
     fn take(&mut self, now: Stamp<Sender>, reading: &Reading, report: &TrainReport) -> bool {
         self.note_host(reading, report);
-        if reading.stalled {
+        if slept(reading) {
             return false;
         }
         if !reading.rate_sent.is_finite() {
@@ -183,6 +186,7 @@ impl Machine {
             self.rate = Some(reading.rate_out * ABOVE);
             return true;
         }
+        self.stretch(reading.growth_error);
         let loss = reading.lost as f64 / reading.packets.max(1) as f64;
         let point = Point {
             at: self.train_began + Duration::try_from_secs_f64(reading.send_time / 2.0).unwrap_or_default(),
@@ -197,6 +201,15 @@ impl Machine {
         let urgent = self.judge(point);
         self.note_ceiling(&point, reading);
         urgent
+    }
+
+    /// Trains get longer where their delays scatter, and shorter again where they do not.
+    fn stretch(&mut self, error: f64) {
+        if error > COARSE {
+            self.stretch = (self.stretch * 1.5).min(MOST_STRETCH);
+        } else if error < FINE {
+            self.stretch = (self.stretch / 1.25).max(1.0);
+        }
     }
 
     /// What the train says of the two hosts.
@@ -229,7 +242,7 @@ impl Machine {
         let overflowed = reading.lost >= 4 && late && share > 0.03 + 3.0 * usual && reading.growth > 0.0;
         if overflowed {
             self.account.overflows += 1;
-            self.burst = (self.burst / 2.0).max(self.least_burst());
+            self.burst = (self.burst / 2.0).max(LEAST_SHARE);
         }
         overflowed
     }
@@ -340,15 +353,16 @@ impl Machine {
             return FIRST_PACKETS.max(self.least_packets.min(2 * FIRST_PACKETS));
         };
         let income = self.params.load * scale;
-        let affordable = income * self.params.period.as_secs_f64() / self.packet_bits();
+        let affordable = income * self.stretch * self.params.period.as_secs_f64() / self.packet_bits();
         let mut packets = count(affordable).max(MIN_PACKETS);
-        if self.mode == Mode::Seek || !self.suspects.is_empty() {
+        let searching = self.mode == Mode::Seek || !self.suspects.is_empty();
+        if searching && self.stretch < 1.5 {
             packets = (packets / 2).max(MIN_PACKETS);
         }
         packets = packets.max(self.least_packets);
         if let (Some(rate), Some(now)) = (self.rate, now) {
             let excess = (1.0 - now.available / rate).max(0.05);
-            packets = packets.min(count(self.burst * 8.0 / (excess * self.packet_bits())));
+            packets = packets.min(count(self.burst(scale) * 8.0 / (excess * self.packet_bits())));
         }
         packets.clamp(MIN_PACKETS, self.params.max_packets)
     }
@@ -370,12 +384,17 @@ impl Machine {
         }
     }
 
-    fn packet_bits(&self) -> f64 {
-        8.0 * f64::from(self.packet_octets.max(1))
+    /// Octets of queue that a train may build.
+    fn burst(&self, scale: f64) -> f64 {
+        let usual = self.params.burst_octets.map_or_else(
+            || (scale / 8.0 * QUEUE.as_secs_f64()).max(LEAST_BURST),
+            f64::from,
+        );
+        usual * self.burst
     }
 
-    fn least_burst(&self) -> f64 {
-        (MIN_PACKETS * usize::from(self.packet_octets)) as f64 / 4.0
+    fn packet_bits(&self) -> f64 {
+        8.0 * f64::from(self.packet_octets.max(1))
     }
 
     /// What there is to say at `now`.
@@ -416,6 +435,23 @@ impl Machine {
         super::answer::finish(self.estimate(), &self.account, &self.windows, stopped)
     }
 }
+
+/// A host that slept for this share of a train leaves too little of it.
+const SLEPT: f64 = 0.5;
+
+fn slept(reading: &Reading) -> bool {
+    reading.stalled && reading.longest_batch > SLEPT
+}
+
+/// Errors of a train's growth above and below which trains get longer and shorter: 1 % and a quarter of that.
+const COARSE: f64 = 0.01;
+const FINE: f64 = 0.0025;
+/// Longest that trains get: a second's income in one of them.
+const MOST_STRETCH: f64 = 4.0;
+/// Queue that a train may build, as time at the path's rate, and at least so many octets.
+const QUEUE: Duration = Duration::from_micros(500);
+const LEAST_BURST: f64 = 150_000.0;
+const LEAST_SHARE: f64 = 0.05;
 
 /// Longest time without a train: the path may have changed.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
