@@ -85,6 +85,9 @@ impl Windows {
             self.least = self.least.min(mean);
             self.most = self.most.max(mean);
         }
+        if self.began.is_none() {
+            return;
+        }
         self.open = Open {
             index: self.open.index.saturating_add(1),
             ..Open::default()

@@ -11,7 +11,7 @@ use units::{Metric, Sender, Stamp};
 use crate::truth;
 
 /// A world that tells the simulator's time on the side, for those who are called between two events.
-pub struct Clocked<'a, W, T> {
+pub(crate) struct Clocked<'a, W, T> {
     inner: &'a mut W,
     true_time: T,
     now: &'a Cell<u64>,
@@ -19,7 +19,7 @@ pub struct Clocked<'a, W, T> {
 
 impl<'a, W, T: Fn(&W) -> u64> Clocked<'a, W, T> {
     /// Around `inner`; `now` is kept up to date.
-    pub fn new(inner: &'a mut W, true_time: T, now: &'a Cell<u64>) -> Self {
+    pub(crate) fn new(inner: &'a mut W, true_time: T, now: &'a Cell<u64>) -> Self {
         now.set(true_time(inner));
         Self { inner, true_time, now }
     }
@@ -70,10 +70,10 @@ impl<W: World, T: Fn(&W) -> u64> World for Clocked<'_, W, T> {
 }
 
 /// What was told, at the scenario's time in nanoseconds.
-pub type Told = Vec<(u64, Latest)>;
+pub(crate) type Told = Vec<(u64, Latest)>;
 
 /// The account of one run over the scenario's time `span`; `None` of methods that tell nothing, or where there is no truth.
-pub fn tracking(
+pub(crate) fn tracking(
     scenario: &Scenario,
     way: Way,
     metric: Metric,

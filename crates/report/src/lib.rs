@@ -19,6 +19,7 @@ pub mod schema;
 mod simulation;
 mod text;
 mod tracking;
+mod watch;
 
 pub use advice::{Advice, Severity, advise};
 pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
@@ -30,3 +31,4 @@ pub use rows::{MetricRow, Remark};
 pub use samples::SamplesRow;
 pub use simulation::{RunRow, SimulationDocument, Summary};
 pub use tracking::{TrackedPoint, Tracking, TrackingSummary};
+pub use watch::{Watch, WatchRow, WatchSummary, WindowRow};

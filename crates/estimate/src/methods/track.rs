@@ -13,7 +13,7 @@
 //! A FIFO link of capacity `C` of which others take `X`. A train at rate `R > A = C - X` makes delays grow by `s = (R - A)/C` per unit
 //! of send time, so each train gives `A = R - C s`. The tracker keeps the rate of its trains just above what is available, so that
 //! every one of them tells, and an error of `C` moves the answer by a tenth of itself. When two trains in a row do not fit, what
-//! is available has changed: the trains before are forgotten, and the rate goes up by half until a train overloads the path, or down to
+//! is available has changed: the trains before are forgotten, and the rate goes up by seven tenths until a train overloads the path, or down to
 //! what came out. Ours; the line is TOPP's and BART's (`[TOPP00]`, `[BART06]`), the use of constant-rate slopes is `fac2`'s.
 //!
 //! # Assumptions
@@ -36,8 +36,8 @@
 //!   `R/(1 + s)` seen, which is the capacity if the path is idle, with a relative error of 0.4.
 //! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight; values beyond five deviations
 //!   from their median are left out.
-//! - A change (`judge`): two trains in a row more than five standard deviations of the trains, and at least 4 % of `C`, off, both on one
-//!   side.
+//! - A change (`judge`): two or more trains in a row, each more than two standard deviations of the trains off to one side, and together
+//!   (sum over root of their number) more than five; a deviation is at least 1.2 % of `C`.
 //! - Interval: 90 % of Student's distribution on the trains' spread, with the error of `C` times the mean overload and half of what
 //!   was lost; at least 2 % of `C` on either side.
 //! - Income (`purse.rs`): `load` times the highest rate that came through (`Level::scale`), never more than `C`. Nine tenths are

@@ -76,6 +76,12 @@ impl Account {
         self.heard.map_or(Duration::ZERO, |heard| now.since(heard))
     }
 
+    /// Share of packets that the last trains lost together.
+    pub(super) fn mean_loss(&self) -> f64 {
+        let sum = |of: fn(&Fate) -> u64| self.recent.iter().map(of).sum::<u64>();
+        (sum(|fate| fate.lost) as f64 / sum(|fate| fate.sent).max(1) as f64).min(1.0)
+    }
+
     /// Share of packets that is lost in most trains.
     pub(super) fn usual_loss(&self) -> f64 {
         let shares: Vec<f64> = self.recent.iter().map(|fate| fate.lost as f64 / fate.sent.max(1) as f64).collect();

@@ -110,17 +110,23 @@ impl Level {
         self.points.back()
     }
 
-    /// The highest rate that has come through, near enough: links carry at least that. One outlier does not count where there are
-    /// others.
+    /// The highest rate that comes through, near enough: links carry at least that. Of overloaded trains the mean of the faster half,
+    /// without them the most.
     pub(super) fn scale(&self) -> Option<f64> {
         if let Some(known) = self.known {
             return Some(known);
         }
-        let mut outs: Vec<f64> = self.points.iter().map(Point::out).collect();
-        outs.push(self.asymptote);
-        outs.sort_by(|a, b| b.total_cmp(a));
-        let rank = outs.len() / 10;
-        outs.get(rank).copied().filter(|&scale| scale > 0.0)
+        let mut over: Vec<&Point> = self.points.iter().filter(|point| point.overloaded()).collect();
+        over.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+        // The faster ones come out closer to the link's own rate where it carries other traffic.
+        let faster: Vec<f64> = over.iter().take(over.len().div_ceil(2)).map(|point| point.out()).collect();
+        let scale = if faster.len() >= 2 {
+            stat::mean(&faster)?
+        } else {
+            let outs = self.points.iter().map(Point::out);
+            outs.fold(self.asymptote, f64::max)
+        };
+        Some(scale).filter(|&scale| scale > 0.0)
     }
 
     /// Capacity of the tight link and its relative standard error: least squares of growth on rate over the overloaded trains, drawn
@@ -144,6 +150,11 @@ impl Level {
     /// Gradient of growth on rate and its standard error.
     fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
         let points: Vec<&Point> = self.points.iter().filter(|point| point.overloaded() && !point.far()).collect();
+        // What an idle path's line would make of each: trains that stand apart from the others draw the line to themselves.
+        let at: Vec<f64> = points.iter().map(|point| by(point, scale) / scale).collect();
+        let (middle, reach) = (stat::median(&at)?, 5.0 * stat::MAD_TO_SD * stat::mad(&at)?);
+        let near = points.iter().zip(&at).filter(|(_, at)| (*at - middle).abs() <= reach.max(0.1));
+        let points: Vec<&Point> = near.map(|(point, _)| *point).collect();
         let weight: f64 = points.iter().map(|point| point.time).sum();
         if points.len() < 3 || weight <= 0.0 {
             return None;

@@ -23,9 +23,14 @@ const MIN_PACKETS: usize = 20;
 /// Rates of the trains above what is available, in multiples of the least offset. The far ones fix the capacity.
 const OFFSETS: [f64; 5] = [1.0, 1.0, 2.5, 1.0, 1.5];
 /// By how much the next train is faster while nothing overloads the path.
-const FASTER: f64 = 1.5;
+const FASTER: f64 = 1.7;
 /// By how much it is faster than what came out of an overloaded path.
 const ABOVE: f64 = 1.1;
+/// Deviations from which a train is suspected of another level, and those (of one, or of the mean of several) that prove it.
+const APART: f64 = 2.0;
+const SURE: f64 = 5.0;
+/// Deviation of a train that is always reckoned with, as a share of capacity.
+const LEAST_DEVIATION: f64 = 0.012;
 /// Share of the income that is spent while nothing changes; the rest is kept for when something does.
 const USUAL: f64 = 0.9;
 /// Batches that a train is to span.
@@ -57,6 +62,8 @@ pub(crate) struct Machine {
     level: Level,
     /// Trains that do not fit the level.
     suspects: Vec<Point>,
+    /// They are so far off that the next train is to find out.
+    certain: bool,
     purse: Purse,
     pub(super) account: Account,
     /// Means over windows, of trains.
@@ -100,6 +107,7 @@ impl Machine {
             facts: None,
             mode: Mode::Seek,
             suspects: Vec::new(),
+            certain: false,
             purse: Purse::empty(),
             account: Account::default(),
             packet_octets: 0,
@@ -187,11 +195,12 @@ impl Machine {
             return true;
         }
         self.stretch(reading.growth_error);
-        let loss = reading.lost as f64 / reading.packets.max(1) as f64;
+        let loss = self.account.mean_loss();
         let point = Point {
             at: self.train_began + Duration::try_from_secs_f64(reading.send_time / 2.0).unwrap_or_default(),
-            // Nothing tells on which side of the tight link packets were lost: half of them count.
-            rate: reading.rate_sent * (1.0 - loss.min(1.0) / 2.0),
+            // Nothing tells on which side of the tight link packets were lost: half of them count. Of the last trains together, since
+            // a single one loses a few or none.
+            rate: reading.rate_sent * (1.0 - loss / 2.0),
             growth: reading.growth,
             error: reading.growth_error,
             time: reading.send_time,
@@ -254,12 +263,11 @@ impl Machine {
             self.accept(point);
             return self.mode == Mode::Seek;
         };
-        let off = available - now.available;
-        let strict = if now.trains < 4 { 0.15 } else { 0.04 };
-        let reach = (5.0 * now.spread.max(0.008 * now.capacity)).max(strict * now.capacity);
+        let deviation = now.spread.max(LEAST_DEVIATION * now.capacity);
+        let off = (available - now.available) / deviation;
         // Below what is available nothing overloads the path, whatever that is.
         let silent = !point.overloaded() && point.rate < now.available;
-        if silent || off.abs() <= reach {
+        if silent || off.abs() <= APART {
             for suspect in std::mem::take(&mut self.suspects) {
                 self.level.push(suspect);
             }
@@ -267,21 +275,22 @@ impl Machine {
             return false;
         }
         self.suspects.push(point);
-        let agree = self.suspects.iter().all(|suspect| {
-            let off_then = self.level.available_by(suspect).map_or(0.0, |then| then - now.available);
-            (off_then > 0.0) == (off > 0.0)
-        });
+        let off_by = |suspect: &Point| Some((self.level.available_by(suspect)? - now.available) / deviation);
+        let offs: Vec<f64> = self.suspects.iter().filter_map(off_by).collect();
+        let agree = offs.iter().all(|other| (*other > 0.0) == (off > 0.0));
+        let together = offs.iter().sum::<f64>().abs() / (offs.len() as f64).sqrt();
+        self.certain = off.abs() > SURE || together > SURE;
         if !agree {
             for suspect in std::mem::take(&mut self.suspects) {
                 self.level.push(suspect);
             }
-        } else if self.suspects.len() >= 2 {
+        } else if self.suspects.len() >= 2 && together > SURE {
             self.account.changes += 1;
             self.level = self.level.restarted(&std::mem::take(&mut self.suspects));
             self.mode = Mode::Seek;
             self.settle(&point);
         }
-        true
+        self.certain || self.mode == Mode::Seek
     }
 
     fn accept(&mut self, point: Point) {
@@ -331,7 +340,7 @@ impl Machine {
         let last = self.suspects.last().or_else(|| self.level.last()).copied();
         let wanted = match (self.mode, now, last) {
             (Mode::Ceiling, ..) => self.max_rate,
-            (Mode::Follow, Some(now), _) if self.suspects.is_empty() => {
+            (Mode::Follow, Some(now), _) if !self.searching() => {
                 let least = (3.0 * now.spread / now.capacity).clamp(0.08, 0.25);
                 let offset = least * OFFSETS[self.step % OFFSETS.len()];
                 self.step = self.step.wrapping_add(1);
@@ -347,6 +356,11 @@ impl Machine {
         self.packets = self.length(now, scale);
     }
 
+    /// The next train is to find where to look, not to add to what is known.
+    fn searching(&self) -> bool {
+        self.mode == Mode::Seek || (self.certain && !self.suspects.is_empty())
+    }
+
     /// Packets of the next train: what a share of the income pays for, no more queue than allowed, as many as batches ask for.
     fn length(&self, now: Option<Now>, scale: Option<f64>) -> usize {
         let Some(scale) = scale else {
@@ -355,9 +369,10 @@ impl Machine {
         let income = self.params.load * scale;
         let affordable = income * self.stretch * self.params.period.as_secs_f64() / self.packet_bits();
         let mut packets = count(affordable).max(MIN_PACKETS);
-        let searching = self.mode == Mode::Seek || !self.suspects.is_empty();
-        if searching && self.stretch < 1.5 {
+        if self.searching() {
+            // Half of it will do to tell an overload; a burst that comes out at half its rate is the most to be feared.
             packets = (packets / 2).max(MIN_PACKETS);
+            packets = packets.min(count(self.burst(scale) * 16.0 / self.packet_bits()));
         }
         packets = packets.max(self.least_packets);
         if let (Some(rate), Some(now)) = (self.rate, now) {
@@ -421,7 +436,7 @@ impl Machine {
         if self.mode == Mode::Ceiling {
             return state.ceiling(&self.quiet_at_max);
         }
-        let changing = self.mode == Mode::Seek || !self.suspects.is_empty();
+        let changing = self.searching();
         match self.level.now(self.params.memory) {
             Some(level) if self.mode == Mode::Follow && self.receiver_bound => state.receiver_bound(&level),
             Some(level) if self.mode == Mode::Follow => state.estimated(&level, changing),
