@@ -25,7 +25,9 @@ fn lines(ended: &Ended) -> Vec<Value> {
         validate(report::schema::WATCH, line);
     }
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
-    let (last, others) = kinds.split_last().unwrap_or_else(|| panic!("nothing was printed: {ended:?}"));
+    let (last, others) = kinds
+        .split_last()
+        .unwrap_or_else(|| panic!("nothing was printed: {ended:?}"));
     assert_eq!(*last, "summary", "{ended:?}");
     assert!(others.iter().all(|kind| *kind == "interval"), "{ended:?}");
     lines

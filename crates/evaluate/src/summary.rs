@@ -159,7 +159,10 @@ fn rows(
 
 /// How the runs followed the truth, of methods that tell on their way.
 fn followed(judged: &[&(u64, &Run)]) -> Option<TrackingSummary> {
-    let runs: Vec<Tracking> = judged.iter().filter_map(|(_, run)| Some(run.tracking.as_ref()?.tracking())).collect();
+    let runs: Vec<Tracking> = judged
+        .iter()
+        .filter_map(|(_, run)| Some(run.tracking.as_ref()?.tracking()))
+        .collect();
     TrackingSummary::new(&runs)
 }
 
@@ -230,6 +233,6 @@ fn published_only(plan: &Plan, published: &PlannedPublished) -> EvaluationRow {
         judged_runs: None,
         not_judged_runs: None,
         rival_version: None,
-            tracking: None,
+        tracking: None,
     }
 }

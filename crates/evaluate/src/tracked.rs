@@ -103,7 +103,10 @@ pub(crate) fn tracking(
         });
         at = at.saturating_add(Tracking::STEP_NS);
     }
-    let carried = scenario.truth(way).over(span.0, span.1).capacity(truth::path_mtu(scenario));
+    let carried = scenario
+        .truth(way)
+        .over(span.0, span.1)
+        .capacity(truth::path_mtu(scenario));
     let could = carried.octets_in(span.1.saturating_sub(span.0));
     let load = (could > 0).then(|| octets as f64 / could as f64);
     Tracking::new(told.len() as u64, series, load)

@@ -55,3 +55,31 @@ fn one_percent_of_loss_is_tolerated() {
         stays_with_it("watch-loss", seed);
     }
 }
+
+/// Half a millisecond of jitter hides a train's overload in noise; it is tolerated: errors stay small, and so does the load.
+#[test]
+fn jitter_is_tolerated() {
+    let mut settled = Vec::new();
+    for seed in 1..=5 {
+        let tracking = followed("watch-jitter", "track", "59 s", seed);
+        settled.push(tracking.settled_median_abs_error_ratio.unwrap());
+        assert!(tracking.followed >= 8, "{seed}: {}", tracking.followed);
+        let load = tracking.mean_load_ratio.unwrap();
+        assert!((0.001..=0.01).contains(&load), "{seed}: {load}");
+    }
+    let typical = stat::median(&settled).unwrap();
+    assert!(typical <= 0.02, "{settled:?}");
+}
+
+/// The filter follows the same steps at its own load of 2 %.
+#[test]
+fn bart_follows_the_steps() {
+    let tracking = followed("watch-plain", "bart", "59 s", 1);
+    assert_eq!((tracking.steps, tracking.followed), (9, 9));
+    let slowest = tracking.slowest_follow_ns.unwrap();
+    assert!(slowest <= 2_000_000_000, "{slowest}");
+    let worst = tracking.settled_max_abs_error_ratio.unwrap();
+    assert!(worst <= 0.02, "{worst}");
+    let load = tracking.mean_load_ratio.unwrap();
+    assert!((0.001..=0.0205).contains(&load), "{load}");
+}

@@ -86,7 +86,8 @@ impl TrackingSummary {
 
     /// One sentence.
     pub fn text(&self) -> String {
-        let percent = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.2} %", 100.0 * ratio));
+        let percent =
+            |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.2} %", 100.0 * ratio));
         let slowest = self.slowest_follow_ns.map_or_else(
             || "not all followed".to_owned(),
             |ns| format!("the slowest after {:.2} s", ns as f64 * 1e-9),

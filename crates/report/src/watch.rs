@@ -137,7 +137,10 @@ impl Watch {
         self.last_told = Some(now);
         let estimate = &latest.estimate;
         if estimate.verdict == Verdict::Estimated {
-            let single = estimate.evidence.get("last_train_bps").and_then(estimate::EvidenceValue::as_f64);
+            let single = estimate
+                .evidence
+                .get("last_train_bps")
+                .and_then(estimate::EvidenceValue::as_f64);
             let value = single.unwrap_or(estimate.value as f64);
             self.windows.iter_mut().for_each(|windows| windows.add(now, value));
         }
@@ -255,7 +258,11 @@ impl WatchRow {
             _ => self.note.clone().unwrap_or_default(),
         };
         let caveats: Vec<&str> = self.caveats.iter().map(|caveat| caveat.id.as_str()).collect();
-        let caveats = if caveats.is_empty() { String::new() } else { format!("  [{}]", caveats.join(" ")) };
+        let caveats = if caveats.is_empty() {
+            String::new()
+        } else {
+            format!("  [{}]", caveats.join(" "))
+        };
         format!("{at:>9}  {said}  sent {sent}{caveats}")
     }
 }
@@ -340,7 +347,10 @@ mod tests {
         watch.tell(at(700), &latest(55, 60.0));
         assert_eq!(watch.tick(at(999)), None);
         let row = watch.tick(at(1001)).unwrap();
-        assert_eq!((row.at_ns, row.available_bps, row.told), (1_000_000_000, Some(55_000_000), 2));
+        assert_eq!(
+            (row.at_ns, row.available_bps, row.told),
+            (1_000_000_000, Some(55_000_000), 2)
+        );
         assert_eq!((row.octets, row.note.is_none()), (1000, true));
         // Three seconds in which the program did not run: one row, and it says so.
         let row = watch.tick(at(4100)).unwrap();
@@ -352,7 +362,11 @@ mod tests {
         assert_eq!((summary.silent_intervals, summary.intervals), (3, 4));
         assert_eq!(summary.windows[0].windows, 2);
         assert_eq!(summary.windows[0].mean_bps, Some(65_000_000));
-        assert!(summary.text().contains("3 of 4 intervals without a value"), "{}", summary.text());
+        assert!(
+            summary.text().contains("3 of 4 intervals without a value"),
+            "{}",
+            summary.text()
+        );
     }
 
     #[test]
@@ -363,7 +377,9 @@ mod tests {
         watch.tell(at(200), &latest(50, 40.0));
         let full = watch.tick(at(1000)).unwrap().json();
         let empty = watch.tick(at(2000)).unwrap().json();
-        let summary = watch.summary(at(2500), ended(Outcome::inconclusive(Reason::NoAnswer))).json();
+        let summary = watch
+            .summary(at(2500), ended(Outcome::inconclusive(Reason::NoAnswer)))
+            .json();
         for line in [&full, &empty, &summary] {
             let json: serde_json::Value = serde_json::from_str(line).unwrap();
             let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

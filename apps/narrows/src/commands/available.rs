@@ -49,7 +49,9 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// As a share of one.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim();
-    let value: f64 = number.parse().map_err(|_| format!("\"{text}\" is no number of percent"))?;
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("\"{text}\" is no number of percent"))?;
     if (0.01..=50.0).contains(&value) {
         Ok(value / 100.0)
     } else {
@@ -179,7 +181,11 @@ impl Board {
     fn end(&mut self, now: Stamp<Sender>, row: MetricRow) -> bool {
         self.tick(now);
         let summary = self.watch.summary(now, row);
-        let text = if self.lines.json { summary.json() } else { summary.text() };
+        let text = if self.lines.json {
+            summary.json()
+        } else {
+            summary.text()
+        };
         self.lines.last(&text);
         summary.result.value.is_some() || summary.windows.iter().any(|row| row.windows > 0)
     }

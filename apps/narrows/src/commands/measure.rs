@@ -129,11 +129,7 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
 }
 
 /// The method that the caller named, or the automatic choice; either must be able to do with what answers there.
-pub(super) fn choose(
-    args: &MeasureArgs,
-    name: Option<&str>,
-    metric: Metric,
-) -> Result<&'static dyn Method, Failure> {
+pub(super) fn choose(args: &MeasureArgs, name: Option<&str>, metric: Metric) -> Result<&'static dyn Method, Failure> {
     let name = name.unwrap_or(DEFAULT);
     let answering = args.via.map_or(Answering::Server, Via::answering);
     if let (DEFAULT, Some(via)) = (name, args.via) {

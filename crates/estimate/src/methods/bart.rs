@@ -201,7 +201,11 @@ impl Method for Bart {
         match Params::try_from(params) {
             Ok(params) => {
                 let heavier = (params.load / 0.02).max(1.0);
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 25 times two gigabytes")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "at most 25 times sixteen gigabytes"
+                )]
                 let max_octets = (usual.max_octets as f64 * heavier) as u64;
                 Imposes { max_octets, ..usual }.lasting(params.duration + LAST_TRAIN)
             }
@@ -237,17 +241,20 @@ static INFO: MethodInfo = MethodInfo {
         sender_faster_than_result: true,
         pacing: true,
     },
-    // At 10 Gbit/s; a hundredth of that at 100 Mbit/s.
+    // At most at 100 Gbit/s.
     imposes: Imposes {
         typical_octets: 15_000_000,
-        max_octets: 2_000_000_000,
+        max_octets: 16_000_000_000,
         typical_time: Duration::from_secs(60),
         max_time: Duration::from_secs(65),
         fills_path: false,
     },
     parameters: &[
         ("duration", "how long it goes on (default: 60 s)"),
-        ("packets", "packets of a train, unless stamps ask for more (default: 17)"),
+        (
+            "packets",
+            "packets of a train, unless stamps ask for more (default: 17)",
+        ),
         ("load", "mean load as a share of the path's rate (default: 0.02)"),
         (
             "max-rate",

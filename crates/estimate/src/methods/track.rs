@@ -34,13 +34,14 @@
 //! - `R`: the departure rate, less half of the share that was lost; nothing tells on which side of the tight link it was (`take`).
 //! - `C` (`Level::capacity`): least squares of `s` on `R` over the overloaded trains since the last change, drawn towards the highest
 //!   `R/(1 + s)` seen, which is the capacity if the path is idle, with a relative error of 0.4.
-//! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight; values beyond five deviations
+//! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight (sixteen where they scatter by over 2 % of `C`);
+//!   values beyond five deviations
 //!   from their median are left out.
 //! - A change (`judge`): two or more trains in a row, each more than two standard deviations of the trains off to one side, and together
 //!   (sum over root of their number) more than five; a deviation is at least 1.2 % of `C`.
 //! - Interval: 90 % of Student's distribution on the trains' spread, with the error of `C` times the mean overload and half of what
 //!   was lost; at least 2 % of `C` on either side.
-//! - Income (`purse.rs`): `load` times the highest rate that came through (`Level::scale`), never more than `C`. Nine tenths are
+//! - Income (`purse.rs`): `load` times the highest rate that came through (`Level::scale`), never more than `C`. 85 % are
 //!   spent while nothing changes; up to 1.5 s of income are there for when something does.
 //! - Percentiles: of the means over consecutive windows (`crate::windows`), of single trains' values.
 //!
@@ -239,7 +240,11 @@ impl Method for Track {
         match Params::try_from(params) {
             Ok(params) => {
                 let heavier = (params.load / 0.01).max(1.0);
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 50 times a gigabyte")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "at most 50 times eight gigabytes"
+                )]
                 let max_octets = (usual.max_octets as f64 * heavier) as u64;
                 Imposes { max_octets, ..usual }.lasting(params.duration + LAST_TRAIN)
             }
@@ -275,10 +280,10 @@ static INFO: MethodInfo = MethodInfo {
         sender_faster_than_result: true,
         pacing: true,
     },
-    // At 10 Gbit/s; a hundredth of that at 100 Mbit/s.
+    // At most at 100 Gbit/s.
     imposes: Imposes {
         typical_octets: 7_500_000,
-        max_octets: 1_000_000_000,
+        max_octets: 8_000_000_000,
         typical_time: Duration::from_secs(60),
         max_time: Duration::from_secs(65),
         fills_path: false,
@@ -294,7 +299,10 @@ static INFO: MethodInfo = MethodInfo {
             "capacity",
             "IP-layer capacity of the tight link, if known (default: fitted)",
         ),
-        ("burst", "octets of queue that a train may build (default: 0.5 ms of the path, at least 150000)"),
+        (
+            "burst",
+            "octets of queue that a train may build (default: 0.5 ms of the path, at least 150000)",
+        ),
         ("max-packets", "packets of a train at most (default: 4000)"),
         ("patience", "silence that ends it (default: 10 s)"),
         (

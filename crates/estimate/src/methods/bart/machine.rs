@@ -149,7 +149,10 @@ impl Machine {
         if self.max_rate <= 0.0 {
             self.max_rate = 1.5 * self.through;
         }
-        self.latest = self.estimate().map(|estimate| Latest { at: self.train_began, estimate });
+        self.latest = self.estimate().map(|estimate| Latest {
+            at: self.train_began,
+            estimate,
+        });
         if now.since(self.began) >= self.params.duration {
             return Step::Done(self.finish(None));
         }
@@ -238,13 +241,22 @@ impl Machine {
 
     /// §0.2: long enough that 2 % of overload stretches it by twice the error of the end stamps.
     fn length(&self, rate: f64) -> usize {
-        let Some(facts) = &self.facts else { return self.params.packets };
+        let Some(facts) = &self.facts else {
+            return self.params.packets;
+        };
         let stamps = (facts.receiver.stamp_error + facts.receiver.clock_resolution).as_secs_f64();
         let sigma = stamps + self.batch.unwrap_or(0.0) / 2.0;
-        let idle = self.filter.as_ref().map_or(0.5, |filter| filter.crossing() / filter.capacity());
+        let idle = self
+            .filter
+            .as_ref()
+            .map_or(0.5, |filter| filter.crossing() / filter.capacity());
         let bits = 8.0 * f64::from(self.packet_octets.max(1));
         let wanted = 2.0 * sigma * rate / (bits * 0.02 * idle.clamp(0.1, 1.0));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to a range that fits"
+        )]
         let wanted = wanted.clamp(0.0, MAX_PACKETS as f64) as usize;
         wanted.max(self.params.packets)
     }
@@ -255,7 +267,11 @@ impl Machine {
         let paid = self.purse.wait_for(now, cost).unwrap_or(Duration::from_millis(300));
         let end = self.began + self.params.duration;
         let until = (now + paid.min(Duration::from_secs(60))).min(end.max(now));
-        if until > now { Step::Wait { until } } else { self.send(now) }
+        if until > now {
+            Step::Wait { until }
+        } else {
+            self.send(now)
+        }
     }
 
     /// What the income is a share of: the capacity where the filter has it, else what came through.
@@ -270,10 +286,14 @@ impl Machine {
             Some(filter) => {
                 let value = filter.crossing() * self.max_rate;
                 let half = (1.65 * filter.error() * self.max_rate).max(0.02 * filter.capacity() * self.max_rate);
-                let mut estimate =
-                    Estimate::ip_rate(Metric::AvailableIpCapacity, rate(value)?, rate(value - half)?, rate(value + half)?)
-                        .with("tight_capacity_bps", filter.capacity() * self.max_rate)
-                        .with("standard_error_bps", filter.error() * self.max_rate);
+                let mut estimate = Estimate::ip_rate(
+                    Metric::AvailableIpCapacity,
+                    rate(value)?,
+                    rate(value - half)?,
+                    rate(value + half)?,
+                )
+                .with("tight_capacity_bps", filter.capacity() * self.max_rate)
+                .with("standard_error_bps", filter.error() * self.max_rate);
                 if self.learnt < MIN_TRAINS {
                     estimate = estimate.caveat(Caveat::FewSamples { samples: self.learnt });
                     estimate.confidence = Confidence::Low;

@@ -60,7 +60,10 @@ pub(super) fn strain(report: &TrainReport, batch_ends: bool) -> Option<Strain> {
     let mean = gaps.iter().map(|(sent, seen)| seen - sent).sum::<f64>() / time;
     // Of a mean weighted by time: the sum of squared weighted residuals over the squared sum of weights.
     let count = gaps.len() as f64;
-    let squares: f64 = gaps.iter().map(|(sent, seen)| (seen - sent - mean * sent).powi(2)).sum();
+    let squares: f64 = gaps
+        .iter()
+        .map(|(sent, seen)| (seen - sent - mean * sent).powi(2))
+        .sum();
     let variance = squares / (time * time) * count / (count - 1.0);
     let span = kept.last()?.2 - kept.first()?.2;
     (mean.is_finite() && variance.is_finite()).then_some(Strain {

@@ -119,7 +119,11 @@ impl Level {
         let mut over: Vec<&Point> = self.points.iter().filter(|point| point.overloaded()).collect();
         over.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         // The faster ones come out closer to the link's own rate where it carries other traffic.
-        let faster: Vec<f64> = over.iter().take(over.len().div_ceil(2)).map(|point| point.out()).collect();
+        let faster: Vec<f64> = over
+            .iter()
+            .take(over.len().div_ceil(2))
+            .map(|point| point.out())
+            .collect();
         let scale = if faster.len() >= 2 {
             stat::mean(&faster)?
         } else {
@@ -149,11 +153,18 @@ impl Level {
 
     /// Gradient of growth on rate and its standard error.
     fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
-        let points: Vec<&Point> = self.points.iter().filter(|point| point.overloaded() && !point.far()).collect();
+        let points: Vec<&Point> = self
+            .points
+            .iter()
+            .filter(|point| point.overloaded() && !point.far())
+            .collect();
         // What an idle path's line would make of each: trains that stand apart from the others draw the line to themselves.
         let at: Vec<f64> = points.iter().map(|point| by(point, scale) / scale).collect();
         let (middle, reach) = (stat::median(&at)?, 5.0 * stat::MAD_TO_SD * stat::mad(&at)?);
-        let near = points.iter().zip(&at).filter(|(_, at)| (*at - middle).abs() <= reach.max(0.1));
+        let near = points
+            .iter()
+            .zip(&at)
+            .filter(|(_, at)| (*at - middle).abs() <= reach.max(0.1));
         let points: Vec<&Point> = near.map(|(point, _)| *point).collect();
         let weight: f64 = points.iter().map(|point| point.time).sum();
         if points.len() < 3 || weight <= 0.0 {
@@ -185,10 +196,14 @@ impl Level {
         let (capacity, capacity_error) = self.capacity()?;
         let last = self.points.back()?.at;
         let telling = |point: &&Point| !point.far() && (point.overloaded() || self.censored(point, capacity));
-        let fresh = self.points.iter().rev().filter(telling);
-        let fresh: Vec<&Point> = fresh
+        let telling: Vec<&Point> = self.points.iter().rev().filter(telling).collect();
+        let few: Vec<f64> = telling.iter().take(FEW).map(|point| by(point, capacity)).collect();
+        let rough = stat::variance_sample(&few).is_some_and(|variance| variance.sqrt() > ROUGH * capacity);
+        let least = if rough { 2 * FEW } else { FEW };
+        let fresh: Vec<&Point> = telling
+            .into_iter()
             .enumerate()
-            .take_while(|(index, point)| *index < FEW || last.since(point.at) <= memory)
+            .take_while(|(index, point)| *index < least || last.since(point.at) <= memory)
             .map(|(_, point)| point)
             .collect();
         if !fresh.iter().any(|point| point.overloaded()) {
@@ -200,7 +215,11 @@ impl Level {
         let count = kept.len() as f64;
         let available = stat::mean(&kept)?.max(0.0);
         let spread = stat::variance_sample(&kept).map_or(0.0, f64::sqrt);
-        let spread = if values.len() < 4 { spread.max(0.05 * capacity) } else { spread };
+        let spread = if values.len() < 4 {
+            spread.max(0.05 * capacity)
+        } else {
+            spread
+        };
         let overload = fresh.iter().map(|point| point.growth.abs()).sum::<f64>() / fresh.len() as f64;
         let by_capacity = capacity_error * overload * capacity;
         let span = last.since(first);
@@ -250,6 +269,8 @@ const FAR: f64 = 1.0;
 const MOST: usize = 64;
 /// Trains that are averaged, however old, as long as nothing has changed.
 const FEW: usize = 8;
+/// Spread of these, as a share of capacity, from which twice as many are averaged.
+const ROUGH: f64 = 0.02;
 /// Relative error of the idle path's capacity as a guess for the loaded one's.
 const PRIOR_ERROR: f64 = 0.4;
 /// Error of a train's growth that is always there.
@@ -273,9 +294,16 @@ mod tests {
     /// The fluid line `s = (R - A)/C`.
     fn fluid(capacity: f64, available: f64) -> Level {
         let mut level = Level::new(None);
-        for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3].into_iter().enumerate() {
+        for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3]
+            .into_iter()
+            .enumerate()
+        {
             let rate = available + offset * capacity;
-            level.push(point(250 * i64::try_from(index).unwrap(), rate, (rate - available) / capacity));
+            level.push(point(
+                250 * i64::try_from(index).unwrap(),
+                rate,
+                (rate - available) / capacity,
+            ));
         }
         level
     }
@@ -286,8 +314,14 @@ mod tests {
             let available = 1e8 * f64::from(tenths);
             let level = fluid(1e9, available);
             let now = level.now(Duration::from_secs(1)).unwrap();
-            assert!((now.available / 1e9 - available / 1e9).abs() < 0.004, "{tenths} {now:?}");
-            assert!((now.available - available).abs() <= 3.0 * now.error + 1e6, "{tenths} {now:?}");
+            assert!(
+                (now.available / 1e9 - available / 1e9).abs() < 0.004,
+                "{tenths} {now:?}"
+            );
+            assert!(
+                (now.available - available).abs() <= 3.0 * now.error + 1e6,
+                "{tenths} {now:?}"
+            );
             assert!((now.capacity / 1e9 - 1.0).abs() < 0.06, "{tenths} {now:?}");
         }
     }

@@ -1,4 +1,6 @@
-//! Which train comes next, and what has changed.
+//! What each train says of the level, and what has changed.
+
+mod plan;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +9,7 @@ use units::{BitRate, Sender, Stamp};
 
 use super::Params;
 use super::account::Account;
-use super::level::{Level, Now, Point};
+use super::level::{Level, Point};
 use crate::contract::Latest;
 use crate::methods::fac2::reading::{Reading, Unusable, read};
 use crate::methods::purse::Purse;
@@ -20,10 +22,6 @@ use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 const FIRST_PACKETS: usize = 24;
 /// Fewest packets of a train.
 const MIN_PACKETS: usize = 20;
-/// Rates of the trains above what is available, in multiples of the least offset. The far ones fix the capacity.
-const OFFSETS: [f64; 5] = [1.0, 1.0, 2.5, 1.0, 1.5];
-/// By how much the next train is faster while nothing overloads the path.
-const FASTER: f64 = 1.7;
 /// By how much it is faster than what came out of an overloaded path.
 const ABOVE: f64 = 1.1;
 /// Deviations from which a train is suspected of another level, and those (of one, or of the mean of several) that prove it.
@@ -31,16 +29,12 @@ const APART: f64 = 2.0;
 const SURE: f64 = 5.0;
 /// Deviation of a train that is always reckoned with, as a share of capacity.
 const LEAST_DEVIATION: f64 = 0.012;
-/// Share of the income that is spent while nothing changes; the rest is kept for when something does.
-const USUAL: f64 = 0.9;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
 const AT_MAX: f64 = 0.97;
 /// Trains in a row without any answer, and the time of silence, after which there is nobody.
 const SILENT_TRAINS: u32 = 5;
-/// Time before the next train where nothing is known of the path.
-const BLIND: Duration = Duration::from_millis(300);
 
 /// What it is doing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -258,7 +252,9 @@ impl Machine {
 
     /// Puts the train into the level, or begins another level if two in a row do not fit the one there is.
     fn judge(&mut self, point: Point) -> bool {
-        let now = (self.mode == Mode::Follow).then(|| self.level.now(self.params.memory)).flatten();
+        let now = (self.mode == Mode::Follow)
+            .then(|| self.level.now(self.params.memory))
+            .flatten();
         let (Some(now), Some(available)) = (now, self.level.available_by(&point)) else {
             self.accept(point);
             return self.mode == Mode::Seek;
@@ -290,7 +286,7 @@ impl Machine {
             self.mode = Mode::Seek;
             self.settle(&point);
         }
-        self.certain || self.mode == Mode::Seek
+        true
     }
 
     fn accept(&mut self, point: Point) {
@@ -333,85 +329,6 @@ impl Machine {
         }
     }
 
-    /// Rate and length of the next train.
-    fn plan(&mut self) {
-        let scale = self.level.scale();
-        let now = self.level.now(self.params.memory);
-        let last = self.suspects.last().or_else(|| self.level.last()).copied();
-        let wanted = match (self.mode, now, last) {
-            (Mode::Ceiling, ..) => self.max_rate,
-            (Mode::Follow, Some(now), _) if !self.searching() => {
-                let least = (3.0 * now.spread / now.capacity).clamp(0.08, 0.25);
-                let offset = least * OFFSETS[self.step % OFFSETS.len()];
-                self.step = self.step.wrapping_add(1);
-                Some(now.available + offset * scale.unwrap_or(now.capacity))
-            }
-            (_, _, Some(point)) if point.overloaded() => Some(point.out() * ABOVE),
-            (_, _, Some(point)) => Some(point.rate * FASTER),
-            (_, _, None) => scale.map(|scale| scale * ABOVE).or(self.rate),
-        };
-        let below_max = |rate: f64| self.max_rate.map_or(rate, |max| rate.min(max));
-        let floor = scale.map_or(1e4, |scale| 0.02 * scale);
-        self.rate = wanted.map(|rate| below_max(rate.max(floor)));
-        self.packets = self.length(now, scale);
-    }
-
-    /// The next train is to find where to look, not to add to what is known.
-    fn searching(&self) -> bool {
-        self.mode == Mode::Seek || (self.certain && !self.suspects.is_empty())
-    }
-
-    /// Packets of the next train: what a share of the income pays for, no more queue than allowed, as many as batches ask for.
-    fn length(&self, now: Option<Now>, scale: Option<f64>) -> usize {
-        let Some(scale) = scale else {
-            return FIRST_PACKETS.max(self.least_packets.min(2 * FIRST_PACKETS));
-        };
-        let income = self.params.load * scale;
-        let affordable = income * self.stretch * self.params.period.as_secs_f64() / self.packet_bits();
-        let mut packets = count(affordable).max(MIN_PACKETS);
-        if self.searching() {
-            // Half of it will do to tell an overload; a burst that comes out at half its rate is the most to be feared.
-            packets = (packets / 2).max(MIN_PACKETS);
-            packets = packets.min(count(self.burst(scale) * 16.0 / self.packet_bits()));
-        }
-        packets = packets.max(self.least_packets);
-        if let (Some(rate), Some(now)) = (self.rate, now) {
-            let excess = (1.0 - now.available / rate).max(0.05);
-            packets = packets.min(count(self.burst(scale) * 8.0 / (excess * self.packet_bits())));
-        }
-        packets.clamp(MIN_PACKETS, self.params.max_packets)
-    }
-
-    /// Waits until the next train is paid for.
-    fn pause(&mut self, now: Stamp<Sender>, urgent: bool) -> Step {
-        let cost = self.packets as f64 * f64::from(self.packet_octets);
-        let income = self.level.scale().map(|scale| self.params.load * scale / 8.0);
-        self.purse.earn(now, income.unwrap_or(0.0));
-        let paid = self.purse.wait_for(now, cost).unwrap_or(BLIND);
-        let usual = income.and_then(|income| Duration::try_from_secs_f64(cost / (USUAL * income)).ok());
-        let usual = if urgent { None } else { usual };
-        let until = (now + paid.min(LONGEST_WAIT)).max(self.train_began + usual.unwrap_or_default().min(LONGEST_WAIT));
-        let end = self.began + self.params.duration;
-        if until > now {
-            Step::Wait { until: until.min(end.max(now)) }
-        } else {
-            self.send(now)
-        }
-    }
-
-    /// Octets of queue that a train may build.
-    fn burst(&self, scale: f64) -> f64 {
-        let usual = self.params.burst_octets.map_or_else(
-            || (scale / 8.0 * QUEUE.as_secs_f64()).max(LEAST_BURST),
-            f64::from,
-        );
-        usual * self.burst
-    }
-
-    fn packet_bits(&self) -> f64 {
-        8.0 * f64::from(self.packet_octets.max(1))
-    }
-
     /// What there is to say at `now`.
     fn say(&self, now: Stamp<Sender>) -> Option<Latest> {
         let told = self.told?;
@@ -419,7 +336,10 @@ impl Machine {
             return None;
         }
         let estimate = self.estimate()?;
-        let at = self.level.now(self.params.memory).map_or(self.train_began, |now| now.at);
+        let at = self
+            .level
+            .now(self.params.memory)
+            .map_or(self.train_began, |now| now.at);
         Some(Latest { at, estimate })
     }
 
@@ -461,19 +381,17 @@ fn slept(reading: &Reading) -> bool {
 /// Errors of a train's growth above and below which trains get longer and shorter: 1 % and a quarter of that.
 const COARSE: f64 = 0.01;
 const FINE: f64 = 0.0025;
-/// Longest that trains get: a second's income in one of them.
-const MOST_STRETCH: f64 = 4.0;
-/// Queue that a train may build, as time at the path's rate, and at least so many octets.
-const QUEUE: Duration = Duration::from_micros(500);
-const LEAST_BURST: f64 = 150_000.0;
+/// Longest that trains get, in periods.
+const MOST_STRETCH: f64 = 2.5;
 const LEAST_SHARE: f64 = 0.05;
-
-/// Longest time without a train: the path may have changed.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A whole count of packets, at least one.
 fn count(value: f64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range that fits"
+    )]
     let whole = value.clamp(1.0, 1e6).round() as usize;
     whole
 }
