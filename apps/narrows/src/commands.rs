@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub(crate) mod available;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;

@@ -57,7 +57,7 @@ enum Command {
     /// Measure the narrow link's rate to a host that runs `narrows serve`, or by --via to any
     Capacity(MeasureArgs),
     /// Measure what other traffic leaves of the path
-    Available(MeasureArgs),
+    Available(commands::available::AvailableArgs),
     /// Measure the round-trip time
     Rtt(MeasureArgs),
     /// Measure the largest burst that no queue drops
@@ -129,7 +129,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Serve(args) => commands::serve::run(args),
         Command::Demo(args) => commands::demo::run(args),
         Command::Capacity(args) => measure::run(args, Metric::IpCapacity),
-        Command::Available(args) => measure::run(args, Metric::AvailableIpCapacity),
+        Command::Available(args) => commands::available::run(args),
         Command::Rtt(args) => measure::run(args, Metric::RoundTripTime),
         Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable),

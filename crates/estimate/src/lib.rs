@@ -24,6 +24,7 @@ mod registry;
 #[cfg(test)]
 #[allow(dead_code, reason = "a shared test fixture: no one method needs all of it")]
 mod testbed;
+pub mod windows;
 
 pub use budget::{Budget, Cost, Samples};
 pub use contract::{Beginning, Broken, Estimator, Event, Latest, Measured, Refusal, Step, World, run, watch};

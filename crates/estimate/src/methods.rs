@@ -3,6 +3,7 @@
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
 pub mod asymprobe;
+pub mod bart;
 pub mod bprobe;
 mod bulk;
 pub mod burst;
@@ -22,6 +23,7 @@ pub mod pathrate;
 pub mod pbprobe;
 pub mod pchar;
 pub mod pmtu;
+mod purse;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
@@ -31,6 +33,7 @@ pub mod sprobe;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
+pub mod track;
 pub mod udp;
 mod vps;
 pub mod window;
@@ -61,6 +64,8 @@ pub const METHODS: &[&dyn Method] = &[
     &slope::Slope,
     &fac2::Fac2,
     &pathload::Pathload,
+    &bart::Bart,
+    &track::Track,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use estimate::Verdict;
-use report::World;
+use report::{Tracking, World};
 use serde::{Deserialize, Serialize};
 use units::Metric;
 
@@ -81,6 +81,71 @@ pub struct Run {
     /// File of the raw observations, in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+    /// How it followed the truth on its way, of methods that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<Followed>,
+}
+
+/// [`Tracking`] without its series, in whole numbers: ratios in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Followed {
+    told: u64,
+    steps: u64,
+    followed: u64,
+    slowest_follow_ns: Option<u64>,
+    told_ppm: u64,
+    within_ppm: u64,
+    settled_median_ppm: Option<u64>,
+    settled_p95_ppm: Option<u64>,
+    settled_max_ppm: Option<u64>,
+    mean_load_ppm: Option<u64>,
+}
+
+impl From<&Tracking> for Followed {
+    fn from(tracking: &Tracking) -> Self {
+        Self {
+            told: tracking.told,
+            steps: tracking.steps,
+            followed: tracking.followed,
+            slowest_follow_ns: tracking.slowest_follow_ns,
+            told_ppm: ppm(tracking.told_ratio),
+            within_ppm: ppm(tracking.within_ratio),
+            settled_median_ppm: tracking.settled_median_abs_error_ratio.map(ppm),
+            settled_p95_ppm: tracking.settled_p95_abs_error_ratio.map(ppm),
+            settled_max_ppm: tracking.settled_max_abs_error_ratio.map(ppm),
+            mean_load_ppm: tracking.mean_load_ratio.map(ppm),
+        }
+    }
+}
+
+impl Followed {
+    /// As it was, to a millionth, without the series.
+    pub(crate) fn tracking(&self) -> Tracking {
+        let ratio = |ppm: u64| ppm as f64 / 1e6;
+        Tracking {
+            told: self.told,
+            steps: self.steps,
+            followed: self.followed,
+            slowest_follow_ns: self.slowest_follow_ns,
+            told_ratio: ratio(self.told_ppm),
+            within_ratio: ratio(self.within_ppm),
+            settled_median_abs_error_ratio: self.settled_median_ppm.map(ratio),
+            settled_p95_abs_error_ratio: self.settled_p95_ppm.map(ratio),
+            settled_max_abs_error_ratio: self.settled_max_ppm.map(ratio),
+            mean_load_ratio: self.mean_load_ppm.map(ratio),
+            series: Vec::new(),
+        }
+    }
+}
+
+fn ppm(ratio: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range that fits"
+    )]
+    let ppm = (ratio * 1e6).round().clamp(0.0, 1e15) as u64;
+    ppm
 }
 
 /// A claim and the truth that it is judged by, in the metric's own unit.

@@ -104,6 +104,7 @@ impl Run {
             measured_before: 0,
             rival_version: None,
             recording: None,
+            tracking: None,
         }
     }
 }

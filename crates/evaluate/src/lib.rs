@@ -17,10 +17,11 @@ pub mod rival;
 pub mod simulated;
 mod store;
 mod summary;
+mod tracked;
 pub mod truth;
 mod work;
 
-pub use cell::{Bench, Cell, Judged, Order, Run, Subject};
+pub use cell::{Bench, Cell, Followed, Judged, Order, Run, Subject};
 pub use error::{PlanError, RunFault, StoreError};
 pub use key::Key;
 pub use output::{rows_parquet, runs_csv, runs_parquet};

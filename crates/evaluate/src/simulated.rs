@@ -1,16 +1,19 @@
 //! Runs in the simulator: the one piece of code behind `simulate` and behind the plans' simulator rows.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Beginning, Estimator, Event, Measured, Method, ParamError, RawParams, World, run};
+use estimate::{Beginning, Estimator, Event, Latest, Measured, Method, ParamError, RawParams, World, watch};
+use report::Tracking;
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Metric, Unit};
 
 use crate::cell::Judged;
 use crate::plan::begin;
+use crate::tracked::{Clocked, tracking};
 use crate::{judge, truth};
 
 /// One method with one set of parameters over one scenario.
@@ -37,6 +40,8 @@ pub struct Simulated {
     pub measured: Measured,
     /// What it says of single hops.
     pub hops: Vec<Judged>,
+    /// How it followed the truth on its way, of methods that tell.
+    pub tracking: Option<Tracking>,
 }
 
 impl Simulation<'_> {
@@ -71,9 +76,18 @@ impl Simulation<'_> {
             params: &params,
             budget: &budget,
         });
-        let Ok(measured) = run(world, estimator.as_mut(), budget);
-        let ended = Duration::from_nanos(true_time(world));
-        Ok(self.judged(measured, (began, ended), seed))
+        let now = Cell::new(0);
+        let mut told = Vec::new();
+        let mut tell = |latest: &Latest| told.push((now.get(), latest.clone()));
+        let mut clocked = Clocked::new(world, &true_time, &now);
+        let Ok(measured) = watch(&mut clocked, estimator.as_mut(), budget, &mut tell);
+        let span = (began, Duration::from_nanos(true_time(world)));
+        let octets = measured.cost.octets;
+        let tracking = tracking(self.scenario, self.way, self.metric, &told, span, octets);
+        Ok(Simulated {
+            tracking,
+            ..self.judged(measured, span, seed)
+        })
     }
 
     /// What was measured over the scenario's time `span`, beside the truth.
@@ -86,7 +100,12 @@ impl Simulation<'_> {
         if truth.is_none() && self.metric == Metric::TcpAchievableSingle {
             truth = self.long_transfer(seed).map(BitRate::bps);
         }
-        Simulated { truth, measured, hops }
+        Simulated {
+            truth,
+            measured,
+            hops,
+            tracking: None,
+        }
     }
 
     /// Where no truth can be derived: what one connection gets in 20 s on the same path with the same seed, which is what quick

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use report::{EvaluationDocument, EvaluationRow, RowKind, RunRow, SamplesRow, Status, Summary, World};
+use report::{
+    EvaluationDocument, EvaluationRow, RowKind, RunRow, SamplesRow, Status, Summary, Tracking, TrackingSummary, World,
+};
 use scenario::Way;
 use units::Metric;
 
@@ -150,8 +152,18 @@ fn rows(
             judged_runs: is_lab.then_some(judged.len()),
             not_judged_runs: is_lab.then_some(runs.len() - judged.len() + discarded as usize),
             rival_version: (!versions.is_empty()).then(|| versions.join(", ")),
+            tracking: if hop.is_none() { followed(&judged) } else { None },
         });
     }
+}
+
+/// How the runs followed the truth, of methods that tell on their way.
+fn followed(judged: &[&(u64, &Run)]) -> Option<TrackingSummary> {
+    let runs: Vec<Tracking> = judged
+        .iter()
+        .filter_map(|(_, run)| Some(run.tracking.as_ref()?.tracking()))
+        .collect();
+    TrackingSummary::new(&runs)
 }
 
 /// Nobody counts another program's octets within 10 ms, so its peak is not known.
@@ -197,6 +209,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         samples: SamplesRow::default(),
         caveats: Vec::new(),
         reason: None,
+        tracking: None,
     }
 }
 
@@ -220,5 +233,6 @@ fn published_only(plan: &Plan, published: &PlannedPublished) -> EvaluationRow {
         judged_runs: None,
         not_judged_runs: None,
         rival_version: None,
+        tracking: None,
     }
 }

@@ -82,6 +82,7 @@ impl Bench for Fake {
             not_judged: (order.seed == 2).then(|| "late".to_owned()),
             rival_version: None,
             recording: None,
+            tracking: None,
         })
     }
 }

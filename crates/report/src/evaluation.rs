@@ -9,6 +9,7 @@ use units::Metric;
 
 use crate::schema;
 use crate::simulation::Summary;
+use crate::tracking::TrackingSummary;
 
 /// Everything that came of one plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,6 +67,9 @@ pub struct EvaluationRow {
     /// The other program's name and version, as it says itself; several if it changed between runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rival_version: Option<String>,
+    /// How it followed the truth on its way, of methods that tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<TrackingSummary>,
 }
 
 /// Whose a row is.

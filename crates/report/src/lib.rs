@@ -18,6 +18,8 @@ mod samples;
 pub mod schema;
 mod simulation;
 mod text;
+mod tracking;
+mod watch;
 
 pub use advice::{Advice, Severity, advise};
 pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
@@ -28,3 +30,5 @@ pub use replay::{How, ReplayDocument, ReplayedRun};
 pub use rows::{MetricRow, Remark};
 pub use samples::SamplesRow;
 pub use simulation::{RunRow, SimulationDocument, Summary};
+pub use tracking::{TrackedPoint, Tracking, TrackingSummary};
+pub use watch::{Watch, WatchRow, WatchSummary, WindowRow};

@@ -34,3 +34,9 @@ pub const PASSIVE_NAME: &str = "narrows.passive/1";
 
 /// JSON schema (draft 2020-12) of [`PassiveDocument`](crate::PassiveDocument).
 pub const PASSIVE: &str = include_str!("../schema/passive-1.json");
+
+/// Name and version of [`WATCH`].
+pub const WATCH_NAME: &str = "narrows.available-watch/1";
+
+/// JSON schema (draft 2020-12) of each line of `narrows available --watch --json`.
+pub const WATCH: &str = include_str!("../schema/available-watch-1.json");

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::rows::Remark;
 use crate::samples::SamplesRow;
 use crate::schema;
+use crate::tracking::Tracking;
 
 /// Many runs of one method over one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,6 +57,9 @@ pub struct RunRow {
     /// Why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Remark>,
+    /// How it followed the truth on its way, of methods that tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<Tracking>,
 }
 
 /// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates: to the truth). Where there are no
@@ -119,7 +123,14 @@ impl RunRow {
             samples: SamplesRow::new(measured.cost.samples, evidence),
             caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
+            tracking: None,
         }
+    }
+
+    /// With the account of how it followed the truth.
+    #[must_use]
+    pub fn tracking(self, tracking: Option<Tracking>) -> Self {
+        Self { tracking, ..self }
     }
 
     /// By how much the claim misses the truth: zero if it holds it. A bound misses only on its own side.
@@ -251,6 +262,7 @@ mod tests {
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,
+            tracking: None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use estimate::job::Entry;
 use estimate::methods::{self, DEFAULT};
@@ -41,7 +43,7 @@ pub(crate) struct MeasureArgs {
     reverse: bool,
     /// Octets, time and peak rate that it may cost, such as "20 MB, 30 s, 50 Mbit/s"
     #[arg(long, value_parser = crate::budget::parse)]
-    budget: Option<BudgetLimits>,
+    pub(super) budget: Option<BudgetLimits>,
     /// Print one JSON object: an entry of `metrics` of `test --json`
     #[arg(long, short = 'J')]
     json: bool,
@@ -49,10 +51,28 @@ pub(crate) struct MeasureArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    record: RecordArgs,
+    pub(super) record: RecordArgs,
     /// No progress
     #[arg(long)]
     quiet: bool,
+}
+
+impl MeasureArgs {
+    pub(super) fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    pub(super) fn params(&self) -> &[String] {
+        &self.params
+    }
+
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
+    pub(super) fn output(&self) -> Option<&PathBuf> {
+        self.output.as_ref()
+    }
 }
 
 /// `narrows tcp`, with its quick and full form.
@@ -85,7 +105,7 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 }
 
 fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
-    let method = choose(args, metric)?;
+    let method = choose(args, args.method.as_deref(), metric)?;
     output::check(args.output.as_ref())?;
     let given = super::simulate::split(&args.params)?;
     let params: RawParams = extra.iter().cloned().chain(given).collect();
@@ -109,8 +129,8 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
 }
 
 /// The method that the caller named, or the automatic choice; either must be able to do with what answers there.
-fn choose(args: &MeasureArgs, metric: Metric) -> Result<&'static dyn Method, Failure> {
-    let name = args.method.as_deref().unwrap_or(DEFAULT);
+pub(super) fn choose(args: &MeasureArgs, name: Option<&str>, metric: Metric) -> Result<&'static dyn Method, Failure> {
+    let name = name.unwrap_or(DEFAULT);
     let answering = args.via.map_or(Answering::Server, Via::answering);
     if let (DEFAULT, Some(via)) = (name, args.via) {
         return methods::automatic_for(metric, answering).ok_or_else(|| not_by(via, None, metric));
@@ -177,26 +197,36 @@ struct Ended {
     write_fault: Option<trace::WriteError>,
 }
 
-fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
-    let mut estimator = method
-        .begin(params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
-    let writer = args.record.open()?;
-    let stop = interrupt::flag()?;
+/// The far host, connected to, and which way is measured.
+pub(super) fn far(
+    args: &MeasureArgs,
+    stop: &Arc<AtomicBool>,
+    progress: &Progress,
+) -> Result<(Far, Direction), Failure> {
     let peer = args.connect.peer(&FileOptions::default())?;
     let direction = if args.reverse {
         Direction::Reverse
     } else {
         Direction::Forward
     };
-    let progress = Progress::new(args.quiet);
-    progress.say(format!("{} by {}", method.info().metric, method.info().name));
     let world = if let Some(via) = args.via {
         Far::Lone(Box::new(peer.connect_lone(via, stop)?))
     } else {
-        let world = peer.connect(direction, stop, &progress).map_err(hinting)?;
+        let world = peer.connect(direction, stop, progress).map_err(hinting)?;
         Far::Server(Box::new(world))
     };
+    Ok((world, direction))
+}
+
+fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
+    let mut estimator = method
+        .begin(params)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let writer = args.record.open()?;
+    let stop = interrupt::flag()?;
+    let progress = Progress::new(args.quiet);
+    progress.say(format!("{} by {}", method.info().metric, method.info().name));
+    let (world, direction) = far(args, stop, &progress)?;
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));

@@ -242,6 +242,18 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("shaper", &[("probe_time", "20 s"), ("bin", "100 ms"), ("quiet", "0 s")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
+    ("track", &[("duration", "5 s")]),
+    (
+        "track",
+        &[
+            ("period", "10 ms"),
+            ("capacity", "50M"),
+            ("duration", "2 s"),
+            ("stale", "100 ms"),
+        ],
+    ),
+    ("bart", &[("duration", "5 s")]),
+    ("bart", &[("max-rate", "50M"), ("duration", "2 s"), ("packets", "3")]),
     ("udp", &[]),
     ("udp", &[("start_bps", "50M"), ("streams", "2")]),
     ("tcp", &[]),

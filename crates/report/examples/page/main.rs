@@ -127,6 +127,7 @@ fn row(load: f64, method: &str, kind: RowKind, world: Option<World>, status: Sta
         judged_runs: None,
         not_judged_runs: None,
         rival_version: None,
+        tracking: None,
     }
 }
 

@@ -81,6 +81,11 @@ impl EvaluationDocument {
                 rows => writeln!(out, "{rows} rows, {}, {} first: {why}", first.scenario, first.method),
             };
         }
+        for row in &self.rows {
+            if let Some(tracking) = &row.tracking {
+                let _ = writeln!(out, "{}, {}: {}", row.scenario, row.method, tracking.text());
+            }
+        }
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
         }

@@ -27,6 +27,7 @@ fn document() -> EvaluationDocument {
         judged_runs: None,
         not_judged_runs: None,
         rival_version: None,
+        tracking: None,
     };
     document.rows.push(row.clone());
     document.rows.push(EvaluationRow {
@@ -39,6 +40,7 @@ fn document() -> EvaluationDocument {
         judged_runs: Some(0),
         not_judged_runs: Some(0),
         rival_version: None,
+        tracking: None,
         ..row
     });
     document

@@ -37,6 +37,7 @@ fn row(scenario: &str, method: &str, world: World, error: f64) -> EvaluationRow 
         judged_runs: None,
         not_judged_runs: None,
         rival_version: None,
+        tracking: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use report::SimulationDocument;
+use report::{SimulationDocument, TrackingSummary};
 use units::{BitRate, Octets, Unit, format_duration};
 
 pub(super) fn text(document: &SimulationDocument) -> String {
@@ -36,6 +36,10 @@ pub(super) fn text(document: &SimulationDocument) -> String {
         );
     }
     summary(&mut out, document);
+    let followed = document.runs.iter().filter_map(|run| run.tracking.as_ref());
+    if let Some(tracking) = TrackingSummary::new(followed) {
+        let _ = writeln!(out, "tracking: {}", tracking.text());
+    }
     out
 }
 

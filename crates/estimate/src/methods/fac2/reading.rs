@@ -17,38 +17,42 @@ const CARS: usize = 10;
 
 /// One train, reduced.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(in crate::methods) struct Reading {
     /// Departure rate, bit/s; infinite if the sender's clock saw no time pass.
-    pub(super) rate_sent: f64,
+    pub(in crate::methods) rate_sent: f64,
     /// The same of the packets that arrived.
-    pub(super) rate_in: f64,
+    pub(in crate::methods) rate_in: f64,
     /// Arrival rate from batch end to batch end, bit/s; infinite if no time passed.
-    pub(super) rate_out: f64,
+    pub(in crate::methods) rate_out: f64,
     /// Growth of the one-way delay per unit of send time; infinite where `rate_in` is.
-    pub(super) growth: f64,
+    pub(in crate::methods) growth: f64,
+    /// Standard error of `growth`, as if what scatters the delays forgot itself from packet to packet.
+    pub(in crate::methods) growth_error: f64,
     /// First departure to last, seconds.
-    pub(super) send_time: f64,
+    pub(in crate::methods) send_time: f64,
     /// Packets sent.
-    pub(super) packets: usize,
+    pub(in crate::methods) packets: usize,
     /// Packets lost on the path.
-    pub(super) lost: usize,
+    pub(in crate::methods) lost: usize,
     /// Of these, in the second half of the train.
-    pub(super) lost_late: usize,
+    pub(in crate::methods) lost_late: usize,
     /// Typical spacing of batches at the receiver, if it batches.
-    pub(super) batch: Option<Duration>,
+    pub(in crate::methods) batch: Option<Duration>,
     /// The packets arrived as fast as the receiving host can stamp them: the path may be faster.
-    pub(super) receiver_bound: bool,
+    pub(in crate::methods) receiver_bound: bool,
     /// The receiving host did not run for an eighth of the train or more.
-    pub(super) stalled: bool,
+    pub(in crate::methods) stalled: bool,
+    /// The longest batch, as a share of the train.
+    pub(in crate::methods) longest_batch: f64,
     /// Coefficient of variation of the rates of ten sub-trains ("cars").
-    pub(super) car_variation: Option<f64>,
+    pub(in crate::methods) car_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
-    pub(super) head_excess: f64,
+    pub(in crate::methods) head_excess: f64,
 }
 
 impl Reading {
     /// It has not overloaded the path: neither its rate nor its delays say so.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::methods) fn is_quiet(&self) -> bool {
         self.growth <= QUIET || self.rate_in <= self.rate_out * (1.0 + QUIET)
     }
 }
@@ -58,7 +62,7 @@ const QUIET: f64 = 0.01;
 
 /// Why a train says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(in crate::methods) enum Unusable {
     /// Fewer than two packets arrived.
     AllLost,
     /// The departures left the plan.
@@ -88,7 +92,7 @@ impl Sample {
 /// Reduces a train. `fastest` is the highest arrival rate seen so far, if any: no link behind the narrow one spaces packets
 /// much closer, so shorter gaps betray the host. `lenient` accepts a train whose sender judged its pacing broken, as long as no
 /// departure gap is a tenth of the train.
-pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
+pub(in crate::methods) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
@@ -104,13 +108,14 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
         return Err(Unusable::FewBatches);
     }
     check_jump(&ends, span_ns)?;
-    let growth = growth(&ends.kept, span_ns)?;
+    let (growth, growth_error) = growth(&ends.kept, span_ns)?;
     let cars = car_rates(&ends.kept);
     Ok(Reading {
         rate_sent,
         rate_in: rate_in(&samples, span_ns),
         rate_out,
         growth,
+        growth_error,
         send_time: span_ns * 1e-9,
         packets: report.arrivals.len(),
         lost: report.lost_on_path(),
@@ -118,6 +123,7 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
         batch: ends.period,
         receiver_bound: false,
         stalled: ends.stalled,
+        longest_batch: ends.longest,
         car_variation: stat::coefficient_of_variation(&cars),
         head_excess: head_excess(&cars),
     })
@@ -207,6 +213,8 @@ struct BatchEnds {
     kept: Vec<Sample>,
     period: Option<Duration>,
     stalled: bool,
+    /// The longest batch, as a share of the train.
+    longest: f64,
 }
 
 /// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an
@@ -235,6 +243,7 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
     let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
     let span = samples.last().map_or(0.0, |last| last.departed);
     BatchEnds {
+        longest: if dropped > 0 && span > 0.0 { longest / span } else { 0.0 },
         stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
         period: batching.then(|| Duration::from_secs_f64(typical * 1e-9)),
         kept,
@@ -268,9 +277,9 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
 
 /// Slope of the delay over send time, by least squares. Its first quarter is left out where enough is left: the queue that the
 /// train builds has not formed there, so cross traffic alone shapes the delays.
-fn growth(kept: &[Sample], span_ns: f64) -> Result<f64, Unusable> {
+fn growth(kept: &[Sample], span_ns: f64) -> Result<(f64, f64), Unusable> {
     if span_ns <= 0.0 {
-        return Ok(f64::INFINITY);
+        return Ok((f64::INFINITY, f64::INFINITY));
     }
     let skip = if kept.len() >= 4 * MIN_SAMPLES {
         kept.len() / 4
@@ -284,7 +293,7 @@ fn growth(kept: &[Sample], span_ns: f64) -> Result<f64, Unusable> {
     let xs: Vec<f64> = kept.iter().map(|sample| sample.departed).collect();
     let ys: Vec<f64> = kept.iter().map(Sample::delay).collect();
     let fit = stat::ols(&xs, &ys).map_err(|_| Unusable::FewBatches)?;
-    Ok(fit.line.slope)
+    Ok((fit.line.slope, fit.slope_se))
 }
 
 /// Rate from the first sample to the last, the first's octets not counted.

@@ -63,6 +63,7 @@ fn aitken_is_exact_after_two_trains() {
             rate_in,
             rate_out: rate_in / (1.0 + growth),
             growth,
+            growth_error: 0.0,
             send_time: 0.02,
             packets: 100,
             lost: 0,
@@ -70,6 +71,7 @@ fn aitken_is_exact_after_two_trains() {
             batch: None,
             receiver_bound: false,
             stalled: false,
+            longest_batch: 0.0,
             car_variation: None,
             head_excess: 0.0,
         }

@@ -84,6 +84,7 @@ impl Trial<'_> {
             not_judged: None,
             rival_version: None,
             recording: None,
+            tracking: None,
             measured_before: 0,
         }
     }

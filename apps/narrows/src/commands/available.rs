@@ -1,0 +1,320 @@
+//! `narrows available HOST [--watch]`: what other traffic leaves of the path, once or for as long as it is wanted.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use estimate::job::Entry;
+use estimate::{Beginning, Budget, Event, Latest, Measured, Method, PathFacts, Probe, RawParams, Reason, World};
+use report::{MetricRow, Watch};
+use trace::{Recorder, Setting, WorldKind};
+use units::{Metric, Sender, Stamp};
+
+use super::measure::{self, MeasureArgs};
+use crate::connect;
+use crate::exit::{Exit, Failure};
+use crate::far::Far;
+use crate::progress::Progress;
+use crate::{interrupt, output};
+
+/// `narrows available`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AvailableArgs {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Keep tracking until Ctrl-C or --duration: a line per interval (with --json: one JSON object per line), and a summary with
+    /// percentiles at the end
+    #[arg(long)]
+    watch: bool,
+    /// Time from line to line [default: 1 s]
+    #[arg(long, requires = "watch", value_parser = units::parse_duration)]
+    interval: Option<Duration>,
+    /// Mean load that tracking may impose, percent of the path's rate, such as 0.5 [default: 1]
+    #[arg(long, requires = "watch", value_name = "PERCENT", value_parser = percent)]
+    load_budget: Option<f64>,
+    /// End after this time, such as "10 min"
+    #[arg(long, requires = "watch", value_parser = units::parse_duration)]
+    duration: Option<Duration>,
+}
+
+/// Methods that tell what they make of what they have, the automatic choice first.
+const TRACKING: [&str; 2] = ["track", "bart"];
+/// What "until Ctrl-C" comes to.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// As a share of one.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim();
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("\"{text}\" is no number of percent"))?;
+    if (0.01..=50.0).contains(&value) {
+        Ok(value / 100.0)
+    } else {
+        Err(format!("{text}: write a percentage from 0.01 to 50"))
+    }
+}
+
+pub(crate) fn run(args: &AvailableArgs) -> Result<Exit, Failure> {
+    if args.watch {
+        watch(args)
+    } else {
+        measure::run(&args.measure, Metric::AvailableIpCapacity)
+    }
+}
+
+/// Method and parameters, as flags have them.
+fn chosen(args: &AvailableArgs) -> Result<(&'static dyn Method, RawParams), Failure> {
+    let name = args.measure.method().unwrap_or(TRACKING[0]);
+    if !TRACKING.contains(&name) {
+        let known = TRACKING.join(", ");
+        return Err(Failure::usage(format!("{name} does not track; --watch takes: {known}")));
+    }
+    let method = measure::choose(&args.measure, Some(name), Metric::AvailableIpCapacity)?;
+    let mut params: RawParams = super::simulate::split(args.measure.params())?.into_iter().collect();
+    let duration = args.duration.unwrap_or(LONGEST);
+    params.set("duration", format!("{} ns", duration.as_nanos()));
+    if let Some(load) = args.load_budget {
+        params.set("load", load.to_string());
+    }
+    let interval = args.interval();
+    if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&interval) {
+        return Err(Failure::usage("--interval: from 100 ms to 1 h"));
+    }
+    method
+        .begin(&params)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((method, params))
+}
+
+impl AvailableArgs {
+    fn interval(&self) -> Duration {
+        self.interval.unwrap_or(Duration::from_secs(1))
+    }
+}
+
+fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
+    let (method, params) = chosen(args)?;
+    let mut estimator = method
+        .begin(&params)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let stop = Arc::clone(interrupt::flag()?);
+    let lines = Lines::open(args, Arc::clone(&stop))?;
+    let writer = args.measure.record.open()?;
+    let progress = Progress::new(true);
+    let (far, direction) = measure::far(&args.measure, &stop, &progress)?;
+    let board = Rc::new(RefCell::new(Board {
+        watch: Watch::new(args.interval(), far.now()),
+        lines,
+        now: far.now(),
+    }));
+    let ticking = Ticking {
+        inner: far,
+        board: Rc::clone(&board),
+        stop,
+    };
+    let mut world = Recorder::maybe(ticking, writer, Setting::new(WorldKind::Sockets).towards(direction));
+    let usual = Budget {
+        steps: u32::MAX,
+        ..method.imposes(&params).budget()
+    };
+    let budget = args.measure.budget.map_or(usual, |limits| limits.over(usual));
+    let (metric, name) = (method.info().metric, method.info().name);
+    world.begins(&Beginning {
+        metric,
+        method: name,
+        params: &params,
+        budget: &budget,
+    });
+    let clock = Rc::clone(&board);
+    let mut tell = |latest: &Latest| clock.borrow_mut().tell(latest);
+    let (measured, mut failure) = match estimate::watch(&mut world, estimator.as_mut(), budget, &mut tell) {
+        Ok(measured) => (measured, None),
+        Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
+    };
+    if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
+        return Err(failure);
+    }
+    let (ticking, writer, write_fault) = world.into_parts();
+    let row = MetricRow::new(&Entry {
+        metric,
+        direction: ticking.inner.direction(method.info(), &measured.outcome, direction),
+        method: name,
+        outcome: ticking.inner.told(method.info(), measured.outcome),
+        cost: measured.cost,
+    });
+    let any = board.borrow_mut().end(ticking.inner.now(), row);
+    args.measure.record.close(writer, write_fault)?;
+    match failure {
+        Some(failure) => Err(failure),
+        None if any => Ok(Exit::Valid),
+        None => Ok(Exit::Inconclusive),
+    }
+}
+
+/// What has been told, and where it goes.
+struct Board {
+    watch: Watch,
+    lines: Lines,
+    /// After the last probe or wait.
+    now: Stamp<Sender>,
+}
+
+impl Board {
+    fn tell(&mut self, latest: &Latest) {
+        self.watch.tell(self.now, latest);
+    }
+
+    fn tick(&mut self, now: Stamp<Sender>) {
+        self.now = now;
+        if let Some(row) = self.watch.tick(now) {
+            let text = if self.lines.json { row.json() } else { row.text() };
+            self.lines.live(&text);
+        }
+    }
+
+    /// Prints the summary, and says whether anything was known.
+    fn end(&mut self, now: Stamp<Sender>, row: MetricRow) -> bool {
+        self.tick(now);
+        let summary = self.watch.summary(now, row);
+        let text = if self.lines.json {
+            summary.json()
+        } else {
+            summary.text()
+        };
+        self.lines.last(&text);
+        summary.result.value.is_some() || summary.windows.iter().any(|row| row.windows > 0)
+    }
+}
+
+/// Where lines go: standard output, where on a terminal each takes the place of the one before, or a file.
+struct Lines {
+    file: Option<File>,
+    json: bool,
+    rewrite: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Lines {
+    fn open(args: &AvailableArgs, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let path = args.measure.output();
+        output::check(path)?;
+        let refuse = |error: io::Error| Failure::usage(format!("-o: {error}"));
+        let file = path.map(File::create).transpose().map_err(refuse)?;
+        let json = args.measure.json();
+        Ok(Self {
+            rewrite: !json && file.is_none() && io::stdout().is_terminal(),
+            file,
+            json,
+            stop,
+        })
+    }
+
+    fn live(&mut self, text: &str) {
+        if self.rewrite {
+            self.put(&format!("\r{text}\x1b[K"));
+        } else {
+            self.put(&format!("{text}\n"));
+        }
+    }
+
+    fn last(&mut self, text: &str) {
+        let begin = if self.rewrite { "\n" } else { "" };
+        self.put(&format!("{begin}{text}\n"));
+    }
+
+    /// Nobody reads any more, or nothing more can be written: the watch ends.
+    fn put(&mut self, text: &str) {
+        let written = match &mut self.file {
+            Some(file) => file.write_all(text.as_bytes()),
+            None => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            }
+        };
+        if let Err(error) = written {
+            if error.kind() != io::ErrorKind::BrokenPipe && !self.stop.load(Ordering::Relaxed) {
+                output::complain(&format!("cannot write: {error}; the watch ends"));
+            }
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A world that counts octets and prints intervals on time, also while the method waits.
+struct Ticking {
+    inner: Far,
+    board: Rc<RefCell<Board>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl World for Ticking {
+    type Fault = net::Error;
+
+    fn now(&self) -> Stamp<Sender> {
+        self.inner.now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.inner.facts()
+    }
+
+    fn begins(&mut self, run: &Beginning<'_>) {
+        self.inner.begins(run);
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+        let octets = match &probe {
+            Probe::Train(train) => train.ip_octets(),
+            _ => 0,
+        };
+        let event = self.inner.send(probe);
+        let mut board = self.board.borrow_mut();
+        board.tick(self.inner.now());
+        if event.as_ref().is_ok_and(|event| !matches!(event, Event::Refused(_))) {
+            board.watch.spend(octets);
+        }
+        event
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+        loop {
+            let next = self.board.borrow().watch.next();
+            self.inner.wait(next.min(until))?;
+            self.board.borrow_mut().tick(self.inner.now());
+            if next >= until || self.stop_requested() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        self.inner.concluded(measured, stopped);
+    }
+
+    fn rest(&mut self) -> Result<(), net::Error> {
+        self.inner.rest()
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.inner.stop_requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_shares() {
+        assert_eq!(percent("1"), Ok(0.01));
+        assert_eq!(percent("0.5 %"), Ok(0.005));
+        for wrong in ["0", "51", "-1", "much", "", "NaN"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! track: follows available IP-layer path capacity with constant-rate trains a little above it, at a mean load that the caller sets.
+//!
+//! # Model
+//!
+//! ```text
+//!  growth of delay                     trains in time
+//!  ds/dt    __/  slope 1/C             R |   |     |     |         <- A + 0.1 C, sometimes A + 0.25 C
+//!       ___/                             | --|-----|-----|-- A
+//!  ____/______ R                         +---|-----|-----|--- t
+//!      A                                    each lasts `load` x `period`
+//! ```
+//!
+//! A FIFO link of capacity `C` of which others take `X`. A train at rate `R > A = C - X` makes delays grow by `s = (R - A)/C` per unit
+//! of send time, so each train gives `A = R - C s`. The tracker keeps the rate of its trains just above what is available, so that
+//! every one of them tells, and an error of `C` moves the answer by a tenth of itself. When two trains in a row do not fit, what
+//! is available has changed: the trains before are forgotten, and the rate goes up by seven tenths until a train overloads the path, or down to
+//! what came out. Ours; the line is TOPP's and BART's (`[TOPP00]`, `[BART06]`), the use of constant-rate slopes is `fac2`'s.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues, and traffic of others that does not yield within a train.
+//! - A2 That traffic is a fluid over the length of a train (2.5 ms at the defaults).
+//! - A3 The link that is tight now is tight for all trains since the last change.
+//! - A4 The sender can go faster than what is available.
+//! - A5 Departure stamps are true; planned gaps are never used.
+//! - A6 What is available stays for some trains: changes faster than a second are averaged, not followed.
+//!
+//! # Formula
+//!
+//! Rates in bit/s at the IP layer, `s` dimensionless.
+//!
+//! - `s`: least squares of relative one-way delay on departure time over batch ends of the last three quarters of the train
+//!   (`fac2`'s `reading.rs`).
+//! - `R`: the departure rate, less half of the share that was lost; nothing tells on which side of the tight link it was (`take`).
+//! - `C` (`Level::capacity`): least squares of `s` on `R` over the overloaded trains since the last change, drawn towards the highest
+//!   `R/(1 + s)` seen, which is the capacity if the path is idle, with a relative error of 0.4.
+//! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight (sixteen where they scatter by over 2 % of `C`);
+//!   values beyond five deviations
+//!   from their median are left out.
+//! - A change (`judge`): two or more trains in a row, each more than two standard deviations of the trains off to one side, and together
+//!   (sum over root of their number) more than five; a deviation is at least 1.2 % of `C`.
+//! - Interval: 90 % of Student's distribution on the trains' spread, with the error of `C` times the mean overload and half of what
+//!   was lost; at least 2 % of `C` on either side.
+//! - Income (`purse.rs`): `load` times the highest rate that came through (`Level::scale`), never more than `C`. 85 % are
+//!   spent while nothing changes; up to 1.5 s of income are there for when something does.
+//! - Percentiles: of the means over consecutive windows (`crate::windows`), of single trains' values.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `duration` | time | 60 s | 1 ms to 366 d | ours |
+//! | `load` | share | 0.01 | 0.0001 to 0.5 | ours: what a path does not feel |
+//! | `period` | time | 250 ms | 10 ms to 60 s | ours: eight trains in the 2 s within which a change is to be seen |
+//! | `memory` | time | 2 s | 10 ms to 1 h | ours |
+//! | `window` | time | 1 s | 10 ms to 1 d | ours: of the percentiles at the end |
+//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
+//! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
+//! | `burst` | octets | 0.5 ms of the path, at least 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
+//! | `max-packets` | | 4000 | 50 to 20000 | ours |
+//! | `patience` | time | 10 s | 1 s to 1 h | ours: silence that ends it |
+//! | `stale` | time | 3 s | 100 ms to 1 h | ours: no train that tells for so long, and nothing is told |
+//!
+//! # Cost
+//!
+//! `load` of the path's rate: at 1 % of 10 Gbit/s 100 Mbit/s, in trains of 2.5 ms at up to a quarter above what is available. A
+//! train has at least 20 packets, so below 100 Mbit/s trains come less often than `period`.
+//!
+//! # Fails when
+//!
+//! - A1 (schedulers, wireless): trains disagree; the interval is wide.
+//! - A2 (bursty traffic): trains near the knee are biased low by up to the standard deviation of the traffic over a train; their rates
+//!   go up to a quarter of the path above what is available to escape that.
+//! - A3 (a tight link that is not the narrow one): `C` comes from the near trains; until there are some it is the narrow link's.
+//! - A4: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point.
+//! - A receiver that takes packets more slowly than the path brings them, with stamps taken by the program: a lower bound,
+//!   [`Caveat::ReceiverLimited`](crate::Caveat).
+//! - A host that stalls: its trains are left out, [`Caveat::HostStall`](crate::Caveat); without any train that tells for `stale` nothing
+//!   is told. Nothing at all for `patience`: [`Reason::NoAnswer`](crate::Reason).
+//! - Queues shorter than a train's overload: trains shrink, [`Caveat::TrainExceedsBurstLimit`](crate::Caveat).
+//! - Token buckets deeper than a train: the rate behind the bucket is not seen; [`Caveat::Shaped`](crate::Caveat) if heads of trains
+//!   outrun their tails.
+//!
+//! # References
+//!
+//! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
+//! - `[BART06]` S. Ekelin et al., Real-Time Measurement of End-to-End Available Bandwidth using Kalman Filtering, NOMS 2006.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+
+mod account;
+mod answer;
+mod level;
+mod machine;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{BitRate, Layer, Metric, format_duration};
+
+use crate::observations::{self, AnalyseError, Observations};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use crate::{Estimator, Outcome};
+
+/// The method.
+pub struct Track;
+
+/// Its parameters; the module's documentation gives unit, range and source of each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// How long it goes on.
+    pub duration: Duration,
+    /// Mean load, as a share of the path's rate.
+    pub load: f64,
+    /// Time from train to train.
+    pub period: Duration,
+    /// Time over which trains are averaged.
+    pub memory: Duration,
+    /// Windows whose percentiles are told at the end.
+    pub window: Duration,
+    /// Length of the probe packets, IP header included; `None` takes the path MTU.
+    pub ip_octets: Option<u16>,
+    /// IP-layer capacity of the tight link, if known.
+    pub capacity: Option<BitRate>,
+    /// Octets of queue that a train may build, until losses say less.
+    pub burst_octets: Option<u32>,
+    /// Packets of a train at most.
+    pub max_packets: usize,
+    /// Silence that ends it.
+    pub patience: Duration,
+    /// Time without a train that tells after which nothing is told.
+    pub stale: Duration,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(60),
+            load: 0.01,
+            period: Duration::from_millis(250),
+            memory: Duration::from_secs(2),
+            window: Duration::from_secs(1),
+            ip_octets: None,
+            capacity: None,
+            burst_octets: None,
+            max_packets: 4000,
+            patience: Duration::from_secs(10),
+            stale: Duration::from_secs(3),
+        }
+    }
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        raw.check_names(&INFO)?;
+        let default = Self::default();
+        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
+        let params = Self {
+            duration: raw.get_duration("duration", default.duration)?,
+            load: raw.get("load", default.load)?,
+            period: raw.get_duration("period", default.period)?,
+            memory: raw.get_duration("memory", default.memory)?,
+            window: raw.get_duration("window", default.window)?,
+            ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
+            capacity: given("capacity")
+                .then(|| raw.get("capacity", BitRate::ZERO))
+                .transpose()?,
+            burst_octets: given("burst").then(|| raw.get("burst", 0)).transpose()?,
+            max_packets: raw.get("max-packets", default.max_packets)?,
+            patience: raw.get_duration("patience", default.patience)?,
+            stale: raw.get_duration("stale", default.stale)?,
+        };
+        params.check()?;
+        Ok(params)
+    }
+}
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        let refuse = |name: &'static str, value: String, why: &str| {
+            Err(ParamError::OutOfRange {
+                name,
+                value,
+                why: why.to_owned(),
+            })
+        };
+        let times = [
+            ("duration", self.duration, (ms(1), LONGEST), "1 ms to 366 d"),
+            ("period", self.period, (ms(10), ms(60_000)), "10 ms to 60 s"),
+            ("memory", self.memory, (ms(10), ms(3_600_000)), "10 ms to 1 h"),
+            ("window", self.window, (ms(10), ms(86_400_000)), "10 ms to 1 d"),
+            ("patience", self.patience, (ms(1000), ms(3_600_000)), "1 s to 1 h"),
+            ("stale", self.stale, (ms(100), ms(3_600_000)), "100 ms to 1 h"),
+        ];
+        for (name, value, (least, most), why) in times {
+            if !(least..=most).contains(&value) {
+                return refuse(name, format_duration(value), why);
+            }
+        }
+        if !(0.0001..=0.5).contains(&self.load) {
+            return refuse("load", self.load.to_string(), "0.0001 to 0.5");
+        }
+        if let Some(octets) = self.ip_octets.filter(|&octets| octets < 68) {
+            return refuse("size", octets.to_string(), "at least 68, the smallest MTU (RFC 791)");
+        }
+        if self.capacity == Some(BitRate::ZERO) {
+            return refuse("capacity", "0".to_owned(), "above 0");
+        }
+        if let Some(octets) = self.burst_octets.filter(|&octets| octets < 20_000) {
+            return refuse("burst", octets.to_string(), "at least 20000, a dozen packets");
+        }
+        if !(50..=20_000).contains(&self.max_packets) {
+            return refuse("max-packets", self.max_packets.to_string(), "50 to 20000");
+        }
+        Ok(())
+    }
+}
+
+/// A year, for those who let it run.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// Time that the last train may take beyond `duration`.
+const LAST_TRAIN: Duration = Duration::from_secs(5);
+
+impl Method for Track {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => {
+                let heavier = (params.load / 0.01).max(1.0);
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "at most 50 times eight gigabytes"
+                )]
+                let max_octets = (usual.max_octets as f64 * heavier) as u64;
+                Imposes { max_octets, ..usual }.lasting(params.duration + LAST_TRAIN)
+            }
+            Err(_) => usual,
+        }
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "track",
+    summary: "follows available bandwidth with a mean load of 1 % of the path",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    // At most at 100 Gbit/s.
+    imposes: Imposes {
+        typical_octets: 7_500_000,
+        max_octets: 8_000_000_000,
+        typical_time: Duration::from_secs(60),
+        max_time: Duration::from_secs(65),
+        fills_path: false,
+    },
+    parameters: &[
+        ("duration", "how long it goes on (default: 60 s)"),
+        ("load", "mean load as a share of the path's rate (default: 0.01)"),
+        ("period", "time from train to train (default: 250 ms)"),
+        ("memory", "time over which trains are averaged (default: 2 s)"),
+        ("window", "windows whose percentiles are told at the end (default: 1 s)"),
+        ("size", "IP octets of a probe packet (default: path MTU)"),
+        (
+            "capacity",
+            "IP-layer capacity of the tight link, if known (default: fitted)",
+        ),
+        (
+            "burst",
+            "octets of queue that a train may build (default: 0.5 ms of the path, at least 150000)",
+        ),
+        ("max-packets", "packets of a train at most (default: 4000)"),
+        ("patience", "silence that ends it (default: 10 s)"),
+        (
+            "stale",
+            "time without a train that tells after which nothing is told (default: 3 s)",
+        ),
+    ],
+    source: include_str!("track.rs"),
+};

@@ -1,0 +1,346 @@
+//! What the trains since the last change say together: the tight link's capacity, and what is available.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use units::{Sender, Stamp};
+
+/// One train, reduced to what tells of the level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    /// The middle of its send time.
+    pub(super) at: Stamp<Sender>,
+    /// Its rate at the tight link, bit/s.
+    pub(super) rate: f64,
+    /// Growth of delay per unit of send time.
+    pub(super) growth: f64,
+    /// Standard error of that.
+    pub(super) error: f64,
+    /// First departure to last, seconds.
+    pub(super) time: f64,
+    /// Share of its packets that did not arrive.
+    pub(super) loss: f64,
+}
+
+impl Point {
+    /// It has filled a queue beyond doubt.
+    pub(super) fn overloaded(&self) -> bool {
+        self.growth > OVERLOADED.max(3.0 * self.error)
+    }
+
+    /// Far above what is available: it tells the narrow link's rate, and little else.
+    pub(super) fn far(&self) -> bool {
+        self.growth > FAR
+    }
+
+    /// What came out, bit/s: no less than what is available, no more than the capacity of any link.
+    pub(super) fn out(&self) -> f64 {
+        if self.rate.is_finite() {
+            self.rate / (1.0 + self.growth.max(0.0))
+        } else {
+            0.0
+        }
+    }
+}
+
+/// What a level says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Now {
+    /// Available, bit/s.
+    pub(super) available: f64,
+    /// Standard error of that.
+    pub(super) error: f64,
+    /// Standard deviation from train to train.
+    pub(super) spread: f64,
+    /// Capacity of the tight link, bit/s.
+    pub(super) capacity: f64,
+    /// Relative standard error of that.
+    pub(super) capacity_error: f64,
+    /// Trains behind `available`.
+    pub(super) trains: usize,
+    /// From the first of them to the last.
+    pub(super) span: Duration,
+    /// The middle of their times.
+    pub(super) at: Stamp<Sender>,
+    /// Mean share lost in them.
+    pub(super) loss: f64,
+}
+
+/// The trains since the last change, the latest of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Level {
+    points: VecDeque<Point>,
+    /// What a train without any time at the sender came out at.
+    asymptote: f64,
+    /// The caller's.
+    known: Option<f64>,
+}
+
+impl Level {
+    pub(super) fn new(known: Option<f64>) -> Self {
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
+    /// With only these trains.
+    pub(super) fn restarted(&self, points: &[Point]) -> Self {
+        Self {
+            points: points.iter().copied().collect(),
+            asymptote: 0.0,
+            known: self.known,
+        }
+    }
+
+    pub(super) fn push(&mut self, point: Point) {
+        while self.points.len() >= MOST {
+            self.points.pop_front();
+        }
+        self.points.push_back(point);
+    }
+
+    pub(super) fn note_asymptote(&mut self, out: f64) {
+        if out.is_finite() {
+            self.asymptote = self.asymptote.max(out);
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<&Point> {
+        self.points.back()
+    }
+
+    /// The highest rate that comes through, near enough: links carry at least that. Of overloaded trains the mean of the faster half,
+    /// without them the most.
+    pub(super) fn scale(&self) -> Option<f64> {
+        if let Some(known) = self.known {
+            return Some(known);
+        }
+        let mut over: Vec<&Point> = self.points.iter().filter(|point| point.overloaded()).collect();
+        over.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+        // The faster ones come out closer to the link's own rate where it carries other traffic.
+        let faster: Vec<f64> = over
+            .iter()
+            .take(over.len().div_ceil(2))
+            .map(|point| point.out())
+            .collect();
+        let scale = if faster.len() >= 2 {
+            stat::mean(&faster)?
+        } else {
+            let outs = self.points.iter().map(Point::out);
+            outs.fold(self.asymptote, f64::max)
+        };
+        Some(scale).filter(|&scale| scale > 0.0)
+    }
+
+    /// Capacity of the tight link and its relative standard error: least squares of growth on rate over the overloaded trains, drawn
+    /// towards the capacity of an idle path (what came through fastest), by the errors of both.
+    fn capacity(&self) -> Option<(f64, f64)> {
+        let scale = self.scale()?;
+        if self.known.is_some() {
+            return Some((scale, 0.0));
+        }
+        let prior = (1.0 / scale, PRIOR_ERROR / scale);
+        let fitted = self.gradient(scale).unwrap_or((prior.0, f64::INFINITY));
+        let weight = |error: f64| 1.0 / (error * error);
+        let (by_prior, by_fit) = (weight(prior.1), weight(fitted.1));
+        let gradient = (prior.0 * by_prior + fitted.0 * by_fit) / (by_prior + by_fit);
+        let error = (by_prior + by_fit).sqrt().recip() / gradient;
+        // No link carries less than what came through; a quarter of the path's traffic being ours is what trains can still tell.
+        let gradient = gradient.clamp(0.25 / scale, 1.05 / scale);
+        Some((1.0 / gradient, error))
+    }
+
+    /// Gradient of growth on rate and its standard error.
+    fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
+        let points: Vec<&Point> = self
+            .points
+            .iter()
+            .filter(|point| point.overloaded() && !point.far())
+            .collect();
+        // What an idle path's line would make of each: trains that stand apart from the others draw the line to themselves.
+        let at: Vec<f64> = points.iter().map(|point| by(point, scale) / scale).collect();
+        let (middle, reach) = (stat::median(&at)?, 5.0 * stat::MAD_TO_SD * stat::mad(&at)?);
+        let near = points
+            .iter()
+            .zip(&at)
+            .filter(|(_, at)| (*at - middle).abs() <= reach.max(0.1));
+        let points: Vec<&Point> = near.map(|(point, _)| *point).collect();
+        let weight: f64 = points.iter().map(|point| point.time).sum();
+        if points.len() < 3 || weight <= 0.0 {
+            return None;
+        }
+        let mean = |of: &dyn Fn(&Point) -> f64| points.iter().map(|point| point.time * of(point)).sum::<f64>() / weight;
+        let (rate, growth) = (mean(&|point| point.rate / scale), mean(&|point| point.growth));
+        let sxx = mean(&|point| (point.rate / scale - rate).powi(2));
+        let sxy = mean(&|point| (point.rate / scale - rate) * (point.growth - growth));
+        let gradient = sxy / sxx;
+        if !gradient.is_finite() {
+            return None;
+        }
+        let residual = mean(&|point| (point.growth - growth - gradient * (point.rate / scale - rate)).powi(2));
+        let count = points.len() as f64;
+        // Two trains more with the error that trains have at least keep few points from looking exact.
+        let variance = (count * residual + 2.0 * LEAST_ERROR * LEAST_ERROR) / (count - 1.0);
+        Some((gradient / scale, (variance / (count * sxx)).sqrt() / scale))
+    }
+
+    /// What one train says is available, with the level's capacity.
+    pub(super) fn available_by(&self, point: &Point) -> Option<f64> {
+        let (capacity, _) = self.capacity()?;
+        point.rate.is_finite().then(|| by(point, capacity))
+    }
+
+    /// What is available now, by the trains of the last `memory`, or the last [`FEW`] where those are fewer.
+    pub(super) fn now(&self, memory: Duration) -> Option<Now> {
+        let (capacity, capacity_error) = self.capacity()?;
+        let last = self.points.back()?.at;
+        let telling = |point: &&Point| !point.far() && (point.overloaded() || self.censored(point, capacity));
+        let telling: Vec<&Point> = self.points.iter().rev().filter(telling).collect();
+        let few: Vec<f64> = telling.iter().take(FEW).map(|point| by(point, capacity)).collect();
+        let rough = stat::variance_sample(&few).is_some_and(|variance| variance.sqrt() > ROUGH * capacity);
+        let least = if rough { 2 * FEW } else { FEW };
+        let fresh: Vec<&Point> = telling
+            .into_iter()
+            .enumerate()
+            .take_while(|(index, point)| *index < least || last.since(point.at) <= memory)
+            .map(|(_, point)| point)
+            .collect();
+        if !fresh.iter().any(|point| point.overloaded()) {
+            return None;
+        }
+        let (first, last) = (fresh.last()?.at, fresh.first()?.at);
+        let values: Vec<f64> = fresh.iter().map(|point| by(point, capacity)).collect();
+        let kept = without_strays(&values, LEAST_ERROR * capacity);
+        let count = kept.len() as f64;
+        let available = stat::mean(&kept)?.max(0.0);
+        let spread = stat::variance_sample(&kept).map_or(0.0, f64::sqrt);
+        let spread = if values.len() < 4 {
+            spread.max(0.05 * capacity)
+        } else {
+            spread
+        };
+        let overload = fresh.iter().map(|point| point.growth.abs()).sum::<f64>() / fresh.len() as f64;
+        let by_capacity = capacity_error * overload * capacity;
+        let span = last.since(first);
+        Some(Now {
+            available,
+            error: (spread / count.sqrt()).hypot(by_capacity),
+            spread,
+            capacity,
+            capacity_error,
+            trains: values.len(),
+            span,
+            at: first + span / 2,
+            loss: fresh.iter().map(|point| point.loss).sum::<f64>() / fresh.len() as f64,
+        })
+    }
+}
+
+impl Level {
+    /// A train that has not overloaded the path, at a rate at which others have: what is available was more for once. Trains below all
+    /// others' verdicts say nothing.
+    fn censored(&self, point: &Point, capacity: f64) -> bool {
+        let mut others = self.points.iter().filter(|other| other.overloaded() && !other.far());
+        others.any(|other| by(other, capacity) <= point.rate)
+    }
+}
+
+/// `A = R - C s`; a train that has not overloaded the path says that its own rate is there.
+fn by(point: &Point, capacity: f64) -> f64 {
+    (point.rate - capacity * point.growth.max(0.0)).max(0.0)
+}
+
+/// The values within five deviations (by the median absolute one) of their median.
+fn without_strays(values: &[f64], least: f64) -> Vec<f64> {
+    let (Some(median), Some(mad)) = (stat::median(values), stat::mad(values)) else {
+        return values.to_vec();
+    };
+    let reach = 5.0 * (stat::MAD_TO_SD * mad).max(least);
+    let near = values.iter().copied().filter(|value| (value - median).abs() <= reach);
+    near.collect()
+}
+
+/// Growth from which a train has overloaded the path ("ours").
+const OVERLOADED: f64 = 0.03;
+/// Growth above which a train tells of capacity alone ("ours").
+const FAR: f64 = 1.0;
+/// Trains that a level remembers.
+const MOST: usize = 64;
+/// Trains that are averaged, however old, as long as nothing has changed.
+const FEW: usize = 8;
+/// Spread of these, as a share of capacity, from which twice as many are averaged.
+const ROUGH: f64 = 0.02;
+/// Relative error of the idle path's capacity as a guess for the loaded one's.
+const PRIOR_ERROR: f64 = 0.4;
+/// Error of a train's growth that is always there.
+pub(super) const LEAST_ERROR: f64 = 0.003;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(ms: i64, rate: f64, growth: f64) -> Point {
+        Point {
+            at: Stamp::from_nanos(ms * 1_000_000),
+            rate,
+            growth,
+            error: 0.001,
+            time: 0.0025,
+            loss: 0.0,
+        }
+    }
+
+    /// The fluid line `s = (R - A)/C`.
+    fn fluid(capacity: f64, available: f64) -> Level {
+        let mut level = Level::new(None);
+        for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3]
+            .into_iter()
+            .enumerate()
+        {
+            let rate = available + offset * capacity;
+            level.push(point(
+                250 * i64::try_from(index).unwrap(),
+                rate,
+                (rate - available) / capacity,
+            ));
+        }
+        level
+    }
+
+    #[test]
+    fn exact_on_the_fluid_line() {
+        for tenths in 1..=10 {
+            let available = 1e8 * f64::from(tenths);
+            let level = fluid(1e9, available);
+            let now = level.now(Duration::from_secs(1)).unwrap();
+            assert!(
+                (now.available / 1e9 - available / 1e9).abs() < 0.004,
+                "{tenths} {now:?}"
+            );
+            assert!(
+                (now.available - available).abs() <= 3.0 * now.error + 1e6,
+                "{tenths} {now:?}"
+            );
+            assert!((now.capacity / 1e9 - 1.0).abs() < 0.06, "{tenths} {now:?}");
+        }
+    }
+
+    #[test]
+    fn one_train_over_an_idle_path_gives_its_capacity() {
+        let mut level = Level::new(None);
+        level.push(point(0, 1.4e9, 0.4));
+        let now = level.now(Duration::from_secs(1)).unwrap();
+        assert!((now.available / 1e9 - 1.0).abs() < 1e-9, "{now:?}");
+    }
+
+    #[test]
+    fn a_stray_train_is_left_out_and_a_new_level_forgets() {
+        let mut level = fluid(1e9, 5e8);
+        level.push(point(2600, 6e8, 0.9));
+        let now = level.now(Duration::from_secs(1)).unwrap();
+        assert!((now.available / 5e8 - 1.0).abs() < 0.01, "{now:?}");
+        let new = level.restarted(&[point(3000, 3e8, 0.5)]);
+        assert!((new.now(Duration::from_secs(1)).unwrap().available / 2e8 - 1.0).abs() < 1e-9);
+    }
+}
