@@ -139,6 +139,18 @@ mod tests {
     use super::*;
     use crate::testbed::real_host;
 
+    /// Pairs at 12 us, as many parted by one packet; and pairs drawn together to 6 us, as many pushed apart to 18.
+    #[test]
+    fn a_crowd_of_short_spacings_that_long_ones_make_up_for_outruns() {
+        let wire = 1500.0;
+        let parted = [12_000.0, 24_000.0].repeat(8);
+        assert!(!outruns(1e9, wire, &parted));
+        let drawn = [6_000.0, 18_000.0].repeat(8);
+        assert!(outruns(2e9, wire, &drawn));
+        let one_long = [&[12_000.0; 15][..], &[9e9]].concat();
+        assert!(!outruns(1e9, wire, &one_long));
+    }
+
     #[test]
     fn ticks_errors_and_costs() {
         let us = Duration::from_micros;

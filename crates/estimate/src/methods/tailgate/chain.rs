@@ -286,5 +286,16 @@ mod tests {
         let one = least(&[30.0, 10.0, 14.0, 90.0, 12.0, 15.0], 1.0).unwrap();
         assert_eq!((one.delay_ns, one.error_ns), (10.0, 10.0));
         assert_eq!(least(&[10.0; 5], 7.0).map(|least| least.error_ns), Some(7.0));
+        // Evenly spread above the least: half of the distance to the fifth. Crowding far above it: more.
+        let even: Vec<f64> = (1..=60).map(f64::from).collect();
+        assert!((least(&even, 0.0).unwrap().error_ns - 2.0).abs() < 1e-9);
+        let far: Vec<f64> = (1..=60)
+            .map(|r| 1000.0 * (f64::from(r) / 60.0).powf(1.0 / 6.0))
+            .collect();
+        let one = least(&far, 0.0).unwrap();
+        assert!(
+            one.delay_ns > 500.0 && 2.0 * one.error_ns > 500.0 && 2.0 * one.error_ns < 1000.0,
+            "{one:?}"
+        );
     }
 }
