@@ -53,7 +53,8 @@
 //!   [`Reason::NotOffered`]. Send them only to hosts whose owners agree.
 //! - A4: [`Reason::NoAgreement`] with [`Caveat::AsymmetricLimit`] (`sprobe-asymmetric`).
 //! - A5: [`Reason::StampsTooCoarse`].
-//! - On loaded paths few trains count: [`Reason::NoAgreement`]. By design it says nothing rather than something wrong; the original
+//! - On loaded paths few trains count: [`Reason::NoAgreement`]. The large pair of every third train is smaller, and its rate must agree
+//!   within a tenth (ours): steady traffic behind the narrow link parts pairs of one size all alike. By design it says nothing rather than something wrong; the original
 //!   tolerates errors of a factor of two, here the range is that of the trains.
 //! - The reverse direction (a connection whose far end sends its first window) is not offered: nothing in the vocabulary of probes
 //!   makes a host that knows nothing of us send full segments.

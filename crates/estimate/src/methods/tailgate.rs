@@ -29,7 +29,7 @@
 //! which is `C_h = 8 Lp / (D(h) - D(h-1) + 8 Lq / C_h-1)` with its errors in order: `B(h) = w B(h-1) + (1 - w) D(h)`, so what is wrong
 //! with one hop hardly reaches the next. The *sigma* phase is `D(0)` and the least delay of a large packet alone, which must be
 //! `B(H)` of the last hop: `closure_ns` in the evidence is the difference, which the range takes in if it is more than the errors. The error of `D` is half the distance from the least to the
-//! fifth sample, and the clock's tick at least; ranges are two of them. Where `D(h) - D(h-1)` is below two, the hop is refused: it
+//! fifth sample, up to five times that where samples thin out towards the least (many loaded hops), and the clock's tick at least; ranges are two of them. Where `D(h) - D(h-1)` is below two, the hop is refused: it
 //! has a lower bound. Stamps of the far end's own clock are freed of its drift by the line below the small packets' delays.
 //!
 //! # Parameters

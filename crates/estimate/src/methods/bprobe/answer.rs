@@ -6,7 +6,7 @@ use units::{BitRate, Framing, Metric};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{Session, Spacing};
-use crate::methods::spacing::{Stamped, Trust, mean_bound};
+use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -63,7 +63,17 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         let share = common.weight as f64 / session.spacings.len() as f64;
         common.phases >= LEAST_PHASES.max((2 * usable).div_ceil(3)) && !ambiguous && share >= LEAST_SHARE
     });
+    let outrun = |common: &Common| {
+        let (octets, largest) = phases.iter().next_back()?;
+        let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
+        Some(outruns(
+            f64::midpoint(common.low, common.high),
+            wire_octets(session, *octets),
+            &spans,
+        ))
+    };
     match agreed {
+        Some(common) if outrun(&common) == Some(true) => at_least(session, &phases),
         Some(common) => state(session, &sets, &common, &trust),
         None => at_least(session, &phases),
     }
