@@ -202,12 +202,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> O
 }
 
 fn refusal_reason(refusal: Refusal) -> Reason {
-    match refusal {
-        Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-            what: "trains of packets towards a receiver that stamps them".to_owned(),
-        },
-        Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-    }
+    super::campaign::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
 }
 
 /// A train that a phase asks for. One packet more is sent, in front.

@@ -4,9 +4,10 @@ use units::BitRate;
 
 use super::*;
 use crate::contract::Event;
-use crate::outcome::{Caveat, Limit, Reason, Verdict};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::{Method, RawParams};
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, Measured, Observation, Probe};
+use crate::{Budget, Measured, Observation, Observations, Probe};
 
 fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use units::{Sender, Stamp};
 
-use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, State, Stop, Via};
+use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
 use super::Params;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::methods::campaign::refusal_reason;
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::probe::{Probe, Train, TrainId, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -68,18 +69,6 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, facts: PathFacts) {
-        self.octets = self.params.octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
-        self.via = self.via.met_by(facts.answering);
-        if let Some(limit) = facts.answer_limit {
-            // What is longer than such hosts answer at once never comes whole.
-            self.tests = MOST_TESTS;
-            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
-            self.longest = self.longest.min(most.saturating_sub(1).max(1));
-        }
-        self.facts = Some(facts);
-    }
-
     /// Two packets for each of the bulks of one.
     fn answers_wanted(&self) -> u64 {
         let bulks = if self.params.stable == 0 {
@@ -93,46 +82,6 @@ impl Run {
     /// Whether packets come in batches.
     pub(super) fn batched(&self) -> bool {
         self.batching.seen() == Some(true)
-    }
-
-    fn next(&mut self, now: Stamp<Sender>) -> Step {
-        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
-            return Step::Wait { until };
-        }
-        if self.hunt.is_none() {
-            if self.batching.seen().is_none() && self.tests < MOST_TESTS {
-                self.tests += 1;
-                return self.send(now, TEST_PACKETS);
-            }
-            self.start_hunt();
-        }
-        // Each turn changes the length; no run changes it so often.
-        for _ in 0..MOST_CHANGES {
-            if self.short() && self.lengthen() {
-                continue;
-            }
-            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
-            let done = match state {
-                State::More if self.first.is_none() && self.choked() && self.shrink(2) => continue,
-                State::More => return self.send(now, self.length + 1),
-                State::Settled => match self.settled() {
-                    Some(done) => done,
-                    None => continue,
-                },
-                _ if self.first.is_some() => self.no_number(Reason::NotConverged),
-                State::Silent | State::Lossy if self.shrink(2) => continue,
-                State::Unsettled if self.can_shorten() && self.shrink(self.params.growth) => continue,
-                State::Unsettled => self.no_number(Reason::NotConverged),
-                State::Silent => self.no_number(Reason::NoAnswer),
-                State::Lossy => {
-                    self.close_hunt();
-                    let (lost, sent) = (self.tally.lost, self.tally.sent);
-                    self.no_number(Reason::TooMuchLoss { lost, sent })
-                }
-            };
-            return Step::Done(done);
-        }
-        Step::Done(self.no_number(Reason::NotConverged))
     }
 
     /// The answer of bulks that have settled; nothing if others must come first: shorter ones where most of these hold packets of
@@ -309,6 +258,76 @@ impl Run {
         let seconds = (seconds * mindelay::uneven(self.serial)).clamp(LEAST_WAIT.as_secs_f64(), 60.0);
         Duration::from_secs_f64(seconds)
     }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("pbprobe", "bulks of packets of its own lengths");
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        mindelay::is_own(asked, self.asked.as_ref())
+    }
+}
+
+impl Runs for Run {
+    fn is_begun(&self) -> bool {
+        self.facts.is_some()
+    }
+
+    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
+        mindelay::answers_take_too_long(facts, self.answers_wanted(), super::INFO.imposes.max_time)
+    }
+
+    fn begin(&mut self, facts: PathFacts) {
+        self.octets = self.params.octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
+        self.via = self.via.met_by(facts.answering);
+        if let Some(limit) = facts.answer_limit {
+            // What is longer than such hosts answer at once never comes whole.
+            self.tests = MOST_TESTS;
+            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
+            self.longest = self.longest.min(most.saturating_sub(1).max(1));
+        }
+        self.facts = Some(facts);
+    }
+
+    fn next(&mut self, now: Stamp<Sender>) -> Step {
+        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
+            return Step::Wait { until };
+        }
+        if self.hunt.is_none() {
+            if self.batching.seen().is_none() && self.tests < MOST_TESTS {
+                self.tests += 1;
+                return self.send(now, TEST_PACKETS);
+            }
+            self.start_hunt();
+        }
+        // Each turn changes the length; no run changes it so often.
+        for _ in 0..MOST_CHANGES {
+            if self.short() && self.lengthen() {
+                continue;
+            }
+            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
+            let done = match state {
+                State::More if self.first.is_none() && self.choked() && self.shrink(2) => continue,
+                State::More => return self.send(now, self.length + 1),
+                State::Settled => match self.settled() {
+                    Some(done) => done,
+                    None => continue,
+                },
+                _ if self.first.is_some() => self.no_number(Reason::NotConverged),
+                State::Silent | State::Lossy if self.shrink(2) => continue,
+                State::Unsettled if self.can_shorten() && self.shrink(self.params.growth) => continue,
+                State::Unsettled => self.no_number(Reason::NotConverged),
+                State::Silent => self.no_number(Reason::NoAnswer),
+                State::Lossy => {
+                    self.close_hunt();
+                    let (lost, sent) = (self.tally.lost, self.tally.sent);
+                    self.no_number(Reason::TooMuchLoss { lost, sent })
+                }
+            };
+            return Step::Done(done);
+        }
+        Step::Done(self.no_number(Reason::NotConverged))
+    }
 
     fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         if self.asked.take().is_none_or(|asked| asked.id != report.id) {
@@ -368,48 +387,19 @@ impl Run {
         if again {
             return self.next(now);
         }
-        let what = "bulks of packets that the far end stamps or answers".to_owned();
-        Step::Done(self.no_number(match refusal {
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered { what },
-        }))
+        let what = "bulks of packets that the far end stamps or answers";
+        Step::Done(self.no_number(refusal_reason(refusal, what)))
     }
-}
 
-impl Follower for Run {
-    const READS: (&'static str, &'static str) = ("pbprobe", "bulks of packets of its own lengths");
-
-    fn follow(&mut self, asked: &Probe) -> bool {
-        let (Probe::Train(asked), Some(own)) = (asked, &self.asked) else {
-            return false;
-        };
-        let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
-        let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-        asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+    fn stop(&mut self, reason: Reason) -> Outcome {
+        self.close_hunt();
+        self.no_number(reason)
     }
 }
 
 impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
-        match event {
-            Event::Started(facts) => {
-                let unable =
-                    mindelay::answers_take_too_long(&facts, self.answers_wanted(), super::INFO.imposes.max_time);
-                self.begin(facts);
-                if let Some(reason) = unable {
-                    return Step::Done(self.no_number(reason));
-                }
-                self.next(now)
-            }
-            Event::Train(report) if self.facts.is_some() => self.take(now, &report),
-            Event::TimerFired if self.facts.is_some() => self.next(now),
-            Event::Refused(refusal) if self.facts.is_some() => self.refused(now, refusal),
-            Event::Stop(reason) => {
-                self.close_hunt();
-                Step::Done(self.no_number(reason))
-            }
-            _ => Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)),
-        }
+        mindelay::step(self, now, event)
     }
 }
 

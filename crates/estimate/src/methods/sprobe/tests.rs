@@ -4,7 +4,8 @@ use units::BitRate;
 
 use super::*;
 use crate::Measured;
-use crate::outcome::{Reason, Verdict};
+use crate::outcome::{Outcome, Reason, Verdict};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
 
 fn mbps(rate: u64) -> BitRate {
