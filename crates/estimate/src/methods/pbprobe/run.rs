@@ -6,6 +6,7 @@ use units::{Sender, Stamp};
 
 use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
 use super::Params;
+use super::paced::Paced;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::methods::campaign::refusal_reason;
@@ -31,6 +32,8 @@ pub struct Run {
     pub(super) hunt: Option<Hunt>,
     /// What bulks of full packets found, while smaller ones check it.
     pub(super) first: Option<(u16, Found)>,
+    /// The answer under its last test.
+    pub(super) paced: Option<Paced>,
     pub(super) tally: Tally,
     asked: Option<Train>,
     serial: u32,
@@ -61,6 +64,7 @@ impl Run {
             tests: 0,
             hunt: None,
             first: None,
+            paced: None,
             tally: Tally::default(),
             asked: None,
             serial: 0,
@@ -85,26 +89,25 @@ impl Run {
     }
 
     /// The answer of bulks that have settled; nothing if others must come first: shorter ones where most of these hold packets of
-    /// others, or smaller packets where that cannot be seen.
+    /// others, smaller packets where that cannot be seen, or slower ones to test it.
     fn settled(&mut self) -> Option<Outcome> {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()))?;
         if let Some((octets, first)) = self.first {
             let rate = |octets, found: &Found| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
             let (a, b) = (rate(octets, &first), rate(self.octets, &found));
             let agree = (a - b).abs() / (a + b) < AGREE;
-            return Some(if agree {
-                self.answer(octets, &first)
-            } else {
-                self.no_number(Reason::NotConverged)
-            });
+            if agree {
+                return self.unless_tested(octets, first);
+            }
+            return Some(self.no_number(Reason::NotConverged));
         }
         let idle = found.clean as f64 >= IDLE * found.samples as f64;
         if idle || !self.params.check {
-            return Some(self.answer(self.octets, &found));
+            return self.unless_tested(self.octets, found);
         }
         if self.tells_gaps(&found) {
             if found.each_ns <= PARTED * found.typical_ns {
-                return Some(self.answer(self.octets, &found));
+                return self.unless_tested(self.octets, found);
             }
             // As many packets of others in each of the best bulks: ties, since packets come in whole ones.
             let shorter = self.can_shorten() && self.shrink(self.params.growth);
@@ -148,7 +151,7 @@ impl Run {
             .max(STEPS * grain)
     }
 
-    fn grain(&self) -> Option<Grain> {
+    pub(super) fn grain(&self) -> Option<Grain> {
         Some(Grain::of(self.facts.as_ref()?, self.via.reads()))
     }
 
@@ -235,8 +238,12 @@ impl Run {
     }
 
     fn send(&mut self, now: Stamp<Sender>, packets: usize) -> Step {
+        self.send_spaced(now, packets, Duration::ZERO)
+    }
+
+    pub(super) fn send_spaced(&mut self, now: Stamp<Sender>, packets: usize, gap: Duration) -> Step {
         self.serial += 1;
-        let train = Train::uniform(TrainId(self.serial), packets, self.octets, Duration::ZERO);
+        let train = Train::uniform(TrainId(self.serial), packets, self.octets, gap);
         let train = self.via.ask(train);
         self.not_before = Some(now + self.wait());
         self.asked = Some(train.clone());
@@ -302,6 +309,9 @@ impl Runs for Run {
         }
         // Each turn changes the length; no run changes it so often.
         for _ in 0..MOST_CHANGES {
+            if let Some(step) = self.test_pace(now) {
+                return step;
+            }
             if self.short() && self.lengthen() {
                 continue;
             }
@@ -333,6 +343,9 @@ impl Runs for Run {
         if self.asked.take().is_none_or(|asked| asked.id != report.id) {
             return Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent));
         }
+        if self.take_paced(report) {
+            return self.next(now);
+        }
         if let Some(other) = self.via.without_stamps(report) {
             self.via = other;
             self.hunt = None;
@@ -349,6 +362,9 @@ impl Runs for Run {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let Some(untested) = self.untested() {
+            return Step::Done(untested);
+        }
         if self.first.is_some() {
             return Step::Done(self.no_number(Reason::NotConverged));
         }
