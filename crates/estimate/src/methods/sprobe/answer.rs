@@ -54,7 +54,8 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let wire = |sample: &Sample| f64::from(session.params.framing.wire_octets(u32::from(sample.ip_octets)));
     let apart = |sample: &Sample| (sample.span_ns as f64 * wire(last) / wire(sample) / span - 1.0).abs();
     let blurred = SIZES_AGREE + 3.0 * trust.blur(span);
-    if smaller.iter().any(|sample| apart(sample) > blurred) {
+    let untested = smaller.is_empty() && session.has_smaller();
+    if untested || smaller.iter().any(|sample| apart(sample) > blurred) {
         return Err(Reason::NoAgreement);
     }
     let rate = |span_ns: f64| restated(session, last, span_ns);

@@ -68,6 +68,11 @@ impl Session {
         }
     }
 
+    /// Whether large pairs of two sizes can be had.
+    pub(super) fn has_smaller(&self) -> bool {
+        self.smaller_size() < self.large
+    }
+
     fn smaller_size(&self) -> u16 {
         (self.large / 3 * 2).max(LEAST_LARGE).min(self.large)
     }
@@ -90,7 +95,7 @@ impl Campaign for Session {
     fn next(&mut self) -> Option<Next> {
         let wanted = usize::try_from(self.params.enough).unwrap_or(usize::MAX);
         let full = self.samples.iter().filter(|sample| !self.smaller(sample)).count();
-        let both = full < self.samples.len() || self.smaller_size() >= self.large;
+        let both = full < self.samples.len() || !self.has_smaller();
         let enough = self.samples.len() >= wanted && full >= LEAST && both;
         let unanswered = self.trains >= UNANSWERED && self.lost == self.packets;
         if enough || unanswered || self.trains >= self.params.trains {
