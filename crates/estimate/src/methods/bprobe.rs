@@ -56,8 +56,8 @@
 //!   [`Reason::ReceiverTooSlow`].
 //! - A2: a lower bound limited by the sender (`nettimer-slow-sender`).
 //! - A3: less than two thirds of the phases agree, or half of the estimates, or another stretch has as many, or spacings are on the
-//!   mean 1.7 times what it means (ours: a faster link behind a full queue draws pairs of all sizes together): what the mean spacing
-//!   of the largest packets leaves is a lower bound, with [`Caveat::NotConverged`] (`bprobe-loaded-behind`).
+//!   mean 1.7 times what it means (ours: a faster link behind a full queue draws pairs of all sizes together): what trains
+//!   of all sizes take per octet on the mean leaves a lower bound, with [`Caveat::NotConverged`] (`bprobe-loaded-behind`).
 //! - A5: without a reflector's stamps a lower bound with [`Caveat::AsymmetricLimit`]: the lesser of both ways is at most the way there
 //!   (`bprobe-round-trip`).
 //!
