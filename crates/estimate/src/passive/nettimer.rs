@@ -163,7 +163,8 @@ impl PassiveMethod for NettimerPassive {
             Stamps::Sender => series::acks(log, sight),
             Stamps::Receiver => series::data(log, sight),
         };
-        Ok(analyse(log, sight, &series, &params))
+        let concluded = analyse(log, sight, &series, &params);
+        Ok(judge::unless_slack(log, &series, params.guard, concluded))
     }
 }
 
