@@ -39,7 +39,7 @@
 //!
 //! Ours, too: traffic at a steady rate on the narrow link, or on one not much faster behind it, takes the same share of all bulks, and
 //! no bulk does without. Of bulks that leave at 0.95 of the answer it takes a share again; one of these must come as it left, to 1 %
-//! and what stamps and batches blur (`paced.rs`).
+//! and what stamps and batches blur, or the answer is a lower bound (`paced.rs`).
 //!
 //! # Parameters
 //!
@@ -73,8 +73,9 @@
 //! - A3: with `most_packets` reached and stamps above a twentieth of δ, [`Reason::StampsTooCoarse`]; fewer than four batches per
 //!   bulk, [`Reason::ReceiveBatching`].
 //! - A4: load on links not much faster than the narrow one, where a bulk takes as long as on it: [`Reason::NotConverged`].
-//!   Packets at a steady rate on a hop as slow as the narrow one part all bulks alike: no paced bulk comes as it left, and the same.
-//!   A sender that cannot keep that pace leaves it open: [`Caveat::NotConverged`] beside the answer.
+//!   Packets at a steady rate on a hop as slow as the narrow one part all bulks alike: no paced bulk comes as it left, and the answer is
+//!   a lower bound with [`Caveat::NotConverged`]; so it is where load leaves no idle moment as long as a bulk. A sender that cannot keep
+//!   that pace leaves it open: the same caveat beside an answer of low confidence.
 //! - A5, A6: as `capprobe`.
 //!
 //! # References

@@ -42,7 +42,7 @@
 //! # Fails when
 //! - A1: inconclusive, `never_queued`; without TCP timestamps `gaps_unproven`, unless losses show that a queue overflowed.
 //! - A2: before the narrow link acknowledgements are read instead, and say so (`asymmetric_limit`). Where they come over 10 % faster than
-//!   what the connection carried, its window may set their rhythm: what was carried is a lower bound (guard).
+//!   what a connection without losses carried, its window may set their rhythm: what was carried is a lower bound (`guard`).
 //! - A3: inconclusive, `stamps_too_coarse` or `receive_batching`.
 //! - A4: several connections that share the narrow link for the whole time, packet by packet: `multimodal`.
 //!
