@@ -214,10 +214,11 @@ pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Opti
 }
 
 /// The conclusion of a single method, or what takes its place. A connection that lost packets filled a queue, so its window of
-/// congestion held it back and no other; `passive`, which has to answer for it, does not rely on that.
+/// congestion held it back and no other, if it carried a fair share; `passive`, which has to answer for it, does not rely on that.
 pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, concluded: Conclusion) -> Conclusion {
-    let lossless = log.counts.resent + log.counts.holes == 0;
-    let estimate = concluded.outcome.estimate().filter(|_| guard && lossless);
+    let lost = log.counts.resent + log.counts.holes > 0;
+    let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, estimate.value as f64));
+    let estimate = concluded.outcome.estimate().filter(doubted);
     estimate
         .and_then(|estimate| slack(log, series, estimate))
         .unwrap_or(concluded)
