@@ -3,6 +3,7 @@
 
 mod bed;
 mod capture;
+mod captures;
 mod links;
 mod pacing;
 mod peers;
@@ -47,7 +48,7 @@ struct Comparison {
     run: fn(&Options) -> Result<String>,
 }
 
-const ALL: [Comparison; 6] = [
+const ALL: [Comparison; 7] = [
     Comparison {
         name: "pacing",
         title: "Paced streams",
@@ -84,9 +85,15 @@ const ALL: [Comparison; 6] = [
         about: links::ABOUT,
         run: links::run,
     },
+    Comparison {
+        name: "captures",
+        title: "Captures",
+        about: captures::ABOUT,
+        run: captures::run,
+    },
 ];
 
-/// `[pacing|udp|tcp|traffic|sim|links]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
+/// `[pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
 /// page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options { rounds: 3, seconds: 5 };
@@ -100,7 +107,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
             _ => {
-                bail!("cargo xtask bench [pacing|udp|tcp|traffic|sim|links] [--rounds N] [--seconds N] [--write FILE]")
+                bail!(
+                    "cargo xtask bench [pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--write FILE]"
+                )
             }
         }
     }

@@ -267,12 +267,7 @@ fn round_trips_need_no_server() {
             continue;
         };
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-        let line = ended
-            .stdout
-            .lines()
-            .find(|line| line.starts_with('{'))
-            .expect("a result");
-        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let row = ended.json_line();
         let value = row["value"].as_u64().expect("a number") as f64 * 1e-9;
         let base = truth.base_rtt(there, back).as_secs_f64();
         assert!((base..base + 500e-6).contains(&value), "{via}: {value} for {base}");
@@ -313,12 +308,7 @@ delay = "1 ms"
         return;
     };
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    let line = ended
-        .stdout
-        .lines()
-        .find(|line| line.starts_with('{'))
-        .expect("a result");
-    let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let row = ended.json_line();
     let value = row["value"].as_u64().expect("a number") as f64;
     assert!((value / truth - 1.0).abs() < 0.03, "{value} for {truth}: {row:#}");
     assert_eq!(row["direction"], "forward");
@@ -433,7 +423,7 @@ read = { pattern = "(?P<value>.)" }
 
 /// Ours and another program's rows, from plan to JSON, and one that is not installed.
 #[test]
-#[ignore = "lab: namespaces and iperf3"]
+#[ignore = "lab: needs namespaces, and the program iperf3; run by cargo xtask lab"]
 fn a_plan_is_evaluated_in_the_lab() {
     let _alone = alone();
     let directory = directory();

@@ -1,5 +1,5 @@
-//! Writes a large capture: `make_capture FILE OCTETS FLOWS`. Headers alone, as a capture with a snap length of 96 has them: the most packets
-//! that a file of that size can hold.
+//! Writes a large capture: `make_capture FILE OCTETS FLOWS [KEPT]`. By default of headers alone, as a capture with a snap length of 96 has
+//! them: the most packets that a file of that size can hold. `KEPT`: octets kept of a packet.
 #![expect(clippy::print_stdout, reason = "a tool for the terminal")]
 
 use std::fs::File;
@@ -8,18 +8,19 @@ use std::io::BufWriter;
 use capture::packet::{LinkType, RawPacket};
 use capture::write::PcapWriter;
 
-const SNAP: u32 = 66;
+const HEADERS: u32 = 66;
 const PAYLOAD: u32 = 1_448;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let usage = "make_capture FILE OCTETS FLOWS";
+    let usage = "make_capture FILE OCTETS FLOWS [KEPT]";
     let (path, octets, flows) = match (args.next(), args.next(), args.next()) {
         (Some(path), Some(octets), Some(flows)) => (path, octets.parse::<u64>()?, flows.parse::<u32>()?),
         _ => return Err(usage.into()),
     };
+    let kept = args.next().map_or(Ok(HEADERS), |kept| kept.parse())?.max(HEADERS);
     let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut writer = PcapWriter::new(file, LinkType::ETHERNET, SNAP)?;
+    let mut writer = PcapWriter::new(file, LinkType::ETHERNET, kept)?;
     let mut sent = vec![0u32; usize::try_from(flows)?];
     let (mut written, mut at_ns, mut packets) = (24u64, 0i64, 0u64);
     // A generator without state to speak of: which flow comes next must not be guessable by caches.
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for packet in 0..3 {
             at_ns += 1_000;
             let is_ack = packet == 2;
-            let frame = frame(
+            let mut frame = frame(
                 flow,
                 *sequence,
                 is_ack,
@@ -42,16 +43,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if !is_ack {
                 *sequence = sequence.wrapping_add(PAYLOAD);
             }
+            let whole_octets = if is_ack { HEADERS } else { HEADERS + PAYLOAD };
+            frame.resize(usize::try_from(kept.min(whole_octets))?, 0x5A);
             let raw = RawPacket {
                 at_ns: Some(at_ns),
                 link: LinkType::ETHERNET,
                 octets: &frame,
-                whole_octets: if is_ack { SNAP } else { SNAP + PAYLOAD },
+                whole_octets,
                 vlan: None,
                 outgoing: None,
             };
             writer.write(&raw)?;
-            written += 16 + u64::from(SNAP);
+            written += 16 + u64::from(kept.min(whole_octets));
             packets += 1;
         }
     }

@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
-use std::fs::File;
+mod namespaces;
+
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::num::NonZeroU8;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,87 +16,18 @@ use estimate::{AnswerLimit, Event, Refusal, StampSource, World};
 use net::error::{Error, PathError};
 use net::lone::{LoneOptions, LoneWorld, Via};
 use net::reflect::{Reflector, ReflectorOptions};
-use nix::sched::{CloneFlags, setns};
 
-/// here - router - there, each in a namespace of its own, gone when dropped. `there` is a kernel and nothing else.
-struct Lab {
-    names: [String; 3],
+use namespaces::{FAR, FAR_ADDRESSES, NEAR, Namespaces, ROUTER, ROUTER_ADDRESSES, run};
+
+/// Which groups may send echoes without privilege.
+fn groups(path: &Namespaces, range: &str) {
+    path.enter(NEAR);
+    std::fs::write("/proc/sys/net/ipv4/ping_group_range", range).unwrap();
 }
 
-const FAR: [&str; 2] = ["10.88.2.2", "fd88:2::2"];
-const ROUTER: [&str; 2] = ["10.88.1.1", "fd88:1::1"];
-
-fn run(command: &str) {
-    let mut words = command.split_whitespace();
-    let status = Command::new(words.next().unwrap()).args(words).status().unwrap();
-    assert!(status.success(), "{command}");
-}
-
-impl Lab {
-    fn new(label: &str) -> Self {
-        let names = ["h", "r", "t"].map(|role| format!("nl{role}-{label}-{}", std::process::id()));
-        for name in &names {
-            run(&format!("ip netns add {name}"));
-            run(&format!("ip -n {name} link set lo up"));
-        }
-        let lab = Self { names };
-        let [here, router, there] = &lab.names;
-        run(&format!(
-            "ip -n {here} link add near0 type veth peer name left netns {router}"
-        ));
-        run(&format!(
-            "ip -n {there} link add near0 type veth peer name right netns {router}"
-        ));
-        for (name, link, v4, v6) in [
-            (here, "near0", "10.88.1.2/24", "fd88:1::2/64"),
-            (router, "left", "10.88.1.1/24", "fd88:1::1/64"),
-            (router, "right", "10.88.2.1/24", "fd88:2::1/64"),
-            (there, "near0", "10.88.2.2/24", "fd88:2::2/64"),
-        ] {
-            run(&format!("ip -n {name} addr add {v4} dev {link}"));
-            run(&format!("ip -n {name} addr add {v6} dev {link} nodad"));
-            run(&format!("ip -n {name} link set {link} up"));
-        }
-        for (name, v4, v6) in [(here, "10.88.1.1", "fd88:1::1"), (there, "10.88.2.1", "fd88:2::1")] {
-            run(&format!("ip -n {name} route add default via {v4}"));
-            run(&format!("ip -n {name} -6 route add default via {v6}"));
-        }
-        lab.sysctl(1, "net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
-        for role in [1, 2] {
-            lab.sysctl(role, "net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0");
-        }
-        lab
-    }
-
-    fn sysctl(&self, role: usize, settings: &str) {
-        run(&format!("ip netns exec {} sysctl -qw {settings}", self.names[role]));
-    }
-
-    /// Which groups may send echoes without privilege.
-    fn groups(&self, range: &str) {
-        self.enter(0);
-        std::fs::write("/proc/sys/net/ipv4/ping_group_range", range).unwrap();
-    }
-
-    /// Moves the calling thread, and those that it will start.
-    fn enter(&self, role: usize) {
-        let file = File::open(format!("/run/netns/{}", self.names[role])).unwrap();
-        setns(file, CloneFlags::CLONE_NEWNET).unwrap();
-    }
-
-    fn world(&self, target: &str, via: Via) -> LoneWorld {
-        self.enter(0);
-        LoneWorld::connect(target, &LoneOptions::new(via)).unwrap()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for name in &self.names {
-            // Best effort: a namespace that is left behind holds nothing but itself.
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
-    }
+fn world(path: &Namespaces, target: &str, via: Via) -> LoneWorld {
+    path.enter(NEAR);
+    LoneWorld::connect(target, &LoneOptions::new(via)).unwrap()
 }
 
 fn train(far_end: FarEnd, count: usize, ip_octets: u16, gap: Duration) -> Train {
@@ -135,14 +66,19 @@ fn check_answers(report: &TrainReport, kind: HopReplyKind, reply_ip_octets: u16,
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn kernels_echo_icmp_whole() {
-    let lab = Lab::new("icmp");
-    for (far, privileged) in [(FAR[0], true), (FAR[1], true), (FAR[0], false), (FAR[1], false)] {
+    let path = Namespaces::new("icmp");
+    for (far, privileged) in [
+        (FAR_ADDRESSES[0], true),
+        (FAR_ADDRESSES[1], true),
+        (FAR_ADDRESSES[0], false),
+        (FAR_ADDRESSES[1], false),
+    ] {
         // A namespace begins with no group allowed; then the raw socket serves.
-        let groups = if privileged { "1 0" } else { "0 65535" };
-        lab.groups(groups);
-        let mut world = lab.world(far, Via::Icmp);
+        let allowed = if privileged { "1 0" } else { "0 65535" };
+        groups(&path, allowed);
+        let mut world = world(&path, far, Via::Icmp);
         let facts = world.facts();
         assert_eq!((facts.path_mtu, facts.ipv6), (1500, far.contains(':')));
         assert!(
@@ -189,15 +125,15 @@ fn kernels_echo_icmp_whole() {
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn closed_ports_answer_in_order() {
-    let lab = Lab::new("udp");
+    let path = Namespaces::new("udp");
     // Linux's global limit (1000 per second, 50 at once) is not this test's subject.
-    lab.sysctl(2, "net.ipv4.icmp_ratemask=0");
+    path.sysctl(FAR, "net.ipv4.icmp_ratemask=0");
     // The same one counts for IPv6, whose mask does not let it through.
-    lab.sysctl(2, "net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=10000");
-    for far in FAR {
-        let mut world = lab.world(far, Via::Udp { port: 33_434 });
+    path.sysctl(FAR, "net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=10000");
+    for far in FAR_ADDRESSES {
+        let mut world = world(&path, far, Via::Udp { port: 33_434 });
         assert_eq!(world.answer_limit(), None);
         let report = send(
             &mut world,
@@ -213,11 +149,11 @@ fn closed_ports_answer_in_order() {
 
 /// Linux's usual limit: 6 at once, then one per second.
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn limited_answers_are_no_losses() {
-    let lab = Lab::new("limit");
-    lab.sysctl(2, "net.ipv4.icmp_ratelimit=1000");
-    let mut world = lab.world(FAR[0], Via::Udp { port: 33_434 });
+    let path = Namespaces::new("limit");
+    path.sysctl(FAR, "net.ipv4.icmp_ratelimit=1000");
+    let mut world = world(&path, FAR_ADDRESSES[0], Via::Udp { port: 33_434 });
     let limit = world.answer_limit().expect("six of fifteen were answered");
     assert_eq!(limit.burst(), 6);
     assert!(
@@ -238,15 +174,20 @@ fn limited_answers_are_no_losses() {
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn tcp_answers_syns_at_open_and_closed_ports() {
-    let lab = Lab::new("tcp");
-    lab.enter(2);
+    let path = Namespaces::new("tcp");
+    path.enter(FAR);
     let _open: Vec<TcpListener> = ["0.0.0.0:80", "[::]:8080"]
         .map(|at| TcpListener::bind(at).unwrap())
         .into();
-    for (far, port) in [(FAR[0], 80), (FAR[0], 81), (FAR[1], 8080), (FAR[1], 81)] {
-        let mut world = lab.world(far, Via::Tcp { port });
+    for (far, port) in [
+        (FAR_ADDRESSES[0], 80),
+        (FAR_ADDRESSES[0], 81),
+        (FAR_ADDRESSES[1], 8080),
+        (FAR_ADDRESSES[1], 81),
+    ] {
+        let mut world = world(&path, far, Via::Tcp { port });
         let ip = if far.contains(':') { 40 } else { 20 };
         for octets in [ip + 20, 1500] {
             let report = send(&mut world, train(FarEnd::TcpSyn, 20, octets, Duration::from_millis(1)));
@@ -270,11 +211,11 @@ fn tcp_answers_syns_at_open_and_closed_ports() {
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn routers_answer_what_expires_by_every_way() {
-    let lab = Lab::new("hops");
-    for (far, router) in FAR.into_iter().zip(ROUTER) {
-        lab.enter(2);
+    let path = Namespaces::new("hops");
+    for (far, router) in FAR_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES) {
+        path.enter(FAR);
         let reflector = Reflector::start(&ReflectorOptions::new(vec![far.parse().unwrap()], 862)).unwrap();
         for (via, far_end) in [
             (Via::Icmp, FarEnd::Echo),
@@ -283,7 +224,7 @@ fn routers_answer_what_expires_by_every_way() {
             (Via::Stamp { port: 862 }, FarEnd::Echo),
             (Via::Stamp { port: 862 }, FarEnd::Receiver),
         ] {
-            let mut world = lab.world(far, via);
+            let mut world = world(&path, far, via);
             let mut mixed = train(far_end, 6, 200, Duration::from_millis(5));
             for (packet, limit) in mixed.packets.iter_mut().zip([1, 2, 1, 64, 1]) {
                 packet.hop_limit = NonZeroU8::new(limit);
@@ -315,17 +256,17 @@ fn routers_answer_what_expires_by_every_way() {
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn reflectors_tell_the_ways_apart() {
-    let lab = Lab::new("stamp");
-    lab.enter(2);
+    let path = Namespaces::new("stamp");
+    path.enter(FAR);
     let _reflector = Reflector::start(&ReflectorOptions::new(vec!["0.0.0.0".parse().unwrap()], 862)).unwrap();
     // The way there is 12 Mbit/s: 1 ms per full packet; the way back is not narrowed.
     run(&format!(
-        "ip netns exec {} tc qdisc add dev right root tbf rate 12mbit burst 1514 limit 1000000",
-        lab.names[1]
+        "{} tc qdisc add dev right root tbf rate 12mbit burst 1514 limit 1000000",
+        path.within(ROUTER)
     ));
-    let mut world = lab.world(FAR[0], Via::Stamp { port: 862 });
+    let mut world = world(&path, FAR_ADDRESSES[0], Via::Stamp { port: 862 });
     let report = send(&mut world, train(FarEnd::Receiver, 40, 1486, Duration::ZERO));
     assert_eq!(report.lost(), 0);
     let rate = report.arrival_rate().unwrap().as_f64() / 1e6;
@@ -334,8 +275,8 @@ fn reflectors_tell_the_ways_apart() {
     // 8 Mbit/s into 4: first on the way here, then on the way there.
     let shape = |verb: &str, link: &str, tbf: &str| {
         run(&format!(
-            "ip netns exec {} tc qdisc {verb} dev {link} root {tbf}",
-            lab.names[1]
+            "{} tc qdisc {verb} dev {link} root {tbf}",
+            path.within(ROUTER)
         ));
     };
     let tight = "tbf rate 4mbit burst 3000 limit 6000";
@@ -363,21 +304,21 @@ fn reflectors_tell_the_ways_apart() {
 
 /// What is no answer to our packets counts for nothing.
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn hostile_replies_are_not_taken() {
-    let lab = Lab::new("foe");
-    lab.enter(2);
+    let path = Namespaces::new("foe");
+    path.enter(FAR);
     let socket = UdpSocket::bind("0.0.0.0:862").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let foe = std::thread::spawn(move || answer_badly(&socket, &stopped));
-    lab.enter(0);
+    path.enter(NEAR);
     let options = LoneOptions {
         timeout: Duration::from_millis(300),
         ..LoneOptions::new(Via::Stamp { port: 862 })
     };
-    let mut world = LoneWorld::connect(FAR[0], &options).unwrap();
+    let mut world = LoneWorld::connect(FAR_ADDRESSES[0], &options).unwrap();
     let report = send(&mut world, train(FarEnd::Echo, 60, 200, Duration::from_millis(1)));
     stop.store(true, Ordering::Relaxed);
     foe.join().unwrap();
@@ -430,10 +371,10 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
 }
 
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 fn silence_and_missing_ways_are_said() {
-    let lab = Lab::new("none");
-    lab.enter(0);
+    let path = Namespaces::new("none");
+    path.enter(NEAR);
     let options = |via| LoneOptions {
         timeout: Duration::from_millis(300),
         ..LoneOptions::new(via)
@@ -441,12 +382,12 @@ fn silence_and_missing_ways_are_said() {
     // The router knows no such network.
     let error = LoneWorld::connect("10.99.0.1", &options(Via::Icmp)).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::Unreachable { .. })), "{error}");
-    lab.enter(2);
+    path.enter(FAR);
     let _taken = UdpSocket::bind("0.0.0.0:4000").unwrap();
-    lab.enter(0);
-    let error = LoneWorld::connect(FAR[0], &options(Via::Udp { port: 4000 })).unwrap_err();
+    path.enter(NEAR);
+    let error = LoneWorld::connect(FAR_ADDRESSES[0], &options(Via::Udp { port: 4000 })).unwrap_err();
     assert!(error.to_string().contains("a program listens"), "{error}");
-    lab.sysctl(2, "net.ipv4.icmp_echo_ignore_all=1");
-    let error = LoneWorld::connect(FAR[0], &options(Via::Icmp)).unwrap_err();
+    path.sysctl(FAR, "net.ipv4.icmp_echo_ignore_all=1");
+    let error = LoneWorld::connect(FAR_ADDRESSES[0], &options(Via::Icmp)).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::NoAnswer { .. })), "{error}");
 }

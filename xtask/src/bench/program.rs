@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 /// Time between two looks at a program.
-const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// How long a server may take until it listens.
 const READY: Duration = Duration::from_secs(10);
 
@@ -197,7 +197,7 @@ fn now() -> Instant {
 }
 
 #[expect(clippy::disallowed_methods, reason = "other programs are waited for")]
-fn nap(time: Duration) {
+pub(super) fn nap(time: Duration) {
     std::thread::sleep(time);
 }
 

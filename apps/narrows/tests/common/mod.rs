@@ -49,6 +49,15 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON object ({error}): {self:?}"))
     }
 
+    /// The first JSON object that stands on a line of its own: of a program that others wrote beside.
+    #[track_caller]
+    pub(crate) fn json_line(&self) -> Value {
+        let mut lines = self.stdout.lines();
+        let line = lines.find(|line| line.starts_with('{'));
+        let line = line.unwrap_or_else(|| panic!("no JSON object: {self:?}"));
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("not a JSON object ({error}): {self:?}"))
+    }
+
     /// Asserts an exit code, with words that the complaint must hold, and that no result is on standard output.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, words: &[&str]) {

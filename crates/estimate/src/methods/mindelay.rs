@@ -16,15 +16,71 @@ mod hunt;
 mod words;
 
 use stat::{SkewObjective, skew_line};
-use units::Framing;
+use units::{Framing, Sender, Stamp};
 
+use crate::contract::{Event, Refusal, Step};
 use crate::methods::campaign;
-use crate::probe::{Arrival, Fate, TrainReport};
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Arrival, Fate, PacketPlan, Probe, Train, TrainReport};
 use crate::{PathFacts, StampSource};
 
 pub(crate) use batches::{Batching, Inner};
 pub(crate) use hunt::{Found, Hunt, State, Stop};
 pub(crate) use words::{Via, answers_take_too_long, checked, framing, share};
+
+/// A run of one of these methods: what it makes of each event.
+pub(crate) trait Runs {
+    /// Whether the path's facts have come.
+    fn is_begun(&self) -> bool;
+
+    /// Why it cannot even begin on such a path.
+    fn unable(&self, facts: &PathFacts) -> Option<Reason>;
+
+    /// Takes the path's facts.
+    fn begin(&mut self, facts: PathFacts);
+
+    /// What it does next.
+    fn next(&mut self, now: Stamp<Sender>) -> Step;
+
+    /// Takes what became of a train.
+    fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step;
+
+    /// The world does not send the last train.
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step;
+
+    /// Its outcome, if it must end for this reason.
+    fn stop(&mut self, reason: Reason) -> Outcome;
+}
+
+/// One step of such a run.
+pub(crate) fn step(run: &mut impl Runs, now: Stamp<Sender>, event: Event) -> Step {
+    match event {
+        Event::Started(facts) => {
+            let unable = run.unable(&facts);
+            run.begin(facts);
+            match unable {
+                Some(reason) => Step::Done(run.stop(reason)),
+                None => run.next(now),
+            }
+        }
+        Event::Train(report) if run.is_begun() => run.take(now, &report),
+        Event::TimerFired if run.is_begun() => run.next(now),
+        Event::Refused(refusal) if run.is_begun() => run.refused(now, refusal),
+        Event::Stop(reason) => Step::Done(run.stop(reason)),
+        _ => Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)),
+    }
+}
+
+/// Whether a recorded train is the one that the run asks for. Packets of another size, or more of them, are no sample of this run; the
+/// gaps that were asked for do not matter, since departures tell what came of them.
+pub(crate) fn is_own(asked: &Probe, own: Option<&Train>) -> bool {
+    let (Probe::Train(asked), Some(own)) = (asked, own) else {
+        return false;
+    };
+    let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
+    let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
+    asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+}
 
 /// Whose stamps tell when a packet was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +98,7 @@ impl Reads {
     fn stamp_ns(self, row: &Arrival) -> Option<i64> {
         match (self, row.fate) {
             (Self::Arrivals, Fate::Received(stamp)) => Some(stamp.nanos()),
-            (Self::Turns, Fate::Echoed { turned, .. }) => turned.map(units::Stamp::nanos),
+            (Self::Turns, Fate::Echoed { turned, .. }) => turned.map(Stamp::nanos),
             (Self::Returns, _) => campaign::returned_ns(row),
             (_, Fate::Received(_) | Fate::Echoed { .. } | Fate::Answered(_) | Fate::Lost) => None,
         }

@@ -53,7 +53,7 @@
 //!
 //! # Cost
 //!
-//! Default: 8 pairs of full size in 0.2 s, 24 kB, if they agree; 64 pairs and 192 kB at most. Tool: 16 probes and 16 replies, 10 kB
+//! Default: 8 pairs of full size and 2 of two thirds of it in 0.2 s, 28 kB, if they agree; 64 pairs and 180 kB at most. Tool: 16 probes and 16 replies, 10 kB
 //! there and back, 0.9 s (published: 32 packets, 10 KB, about 1 s).
 //!
 //! # Fails when
@@ -62,7 +62,9 @@
 //! - A2: more pairs bound than count: a lower bound limited by the sender (`nettimer-slow-sender`).
 //! - A3: a second peak of at least half the first's density, or a peak with less than half of the pairs, says that traffic of others
 //!   decides: [`Caveat::Multimodal`], and what the mean spacing leaves as a lower bound (`nettimer-six-loaded-hops`). Where most
-//!   pairs meet the same traffic at the same distance the peak is theirs, and too low; that is what pathrate was made for.
+//!   pairs meet the same traffic at the same distance the peak is theirs, and too low: every fourth pair is smaller (where `octets` is not
+//!   set), and if most of those are not at the peak, or spacings on the mean are 1.7 times the peak's (a faster link behind a full queue
+//!   draws pairs together), the answer is that lower bound as well. Both ours.
 //! - A4: [`Reason::StampsTooCoarse`] beyond a quarter of the spacing (`nettimer-coarse-stamps`), [`Reason::ReceiveBatching`]; spacings
 //!   that a host's own cost per packet may have set end in [`Reason::ReceiverTooSlow`], for packets handed over together look the same.
 //! - A5: unless the far end's own stamps were used. Where replies have more than a quarter of the probe on the wire (a plain echo), the
@@ -87,15 +89,11 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::Machine;
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
 
 pub use params::{End, Params, Preset};
@@ -135,23 +133,4 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("nettimer.rs"),
 };
 
-impl Method for Nettimer {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Nettimer);

@@ -204,12 +204,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> O
 }
 
 fn refusal_reason(refusal: Refusal) -> Reason {
-    match refusal {
-        Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-            what: "trains of packets towards a receiver that stamps them".to_owned(),
-        },
-        Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-    }
+    super::campaign::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
 }
 
 /// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.

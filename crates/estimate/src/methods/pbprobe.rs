@@ -37,6 +37,10 @@
 //! 0.7 times as long must agree to 5 %. The interval reaches to the median gap, or, without gaps, to what the scatter s of all
 //! dispersions allows (`Run::least_each_ns`).
 //!
+//! Ours, too: traffic at a steady rate on the narrow link, or on one not much faster behind it, takes the same share of all bulks, and
+//! no bulk does without. Of bulks that leave at 0.95 of the answer it takes a share again; one of these must come as it left, to 1 %
+//! and what stamps and batches blur, or the answer is a lower bound (`paced.rs`).
+//!
 //! # Parameters
 //!
 //! | name | unit | default | source |
@@ -52,7 +56,7 @@
 //! | `clean` | bulks | 3 | ours: one bulk may be chance |
 //! | `utilisation` | 1 | 0.01 | recalled from `[PBProbe08]` |
 //! | `shorten` | | true | ours |
-//! | `check` | | true | ours |
+//! | `check` | | true | ours: by gaps, smaller packets and paced bulks |
 //! | `framing` | | ethernet | IEEE 802.3; the original counts IP octets and a header |
 //!
 //! # Cost
@@ -69,7 +73,9 @@
 //! - A3: with `most_packets` reached and stamps above a twentieth of δ, [`Reason::StampsTooCoarse`]; fewer than four batches per
 //!   bulk, [`Reason::ReceiveBatching`].
 //! - A4: load on links not much faster than the narrow one, where a bulk takes as long as on it: [`Reason::NotConverged`].
-//!   Small packets at a steady rate on a hop as slow as the narrow one part all bulks alike and are not seen.
+//!   Packets at a steady rate on a hop as slow as the narrow one part all bulks alike: no paced bulk comes as it left, and the answer is
+//!   a lower bound with [`Caveat::NotConverged`]; so it is where load leaves no idle moment as long as a bulk. A sender that cannot keep
+//!   that pace leaves it open: the same caveat beside an answer of low confidence.
 //! - A5, A6: as `capprobe`.
 //!
 //! # References
@@ -81,6 +87,7 @@
 //!   estimation technique, SIGCOMM 2004.
 
 mod answer;
+mod paced;
 mod params;
 mod run;
 #[cfg(test)]

@@ -64,6 +64,7 @@ use self::search::Search;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::Answering;
+use crate::methods::campaign::refusal_reason;
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
@@ -300,10 +301,7 @@ impl Run {
                 search.whole_echoes = true;
                 return self.proceed();
             }
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-                what: "unfragmented packets that the far end sends back".to_owned(),
-            },
+            other => refusal_reason(other, "unfragmented packets that the far end sends back"),
         };
         Step::Done(conclude(search, Some(&reason)))
     }

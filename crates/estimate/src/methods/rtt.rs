@@ -65,6 +65,7 @@ use units::{Delta, Metric, Sender, Stamp};
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::{AnswerLimit, Answering};
+use crate::methods::campaign::refusal_reason;
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::probe::{Arrival, Fate, HopReplyKind, Probe, Train, TrainId, TrainReport};
@@ -483,11 +484,7 @@ impl Run {
                 self.sent = self.sent.saturating_sub(TRAIN.min(self.sent));
                 self.proceed(now)
             }
-            Refusal::ForbiddenByPeer => Step::Done(self.stop(Reason::ForbiddenByPeer)),
-            Refusal::TooSmall { .. } | Refusal::TooLarge { .. } | Refusal::NotOffered => {
-                let what = "small packets that the far end sends back".to_owned();
-                Step::Done(self.stop(Reason::NotOffered { what }))
-            }
+            other => Step::Done(self.stop(refusal_reason(other, "small packets that the far end sends back"))),
         }
     }
 }

@@ -89,6 +89,8 @@
 //!   [`Reason::NoAgreement`], or [`Caveat::VariableRate`] beside an upper bound.
 //! - A4: bursts of others bend trains at other places: the same. A bucket much used by others reads low in the long probe, by their
 //!   share: [`Verdict::LowerBound`] if that shows.
+//! - Without a bucket the upper bound is the rate of the closest two packets of any train. Steady traffic that parts all of them is not
+//!   seen, and the bound too low (`plans/capacity-methods.toml`).
 //! - Random loss above the tool's limits: [`Reason::TooMuchLoss`]; which is not "no bucket".
 //! - A sender whose own qdisc or socket buffer slows it down in mid-train bends arrivals and departures alike; not taken for the
 //!   path's unless it is slower than what is lost to its buffer by a tenth.

@@ -117,6 +117,18 @@ pub(super) fn mean_bound(wire_octets: f64, spans_ns: &[f64]) -> Option<f64> {
     (high > 0.0).then(|| 8e9 * wire_octets / high)
 }
 
+/// Whether spacings on the mean are so much longer than those at the rate at which they crowd that the crowd is likely to be that of a
+/// faster link behind the narrow one, whose queue held the first packet up: that link makes up for each short spacing with a long one.
+/// Single long spacings count for four of the crowd's at most.
+pub(super) fn outruns(wire_rate: f64, wire_octets: f64, spans_ns: &[f64]) -> bool {
+    let crowd = 8e9 * wire_octets / wire_rate;
+    let held: Vec<f64> = spans_ns.iter().map(|span| span.min(4.0 * crowd)).collect();
+    stat::mean(&held).is_some_and(|mean| mean > OUTRUNS * crowd)
+}
+
+/// Ours: where half of the pairs are at the narrow link's rate and one packet of others parts each of the rest, it is 1.5.
+const OUTRUNS: f64 = 1.7;
+
 /// Spacings blurred by more than this tell no rate (ours): a quarter.
 pub(super) const COARSEST: f64 = 0.25;
 
@@ -126,6 +138,18 @@ mod tests {
 
     use super::*;
     use crate::testbed::real_host;
+
+    /// Pairs at 12 us, as many parted by one packet; and pairs drawn together to 6 us, as many pushed apart to 18.
+    #[test]
+    fn a_crowd_of_short_spacings_that_long_ones_make_up_for_outruns() {
+        let wire = 1500.0;
+        let parted = [12_000.0, 24_000.0].repeat(8);
+        assert!(!outruns(1e9, wire, &parted));
+        let drawn = [6_000.0, 18_000.0].repeat(8);
+        assert!(outruns(2e9, wire, &drawn));
+        let one_long = [&[12_000.0; 15][..], &[9e9]].concat();
+        assert!(!outruns(1e9, wire, &one_long));
+    }
 
     #[test]
     fn ticks_errors_and_costs() {

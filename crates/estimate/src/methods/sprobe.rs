@@ -53,7 +53,8 @@
 //!   [`Reason::NotOffered`]. Send them only to hosts whose owners agree.
 //! - A4: [`Reason::NoAgreement`] with [`Caveat::AsymmetricLimit`] (`sprobe-asymmetric`).
 //! - A5: [`Reason::StampsTooCoarse`].
-//! - On loaded paths few trains count: [`Reason::NoAgreement`]. By design it says nothing rather than something wrong; the original
+//! - On loaded paths few trains count: [`Reason::NoAgreement`]. The large pair of every third train is smaller, and its rate must agree
+//!   within a tenth (ours): steady traffic behind the narrow link parts pairs of one size all alike. By design it says nothing rather than something wrong; the original
 //!   tolerates errors of a factor of two, here the range is that of the trains.
 //! - The reverse direction (a connection whose far end sends its first window) is not offered: nothing in the vocabulary of probes
 //!   makes a host that knows nothing of us send full segments.
@@ -73,16 +74,13 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use crate::contract::Estimator;
 use crate::facts::Answering;
-use crate::methods::campaign::{Machine, read_framing, within};
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign::{self, read_framing, within};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 
 use session::Session;
@@ -131,30 +129,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("sprobe.rs"),
 };
 
-impl Method for Sprobe {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn answered_by(&self) -> &'static [Answering] {
-        &[Answering::TcpSyn]
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Sprobe, answered_by: &[Answering::TcpSyn]);
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]

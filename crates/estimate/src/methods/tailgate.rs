@@ -29,7 +29,7 @@
 //! which is `C_h = 8 Lp / (D(h) - D(h-1) + 8 Lq / C_h-1)` with its errors in order: `B(h) = w B(h-1) + (1 - w) D(h)`, so what is wrong
 //! with one hop hardly reaches the next. The *sigma* phase is `D(0)` and the least delay of a large packet alone, which must be
 //! `B(H)` of the last hop: `closure_ns` in the evidence is the difference, which the range takes in if it is more than the errors. The error of `D` is half the distance from the least to the
-//! fifth sample, and the clock's tick at least; ranges are two of them. Where `D(h) - D(h-1)` is below two, the hop is refused: it
+//! fifth sample, up to five times that where samples thin out towards the least (many loaded hops), and the clock's tick at least; ranges are two of them. Where `D(h) - D(h-1)` is below two, the hop is refused: it
 //! has a lower bound. Stamps of the far end's own clock are freed of its drift by the line below the small packets' delays.
 //!
 //! # Parameters
@@ -79,16 +79,13 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use crate::contract::Estimator;
 use crate::facts::Answering;
-use crate::methods::campaign::{Machine, read_framing, within};
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign::{self, read_framing, within};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 
 use session::Session;
@@ -141,30 +138,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("tailgate.rs"),
 };
 
-impl Method for Tailgate {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn answered_by(&self) -> &'static [Answering] {
-        &[Answering::Server, Answering::Reflector, Answering::Echo]
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Tailgate, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]

@@ -91,8 +91,6 @@ const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
 /// Ours: either end of a train may be off by half a gap.
 const SURELY: f64 = 0.99;
-/// Ours: a connection that nothing else holds back carries nearly what the link does.
-const FULL: f64 = 1.1;
 /// By so much an idle host may stamp the first packet of a pair later than the second (ours; seen on hosts of two processors).
 const WAKE_NS: f64 = 5_000.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
@@ -150,10 +148,8 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         }
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
-    // Acknowledgements of a connection that its window holds back come in a rhythm of their own, on no link's account.
-    let carried = log.carried();
-    if series.source == Source::Acks && estimate.value as f64 > FULL * carried {
-        return slack(log, carried, estimate.value);
+    if let Some(bound) = judge::slack(log, series, estimate) {
+        return bound;
     }
     // Only single pairs of a connection that is idle in between: each wakes the host that stamps it.
     let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
@@ -170,7 +166,7 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         || answer
             .caveats
             .iter()
-            .any(|caveat| matches!(caveat, Caveat::FewSamples { .. }));
+            .any(|caveat| matches!(caveat, Caveat::FewSamples { .. } | Caveat::NotConverged));
     answer.confidence = match count {
         _ if weak => Confidence::Low,
         3 => Confidence::High,
@@ -185,19 +181,6 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     Conclusion {
         outcome: Outcome::from(answer),
         samples: *samples,
-    }
-}
-
-/// What was carried, where its acknowledgements do not tell what set their rhythm.
-fn slack(log: &FlowLog, carried: f64, rhythm_bps: u64) -> Conclusion {
-    let value = bit_rate(carried);
-    let estimate = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
-        .at_least(Limit::Window)
-        .with("acknowledgements_bps", rhythm_bps)
-        .with("data_packets", log.counts.data);
-    Conclusion {
-        outcome: Outcome::from(estimate),
-        samples: log.counts.data,
     }
 }
 

@@ -108,6 +108,9 @@ pub(super) fn doubtful(series: &Series) -> bool {
     evenness(series) == Evenness::Doubtful
 }
 
+/// Runs so many times as long as packets of others leave that come one by one are a burst's doing, or a link's that takes several packets
+/// for each of its pauses (ours).
+const UNUSUAL: f64 = 2.5;
 /// Runs of fewer packets come beside cross traffic all the time (ours).
 const LONG_RUN: f64 = 4.0;
 
@@ -131,7 +134,11 @@ fn evenness(series: &Series) -> Evenness {
     let span = super::math::size(OF_QUEUE * queue * count as f64 / time.max(1.0)).min(LONGEST_SPAN);
     let batch = count as f64 / long.max(1) as f64;
     let enough = span >= SPAN_GAPS && span as f64 >= SPAN_BATCHES * batch;
+    // Packets of others that come one by one leave runs of this length.
+    let others = mode / carried.max(1.0) - 1.0;
+    let usual = 1.0 / (1.0 - (-others).exp()).max(f64::MIN_POSITIVE);
     match variance_ratio(&runs, span, carried).filter(|_| enough) {
+        Some(ratio) if ratio >= MOST_EVEN && batch > UNUSUAL * usual => Evenness::Doubtful,
         Some(ratio) => Evenness::Ratio(ratio),
         None if batch >= LONG_RUN => Evenness::Doubtful,
         None => Evenness::Clear,

@@ -187,6 +187,43 @@ fn name(source: Source) -> &'static str {
     }
 }
 
+/// Ours: a connection that nothing else holds back carries nearly what the link does.
+const FULL: f64 = 1.1;
+
+/// What takes the place of an estimate from acknowledgements that is well above what the connection carried; `None` where there is nothing
+/// against it. Acknowledgements of a connection that its window holds back come in a rhythm of their own, on no link's account, so what
+/// was carried is all that is known: a lower bound. Of a connection so short that it is not known either, nothing.
+pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Option<Conclusion> {
+    let carried = log.carried();
+    if series.source != Source::Acks || estimate.value as f64 <= FULL * carried {
+        return None;
+    }
+    if carried <= 0.0 {
+        let samples = u64::try_from(series.queued_count()).unwrap_or(u64::MAX);
+        return Some(inconclusive(Reason::TooFewSamples { samples }, log, series));
+    }
+    let value = bit_rate(carried);
+    let bound = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
+        .at_least(Limit::Window)
+        .with("acknowledgements_bps", estimate.value)
+        .with("data_packets", log.counts.data);
+    Some(Conclusion {
+        outcome: Outcome::from(bound),
+        samples: log.counts.data,
+    })
+}
+
+/// The conclusion of a single method, or what takes its place. A connection that lost packets filled a queue, so its window of
+/// congestion held it back and no other, if it carried a fair share; `passive`, which has to answer for it, does not rely on that.
+pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, concluded: Conclusion) -> Conclusion {
+    let lost = log.counts.resent + log.counts.holes > 0;
+    let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, estimate.value as f64));
+    let estimate = concluded.outcome.estimate().filter(doubted);
+    estimate
+        .and_then(|estimate| slack(log, series, estimate))
+        .unwrap_or(concluded)
+}
+
 /// No number.
 pub(super) fn inconclusive(reason: Reason, log: &FlowLog, series: &Series) -> Conclusion {
     let mut evidence = crate::outcome::Evidence::default();

@@ -124,25 +124,56 @@ struct Carried {
     first: Option<i64>,
     last: i64,
     octets: u64,
-    second: Option<(i64, u64)>,
+    second: Option<Second>,
     best: f64,
 }
 
+/// A stretch of a second or more: its begin, and the octets before it.
+#[derive(Debug, Clone, Copy)]
+struct Second {
+    begun: i64,
+    before: u64,
+    ahead: Option<i64>,
+}
+
 impl Carried {
-    fn add(&mut self, at: i64, octets: u32) {
+    /// `ahead`: how long the last of these octets and their acknowledgement were under way beyond the capture, if that is known.
+    /// `at_once`: they may have crossed long before, and waited at the receiver for what was lost in front of them.
+    fn add(&mut self, at: i64, octets: u32, ahead: Option<i64>, at_once: bool) {
         let Some(first) = self.first else {
             // What it acknowledges crossed before.
-            (self.first, self.last, self.second) = (Some(at), at, Some((at, 0)));
+            if !at_once {
+                (self.first, self.last) = (Some(at), at);
+                self.begin(at, ahead);
+            }
             return;
         };
         self.octets += u64::from(octets);
         self.last = self.last.max(at).max(first);
-        if let Some((begun, before)) = self.second
-            && at.saturating_sub(begun) >= SECOND_NS
-        {
-            self.best = self.best.max(rate(self.octets - before, at.saturating_sub(begun)));
-            self.second = Some((at, self.octets));
+        let Some(second) = self.second.filter(|_| !at_once) else {
+            self.begin(at, ahead.filter(|_| !at_once));
+            return;
+        };
+        let took = at.saturating_sub(second.begun);
+        if took >= SECOND_NS {
+            // What waited less at the end than at the beginning came in less time than it took to cross.
+            let drained = second
+                .ahead
+                .zip(ahead)
+                .map_or(0, |(then, now)| then.saturating_sub(now).max(0));
+            self.best = self
+                .best
+                .max(rate(self.octets - second.before, took.saturating_add(drained)));
+            self.begin(at, ahead);
         }
+    }
+
+    fn begin(&mut self, at: i64, ahead: Option<i64>) {
+        self.second = Some(Second {
+            begun: at,
+            before: self.octets,
+            ahead,
+        });
     }
 
     /// Payload bit/s that the path carried, at least.
@@ -306,11 +337,13 @@ impl FlowLog {
             return;
         }
         self.acknowledged = Some(number);
-        self.carried.add(packet.at_ns, covered.unsigned_abs());
-        let Some(data_at) = self.acknowledge(number, packet.at_ns) else {
+        let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
+        let passed = self.acknowledge(number, packet.at_ns);
+        let ahead = passed.map(|data_at| packet.at_ns - data_at);
+        self.carried.add(packet.at_ns, covered.unsigned_abs(), ahead, doubtful);
+        let Some(data_at) = passed else {
             return;
         };
-        let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
         if doubtful || tcp.payload_octets > 0 || packet.at_ns < data_at {
             return;
         }

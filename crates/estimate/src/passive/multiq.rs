@@ -147,7 +147,9 @@ impl PassiveMethod for Multiq {
     fn conclude(&self, log: &FlowLog, sight: &Sight, params: &RawParams) -> Result<Conclusion, ParamError> {
         params.check_names(&INFO)?;
         let params = Params::try_from(params)?;
-        Ok(analyse(log, sight, &series::best(log, sight), &params))
+        let series = series::best(log, sight);
+        let concluded = analyse(log, sight, &series, &params);
+        Ok(judge::unless_slack(log, &series, params.guard, concluded))
     }
 }
 

@@ -44,6 +44,7 @@
 //! - A2: inconclusive, `stamps_too_coarse` or `receive_batching`.
 //! - A3: `multimodal` from a second peak of half the first's height on.
 //! - A4: `asymmetric_limit` always stands beside SBPP; samples that waited on the way back are left out where timestamps show it.
+//!   Over 10 % more than a connection without losses carried may be its window's rhythm: what was carried is a lower bound (`guard`).
 //!
 //! Departs from `[Nettimer01]`: the window holds samples that count, not all; the value is refined from the peak's samples.
 //!
@@ -163,7 +164,8 @@ impl PassiveMethod for NettimerPassive {
             Stamps::Sender => series::acks(log, sight),
             Stamps::Receiver => series::data(log, sight),
         };
-        Ok(analyse(log, sight, &series, &params))
+        let concluded = analyse(log, sight, &series, &params);
+        Ok(judge::unless_slack(log, &series, params.guard, concluded))
     }
 }
 

@@ -290,7 +290,9 @@ fn share(part: u32, whole: u32) -> f64 {
     }
 }
 
-/// Rates of trains of so many gaps whatever their sizes, of data that waited: what is left where single gaps say nothing.
+/// Rates of trains of at least so many gaps whatever their sizes, of data that waited: what is left where single gaps say nothing. Batches
+/// come as long after the one before as they have packets, so a train begins and ends with the last packet of one: before a gap longer
+/// than the mean.
 pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
     let Some((ip_octets, payload)) = log.sizes.full() else {
         return Vec::new();
@@ -299,28 +301,41 @@ pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
         return Vec::new();
     };
     let header = f64::from(ip_octets - payload);
+    let waits = |gap: &DataGap| {
+        let span = f64::from(gap.gap);
+        let waited = log.sender_clock.waited(gap.at, gap.ticks).unwrap_or(0.0);
+        waited > tick + HOST_NS + HOST_PACKETS * span.min(tick) && span < PAUSE_NS
+    };
+    let waiting = || log.data.blocks().flatten().filter(|gap| waits(gap));
+    let mean = waiting().map(|gap| f64::from(gap.gap)).sum::<f64>() / waiting().count().max(1) as f64;
     let mut rates = Vec::new();
     for block in log.data.blocks() {
-        let (mut octets, mut time, mut count) = (0.0, 0.0, 0_usize);
+        let mut train: Option<(f64, f64, usize)> = None;
         for gap in block {
-            let span = f64::from(gap.gap);
-            let waited = log.sender_clock.waited(gap.at, gap.ticks).unwrap_or(0.0);
-            if !gap.follows() || waited <= tick + HOST_NS + HOST_PACKETS * span.min(tick) || span >= PAUSE_NS {
-                (octets, time, count) = (0.0, 0.0, 0);
+            if !gap.follows() || !waits(gap) {
+                train = None;
                 continue;
             }
+            let span = f64::from(gap.gap);
+            if span > mean {
+                match train {
+                    Some((octets, time, count)) if count >= gaps => {
+                        rates.push(octets * 8e9 / time);
+                        train = Some((0.0, 0.0, 0));
+                    }
+                    Some(_) => {}
+                    None => train = Some((0.0, 0.0, 0)),
+                }
+            }
+            let Some((octets, time, count)) = &mut train else {
+                continue;
+            };
             // A merged packet stands for several, each with its own headers.
             let whole = f64::from(gap.ip_octets()) - header;
             let segments = (whole / f64::from(payload)).ceil().max(1.0);
-            octets += whole + segments * header;
-            time += span;
-            count += 1;
-            if count == gaps {
-                if time > 0.0 {
-                    rates.push(octets * 8e9 / time);
-                }
-                (octets, time, count) = (0.0, 0.0, 0);
-            }
+            *octets += whole + segments * header;
+            *time += span;
+            *count += 1;
         }
     }
     rates.sort_by(f64::total_cmp);

@@ -119,6 +119,95 @@ fn what_a_pacing_host_holds_back_is_no_queue() {
     assert!(concluded.outcome.estimate().is_none(), "{concluded:?}");
 }
 
+/// Eight segments at once and their acknowledgements spread over the round trip, as a receiver that is slow to answer makes them: 16 kB
+/// in 40 ms are what was carried, and the rhythm of the answers, a fifth of a round trip for two segments, is no link's.
+#[test]
+fn a_window_s_rhythm_of_acknowledgements_bounds_alone() {
+    let log = windowed(500);
+    let carried = 8.0 * 1500.0 * 8e9 / 40e6;
+    for method in PASSIVE {
+        let name = method.info().name;
+        let concluded = conclusion(*method, &log, &sight(Vantage::Sender, 1));
+        let Some(estimate) = concluded.outcome.estimate() else {
+            continue;
+        };
+        let ratio = estimate.value as f64 / carried;
+        assert_eq!(estimate.verdict, Verdict::LowerBound, "{name}: {concluded:?}");
+        assert!((0.9..1.01).contains(&ratio), "{name}: {ratio}");
+    }
+}
+
+/// Seen so briefly that nothing tells what was carried, there is not even that bound.
+#[test]
+fn a_short_window_s_rhythm_says_nothing() {
+    let log = windowed(20);
+    for method in PASSIVE {
+        let concluded = conclusion(*method, &log, &sight(Vantage::Sender, 1));
+        assert!(
+            concluded.outcome.estimate().is_none(),
+            "{}: {concluded:?}",
+            method.info().name
+        );
+    }
+}
+
+/// Rounds of eight segments that leave together, and four acknowledgements 2 ms apart, seen by the sender.
+fn windowed(rounds: u32) -> FlowLog {
+    let mut log = FlowLog::new();
+    for round in 0..rounds {
+        let begun = i64::from(round) * 40_000_000;
+        let ticks = round * 40;
+        for place in 0..8 {
+            let number = round * 8 + place;
+            let at = begun + i64::from(place) * 12_000;
+            log.see(Course::Along, &packet(at, 1 + 1448 * number, 1, 1448, (ticks, ticks)));
+        }
+        for place in 1..=4 {
+            let at = begun + 20_000_000 + i64::from(place) * 2_000_000;
+            let number = round * 8 + 2 * place;
+            let seen = packet(at, 1, 1 + 1448 * number, 0, (ticks + 20 + 2 * place, ticks));
+            log.see(Course::Back, &seen);
+        }
+    }
+    log
+}
+
+/// What waits at the receiver for a lost segment is acknowledged at once when that comes: no second carried so much.
+#[test]
+fn a_filled_hole_is_no_throughput() {
+    let mut log = FlowLog::new();
+    let mut at = 0;
+    let along = |log: &mut FlowLog, at: i64, number: u32| {
+        log.see(Course::Along, &packet(at, 1 + 1448 * number, 1, 1448, (0, 0)));
+    };
+    let back = |log: &mut FlowLog, at: i64, number: u32| {
+        log.see(Course::Back, &packet(at, 1, 1 + 1448 * number, 0, (0, 0)));
+    };
+    let mut number = 0;
+    for _ in 0..5 {
+        for _ in 0..1000 {
+            along(&mut log, at, number);
+            number += 1;
+            back(&mut log, at + 10_000, number);
+            at += GAP_NS;
+        }
+        // One is lost, a thousand follow, and the lost one comes.
+        let lost = number;
+        for _ in 0..1000 {
+            number += 1;
+            along(&mut log, at, number);
+            back(&mut log, at + 10_000, lost);
+            at += GAP_NS;
+        }
+        along(&mut log, at, lost);
+        number += 1;
+        back(&mut log, at + 10_000, number);
+        at += GAP_NS;
+    }
+    let carried = log.carried();
+    assert!((0.9 * TRUTH..=TRUTH).contains(&carried), "{carried} of {TRUTH}");
+}
+
 #[test]
 fn stamps_of_a_millisecond_show_no_gaps_of_a_tenth() {
     let tenth = queued(20_000).map(|(sent, came)| (sent / 10, came / 10 / 1_000_000 * 1_000_000));
@@ -267,7 +356,7 @@ proptest! {
 
 /// Not a law but a number for the record: nanoseconds per packet of the log that all methods share.
 #[test]
-#[ignore = "prints a measure of this machine"]
+#[ignore = "by hand: prints a measure of this machine: cargo test --release -p narrows-estimate cost_per_packet -- --ignored --nocapture"]
 #[expect(clippy::disallowed_methods, reason = "it measures time, and prints it")]
 fn cost_per_packet() {
     let times: Vec<(i64, i64)> = queued(1_000_000).collect();

@@ -182,7 +182,7 @@ impl Run {
     }
 
     /// The run was told to stop: what has settled by then counts.
-    pub(super) fn stop(&self, reason: Reason) -> Outcome {
+    pub(super) fn stopped(&self, reason: Reason) -> Outcome {
         match self.answer() {
             Outcome::Estimated(estimate) => estimate.caveat(Caveat::StoppedEarly).into(),
             Outcome::Inconclusive { caveats, evidence, .. } => Outcome::Inconclusive {

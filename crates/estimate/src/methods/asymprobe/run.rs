@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use units::{Sender, Stamp};
 
-use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Reads, Rule, State, Stop};
+use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Reads, Rule, Runs, State, Stop};
 use super::Params;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::Answering;
+use crate::methods::campaign::refusal_reason;
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::probe::{FarEnd, Probe, Train, TrainId, TrainReport};
 
 /// A kind of pair: how long its requests are, and its replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,17 +82,6 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, facts: PathFacts) {
-        self.large = self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu);
-        self.small = self.small.min(self.large);
-        self.answering = facts.answering;
-        if facts.answer_limit.is_some() {
-            // A test train is longer than such hosts answer at once.
-            self.tests = MOST_TESTS;
-        }
-        self.facts = Some(facts);
-    }
-
     /// IP octets of requests and replies.
     pub(super) fn octets(&self, kind: Kind) -> (u16, u16) {
         let third = u32::from(self.large) * thousandths(self.params.third) / 1000;
@@ -117,21 +107,6 @@ impl Run {
         }
     }
 
-    /// Why a run is not begun: the far host would take too long to answer, or in sizes that vary.
-    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
-        let pairs = u64::try_from(self.params.stable.min(self.params.most)).unwrap_or(u64::MAX / 8);
-        let late = mindelay::answers_take_too_long(facts, 4 * (pairs + 1), super::INFO.imposes.max_time);
-        let large = u32::from(self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu));
-        let third = large * thousandths(self.params.third) / 1000;
-        // Hosts that quote whole packets quote no more than this of them; both sizes must fill it.
-        let vary = facts.answering == Answering::ClosedPort && third < u32::from(MOST_QUOTED);
-        late.or_else(|| {
-            vary.then(|| Reason::NotOffered {
-                what: "answers of one size to packets of two: they quote all of the shorter ones".to_owned(),
-            })
-        })
-    }
-
     fn kind(&self) -> Option<Kind> {
         let kinds = match self.answering {
             // Answers of one size show the way there alone.
@@ -140,36 +115,6 @@ impl Run {
             Answering::Server | Answering::Echo | Answering::Reflector => &KINDS[..4],
         };
         kinds.get(self.found.len()).copied()
-    }
-
-    fn next(&mut self, now: Stamp<Sender>) -> Step {
-        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
-            return Step::Wait { until };
-        }
-        if self.hunt.is_none() {
-            match self.batching.seen() {
-                Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
-                // Long requests with short replies, which only the way there can spread, and long replies, in turn.
-                None if self.tests < MOST_TESTS => {
-                    self.tests += 1;
-                    return self.send(now, TEST_PACKETS, Kind::Long);
-                }
-                Some(false) | None => self.start_hunt(),
-            }
-        }
-        // Each turn ends the hunt for one kind.
-        for _ in 0..=KINDS.len() {
-            let Some(kind) = self.kind() else { break };
-            let Some(state) = self.hunt.as_ref().map(Hunt::state) else {
-                break;
-            };
-            match state {
-                State::More => return self.send(now, 2, kind),
-                State::Silent => return Step::Done(self.no_number(Reason::NoAnswer)),
-                State::Settled | State::Unsettled | State::Lossy => self.close_hunt(kind, state == State::Settled),
-            }
-        }
-        Step::Done(self.answer())
     }
 
     fn close_hunt(&mut self, kind: Kind, settled: bool) {
@@ -230,6 +175,86 @@ impl Run {
         let seconds = (seconds * mindelay::uneven(self.serial)).clamp(LEAST_WAIT.as_secs_f64(), 60.0);
         Duration::from_secs_f64(seconds)
     }
+}
+
+fn thousandths(share: f64) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a parameter between 0.3 and 0.9"
+    )]
+    let whole = (share * 1000.0).round() as u32;
+    whole
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("asymprobe", "echoed pairs of its own sizes");
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        mindelay::is_own(asked, self.asked.as_ref())
+    }
+}
+
+impl Runs for Run {
+    fn is_begun(&self) -> bool {
+        self.facts.is_some()
+    }
+
+    /// Why a run is not begun: the far host would take too long to answer, or in sizes that vary.
+    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
+        let pairs = u64::try_from(self.params.stable.min(self.params.most)).unwrap_or(u64::MAX / 8);
+        let late = mindelay::answers_take_too_long(facts, 4 * (pairs + 1), super::INFO.imposes.max_time);
+        let large = u32::from(self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu));
+        let third = large * thousandths(self.params.third) / 1000;
+        // Hosts that quote whole packets quote no more than this of them; both sizes must fill it.
+        let vary = facts.answering == Answering::ClosedPort && third < u32::from(MOST_QUOTED);
+        late.or_else(|| {
+            vary.then(|| Reason::NotOffered {
+                what: "answers of one size to packets of two: they quote all of the shorter ones".to_owned(),
+            })
+        })
+    }
+
+    fn begin(&mut self, facts: PathFacts) {
+        self.large = self.params.large.unwrap_or(facts.path_mtu).min(facts.path_mtu);
+        self.small = self.small.min(self.large);
+        self.answering = facts.answering;
+        if facts.answer_limit.is_some() {
+            // A test train is longer than such hosts answer at once.
+            self.tests = MOST_TESTS;
+        }
+        self.facts = Some(facts);
+    }
+
+    fn next(&mut self, now: Stamp<Sender>) -> Step {
+        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
+            return Step::Wait { until };
+        }
+        if self.hunt.is_none() {
+            match self.batching.seen() {
+                Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
+                // Long requests with short replies, which only the way there can spread, and long replies, in turn.
+                None if self.tests < MOST_TESTS => {
+                    self.tests += 1;
+                    return self.send(now, TEST_PACKETS, Kind::Long);
+                }
+                Some(false) | None => self.start_hunt(),
+            }
+        }
+        // Each turn ends the hunt for one kind.
+        for _ in 0..=KINDS.len() {
+            let Some(kind) = self.kind() else { break };
+            let Some(state) = self.hunt.as_ref().map(Hunt::state) else {
+                break;
+            };
+            match state {
+                State::More => return self.send(now, 2, kind),
+                State::Silent => return Step::Done(self.no_number(Reason::NoAnswer)),
+                State::Settled | State::Unsettled | State::Lossy => self.close_hunt(kind, state == State::Settled),
+            }
+        }
+        Step::Done(self.answer())
+    }
 
     fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         if self.asked.take().is_none_or(|asked| asked.id != report.id) {
@@ -266,54 +291,18 @@ impl Run {
             self.hunt = None;
             return self.next(now);
         }
-        let what = "pairs of packets that the far end answers in packets of another size".to_owned();
-        Step::Done(self.no_number(match refusal {
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered { what },
-        }))
+        let what = "pairs of packets that the far end answers in packets of another size";
+        Step::Done(self.no_number(refusal_reason(refusal, what)))
     }
-}
 
-fn thousandths(share: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a parameter between 0.3 and 0.9"
-    )]
-    let whole = (share * 1000.0).round() as u32;
-    whole
-}
-
-impl Follower for Run {
-    const READS: (&'static str, &'static str) = ("asymprobe", "echoed pairs of its own sizes");
-
-    fn follow(&mut self, asked: &Probe) -> bool {
-        let (Probe::Train(asked), Some(own)) = (asked, &self.asked) else {
-            return false;
-        };
-        let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
-        let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-        asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+    fn stop(&mut self, reason: Reason) -> Outcome {
+        self.stopped(reason)
     }
 }
 
 impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
-        match event {
-            Event::Started(facts) => {
-                let unable = self.unable(&facts);
-                self.begin(facts);
-                if let Some(reason) = unable {
-                    return Step::Done(self.no_number(reason));
-                }
-                self.next(now)
-            }
-            Event::Train(report) if self.facts.is_some() => self.take(now, &report),
-            Event::TimerFired if self.facts.is_some() => self.next(now),
-            Event::Refused(refusal) if self.facts.is_some() => self.refused(now, refusal),
-            Event::Stop(reason) => Step::Done(self.stop(reason)),
-            _ => Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)),
-        }
+        mindelay::step(self, now, event)
     }
 }
 

@@ -6,7 +6,7 @@ use units::{BitRate, Framing, Metric};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{Session, Spacing};
-use crate::methods::spacing::{Stamped, Trust, mean_bound};
+use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -63,17 +63,33 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         let share = common.weight as f64 / session.spacings.len() as f64;
         common.phases >= LEAST_PHASES.max((2 * usable).div_ceil(3)) && !ambiguous && share >= LEAST_SHARE
     });
+    let outrun = |common: &Common| {
+        let (octets, largest) = phases.iter().next_back()?;
+        let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
+        Some(outruns(
+            f64::midpoint(common.low, common.high),
+            wire_octets(session, *octets),
+            &spans,
+        ))
+    };
     match agreed {
+        Some(common) if outrun(&common) == Some(true) => at_least(session),
         Some(common) => state(session, &sets, &common, &trust),
-        None => at_least(session, &phases),
+        None => at_least(session),
     }
 }
 
-/// Sizes that do not agree still say what the path carries at least; the largest say it best.
-fn at_least(session: &Session, phases: &Phases) -> Result<Estimate, Reason> {
-    let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
-    let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
-    let rate = mean_bound(wire_octets(session, *octets), &spans).ok_or(Reason::NoAgreement)?;
+/// Sizes that do not agree still say what the path carries at least. Neighbours of one train meet the same queue, so trains are what
+/// can be averaged.
+fn at_least(session: &Session) -> Result<Estimate, Reason> {
+    let mut trains: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for spacing in &session.spacings {
+        let (octets, time) = trains.entry(spacing.train).or_default();
+        *octets += wire_octets(session, spacing.ip_octets);
+        *time += spacing.gap_ns as f64;
+    }
+    let per_octet: Vec<f64> = trains.values().map(|(octets, time)| time / octets).collect();
+    let rate = mean_bound(1.0, &per_octet).ok_or(Reason::NoAgreement)?;
     let rate = restated(session, rate)?;
     let estimate = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Path);
     Ok(estimate.caveat(Caveat::NotConverged))

@@ -14,6 +14,8 @@ use crate::{PathFacts, StampSource};
 /// The spacing of two neighbours of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spacing {
+    /// Of which train, from 1.
+    pub(super) train: u32,
     pub(super) ip_octets: u16,
     pub(super) stamped: Stamped,
     pub(super) gap_ns: i64,
@@ -79,6 +81,7 @@ impl Session {
             (None, None) => return None,
         };
         (before.ip_octets == after.ip_octets).then(|| Spacing {
+            train: self.trains,
             ip_octets: after.ip_octets,
             stamped,
             gap_ns: second.saturating_sub(first),

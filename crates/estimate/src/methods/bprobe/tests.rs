@@ -3,7 +3,8 @@ use std::time::Duration;
 use units::BitRate;
 
 use super::*;
-use crate::outcome::{Caveat, Limit, Reason, Verdict};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::{Method, RawParams};
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{Measured, Probe};
 

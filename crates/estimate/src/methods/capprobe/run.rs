@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
 
-use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, State, Stop, Via};
+use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
 use super::Params;
 use super::check::CHECKS;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::probe::{Probe, Train, TrainId, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -69,23 +69,6 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, facts: PathFacts) {
-        let mtu = facts.path_mtu;
-        self.octets = (self.octets.0.min(mtu), self.octets.1.min(mtu));
-        if self.octets.0 == self.octets.1 {
-            // A path whose MTU is below both sizes: keep their ratio.
-            let second = u32::from(mtu) * u32::from(self.params.octets.1.min(self.params.octets.0));
-            let first = u32::from(self.params.octets.0.max(self.params.octets.1));
-            self.octets.1 = u16::try_from(second / first.max(1)).unwrap_or(mtu);
-        }
-        self.via = self.via.met_by(facts.answering);
-        if facts.answer_limit.is_some() {
-            // A test train is longer than such hosts answer at once.
-            self.tests = MOST_TESTS;
-        }
-        self.facts = Some(facts);
-    }
-
     /// Two packets for each pair of each run.
     fn answers_wanted(&self) -> u64 {
         let pairs = (self.params.stable + 1).max(self.params.least).min(self.params.most);
@@ -103,46 +86,6 @@ impl Run {
         } else {
             self.octets.1
         }
-    }
-
-    fn next(&mut self, now: Stamp<Sender>) -> Step {
-        if self.hunt.is_none() {
-            match self.batching.seen() {
-                Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
-                None if self.tests < MOST_TESTS => return self.test(now),
-                Some(false) | None => self.start_hunt(),
-            }
-        }
-        // Each turn of the loop ends a hunt; there are two per restart, and the checks.
-        for _ in 0..=CHECKS.len() {
-            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
-            let state = if self.too_coarse() { State::Unsettled } else { state };
-            match state {
-                State::Settled | State::Unsettled | State::Lossy | State::Silent if self.checks.is_some() => {
-                    if let Some(done) = self.checked(state == State::Settled) {
-                        return done;
-                    }
-                }
-                State::More => return self.pair(now),
-                State::Silent => return Step::Done(self.no_number(Reason::NoAnswer)),
-                State::Lossy => {
-                    self.close_hunt();
-                    let (lost, sent) = (self.tally.lost, self.tally.sent);
-                    return Step::Done(self.no_number(Reason::TooMuchLoss { lost, sent }));
-                }
-                State::Settled => {
-                    if let Some(done) = self.settled() {
-                        return done;
-                    }
-                }
-                State::Unsettled => {
-                    if let Some(done) = self.other_sizes() {
-                        return done;
-                    }
-                }
-            }
-        }
-        self.pair(now)
     }
 
     /// Takes over what the hunt found; the answer if that was the second and they agree.
@@ -317,6 +260,101 @@ impl Run {
         Duration::from_secs_f64(seconds)
     }
 
+    fn restart_at(&mut self, now: Stamp<Sender>, largest: u16) -> Step {
+        if let Some(facts) = &mut self.facts {
+            facts.path_mtu = facts.path_mtu.min(largest);
+        }
+        self.restarts += 1;
+        self.found.clear();
+        self.hunt = None;
+        self.next(now)
+    }
+}
+
+fn scaled(octets: u16, factor: f64) -> u16 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what fits"
+    )]
+    let scaled = (f64::from(octets) * factor).round().clamp(28.0, 65_535.0) as u16;
+    scaled
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("capprobe", "pairs of packets of its own sizes");
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        mindelay::is_own(asked, self.asked.as_ref())
+    }
+}
+
+impl Runs for Run {
+    fn is_begun(&self) -> bool {
+        self.facts.is_some()
+    }
+
+    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
+        mindelay::answers_take_too_long(facts, self.answers_wanted(), super::INFO.imposes.max_time)
+    }
+
+    fn begin(&mut self, facts: PathFacts) {
+        let mtu = facts.path_mtu;
+        self.octets = (self.octets.0.min(mtu), self.octets.1.min(mtu));
+        if self.octets.0 == self.octets.1 {
+            // A path whose MTU is below both sizes: keep their ratio.
+            let second = u32::from(mtu) * u32::from(self.params.octets.1.min(self.params.octets.0));
+            let first = u32::from(self.params.octets.0.max(self.params.octets.1));
+            self.octets.1 = u16::try_from(second / first.max(1)).unwrap_or(mtu);
+        }
+        self.via = self.via.met_by(facts.answering);
+        if facts.answer_limit.is_some() {
+            // A test train is longer than such hosts answer at once.
+            self.tests = MOST_TESTS;
+        }
+        self.facts = Some(facts);
+    }
+
+    fn next(&mut self, now: Stamp<Sender>) -> Step {
+        if self.hunt.is_none() {
+            match self.batching.seen() {
+                Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
+                None if self.tests < MOST_TESTS => return self.test(now),
+                Some(false) | None => self.start_hunt(),
+            }
+        }
+        // Each turn of the loop ends a hunt; there are two per restart, and the checks.
+        for _ in 0..=CHECKS.len() {
+            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
+            let state = if self.too_coarse() { State::Unsettled } else { state };
+            match state {
+                State::Settled | State::Unsettled | State::Lossy | State::Silent if self.checks.is_some() => {
+                    if let Some(done) = self.checked(state == State::Settled) {
+                        return done;
+                    }
+                }
+                State::More => return self.pair(now),
+                State::Silent => return Step::Done(self.no_number(Reason::NoAnswer)),
+                State::Lossy => {
+                    self.close_hunt();
+                    let (lost, sent) = (self.tally.lost, self.tally.sent);
+                    return Step::Done(self.no_number(Reason::TooMuchLoss { lost, sent }));
+                }
+                State::Settled => {
+                    if let Some(done) = self.settled() {
+                        return done;
+                    }
+                }
+                State::Unsettled => {
+                    if let Some(done) = self.other_sizes() {
+                        return done;
+                    }
+                }
+            }
+        }
+        self.pair(now)
+    }
+
     fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         let Some(asked) = self.asked.take().filter(|asked| asked.id == report.id) else {
             return Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent));
@@ -378,63 +416,15 @@ impl Run {
         }
     }
 
-    fn restart_at(&mut self, now: Stamp<Sender>, largest: u16) -> Step {
-        if let Some(facts) = &mut self.facts {
-            facts.path_mtu = facts.path_mtu.min(largest);
-        }
-        self.restarts += 1;
-        self.found.clear();
-        self.hunt = None;
-        self.next(now)
-    }
-}
-
-fn scaled(octets: u16, factor: f64) -> u16 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to what fits"
-    )]
-    let scaled = (f64::from(octets) * factor).round().clamp(28.0, 65_535.0) as u16;
-    scaled
-}
-
-impl Follower for Run {
-    const READS: (&'static str, &'static str) = ("capprobe", "pairs of packets of its own sizes");
-
-    fn follow(&mut self, asked: &Probe) -> bool {
-        // Packets of another size, or more of them, are no sample of this run; the gaps that were asked for do not matter, since
-        // departures tell what came of them.
-        let (Probe::Train(asked), Some(own)) = (asked, &self.asked) else {
-            return false;
-        };
-        let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
-        let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-        asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+    fn stop(&mut self, reason: Reason) -> Outcome {
+        self.close_hunt();
+        self.no_number(reason)
     }
 }
 
 impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
-        match event {
-            Event::Started(facts) => {
-                let unable =
-                    mindelay::answers_take_too_long(&facts, self.answers_wanted(), super::INFO.imposes.max_time);
-                self.begin(facts);
-                if let Some(reason) = unable {
-                    return Step::Done(self.no_number(reason));
-                }
-                self.next(now)
-            }
-            Event::Train(report) if self.facts.is_some() => self.take(now, &report),
-            Event::TimerFired if self.facts.is_some() => self.next(now),
-            Event::Refused(refusal) if self.facts.is_some() => self.refused(now, refusal),
-            Event::Stop(reason) => {
-                self.close_hunt();
-                Step::Done(self.no_number(reason))
-            }
-            _ => Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)),
-        }
+        mindelay::step(self, now, event)
     }
 }
 

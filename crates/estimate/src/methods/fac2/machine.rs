@@ -8,6 +8,7 @@ use super::Params;
 use super::finish::{Ending, Seen};
 use super::fit::{self, Fit};
 use super::reading::{Reading, Unusable, read};
+use crate::methods::campaign::refusal_reason;
 use crate::observations::Follower;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
@@ -350,10 +351,7 @@ impl Machine {
                 self.seen.packet_octets = min_ip_octets;
                 return self.send(now);
             }
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-                what: "paced trains towards a receiver".to_owned(),
-            },
+            other => refusal_reason(other, "paced trains towards a receiver"),
         };
         Step::Done(self.seen.finish(&Ending::Flawed(reason), self.available))
     }

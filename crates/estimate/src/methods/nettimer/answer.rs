@@ -4,7 +4,7 @@ use units::{BitRate, Framing, Metric};
 
 use super::params::Preset;
 use super::session::{Sample, Session};
-use crate::methods::spacing::{Stamped, Trust, mean_bound};
+use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 use crate::pairs::{self, Densest, Sifted};
 
@@ -48,12 +48,15 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         return bound(session, rate, Limit::Sender).map(|estimate| estimate.caveat(Caveat::SenderLimited));
     }
     let peak = sifted.densest.ok_or(Reason::NoAgreement)?;
-    if peak.share < LEAST_SHARE || peak.rival().is_some() {
+    if peak.share < LEAST_SHARE || peak.rival().is_some() || !session.sizes_agree(&peak) {
         return at_least(session, &peak);
     }
     let wire = wire_octets(session, last);
     let seen = 8e9 * wire / peak.rate;
     let spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
+    if session.params.preset == Preset::Adaptive && outruns(peak.rate, wire, &spans) {
+        return at_least(session, &peak);
+    }
     let span = match session.params.preset {
         Preset::Adaptive => trust.unrounded(seen, &spans),
         Preset::Tool => seen,
@@ -212,6 +215,7 @@ fn reply_share(session: &Session) -> f64 {
 fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     evidence.insert("pairs", session.tally.pairs);
+    evidence.insert("smaller_pairs", number(session.smaller.len()));
     evidence.insert("whole_pairs", number(session.samples.len()));
     let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
     evidence.insert("pairs_with_one_stamp", number(together));

@@ -8,7 +8,7 @@ use crate::contract::Refusal;
 use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
 use crate::methods::spacing::Stamped;
 use crate::outcome::{Outcome, Reason};
-use crate::pairs::{self, Pair};
+use crate::pairs::{self, Densest, Pair};
 use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
 use crate::{PathFacts, StampSource};
 
@@ -42,9 +42,13 @@ pub(in crate::methods) struct Session {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) samples: Vec<Sample>,
+    /// Smaller pairs: what a link does to them follows from their size, what others' traffic does to them does not.
+    pub(super) smaller: Vec<Sample>,
     pub(super) tally: Tally,
     ip_octets: u16,
     reply: u16,
+    /// The world takes no smaller packet, as far as it said.
+    least: u16,
     /// Whom to ask, the best first; those that refused are gone.
     far_ends: Vec<FarEnd>,
     /// Size refusals so far: a world that contradicts itself is not asked for ever.
@@ -55,10 +59,12 @@ impl Session {
     pub(super) fn new(params: Params) -> Self {
         Self {
             ip_octets: 0,
+            least: LEAST_OCTETS,
             reply: params.reply_octets,
             far_ends: Vec::new(),
             facts: None,
             samples: Vec::new(),
+            smaller: Vec::new(),
             tally: Tally::default(),
             resized: 0,
             params,
@@ -80,6 +86,41 @@ impl Session {
         self.samples.iter().filter_map(|sample| self.pair(sample)).collect()
     }
 
+    /// Whether most of the smaller pairs, as rates on the wire, lie at the peak as well. Traffic at a steady rate behind the narrow link
+    /// sets full-size pairs a constant number of its packets apart, all alike; pairs of another size then show another rate.
+    pub(super) fn sizes_agree(&self, peak: &Densest) -> bool {
+        let edge = self.params.filter.half_width;
+        let there = |pair: &Pair| {
+            let rate = pair.received;
+            rate >= peak.low * (1.0 - edge) && rate <= peak.high * (1.0 + edge)
+        };
+        let agree = self.smaller.iter().filter_map(|sample| self.pair(sample)).filter(there);
+        2 * agree.count() >= self.smaller.len()
+    }
+
+    /// Every fourth pair is smaller, where the size is ours to choose.
+    fn next_octets(&self) -> u16 {
+        let ours = self.params.preset == Preset::Adaptive && self.params.ip_octets.is_none();
+        if ours && self.tally.pairs % SMALLER_EVERY == SMALLER_EVERY - 1 {
+            let smaller = self.ip_octets / 3 * 2;
+            return smaller.max(self.least).min(self.ip_octets);
+        }
+        self.ip_octets
+    }
+
+    /// Full-size pairs apart from smaller ones, in whatever order a recording has them.
+    fn sort_in(&mut self, sample: Sample) {
+        let smaller = |one: u16, than: u16| u32::from(one) * 10 < u32::from(than) * 9;
+        match self.samples.last().map(|last| last.ip_octets) {
+            Some(full) if smaller(sample.ip_octets, full) => self.smaller.push(sample),
+            Some(full) if smaller(full, sample.ip_octets) => {
+                self.smaller.append(&mut self.samples);
+                self.samples.push(sample);
+            }
+            Some(_) | None => self.samples.push(sample),
+        }
+    }
+
     /// Enough pairs agree.
     fn settled(&self) -> bool {
         let found = self.samples.len();
@@ -91,7 +132,7 @@ impl Session {
         // The peak surely holds the majority of all pairs that could be sent.
         sifted.densest.is_some_and(|peak| {
             let bounds = stat::wilson(peak.inside.min(all), all, 0.95);
-            peak.rival().is_none() && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE)
+            peak.rival().is_none() && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE) && self.sizes_agree(&peak)
         })
     }
 }
@@ -124,7 +165,7 @@ impl Campaign for Session {
         }
         let packet = PacketPlan {
             gap: Duration::ZERO,
-            ip_octets: self.ip_octets,
+            ip_octets: self.next_octets(),
             hop_limit: None,
         };
         let last_ns = self
@@ -167,7 +208,7 @@ impl Campaign for Session {
             self.tally.disordered += 1;
             return;
         }
-        self.samples.push(Sample {
+        self.sort_in(Sample {
             stamped,
             span_ns,
             sent_ns: second.departed.nanos().saturating_sub(first.departed.nanos()),
@@ -187,6 +228,7 @@ impl Campaign for Session {
             Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.reply.min(self.ip_octets) => {
                 self.reply = self.reply.max(min_ip_octets);
                 self.ip_octets = self.ip_octets.max(min_ip_octets);
+                self.least = self.least.max(min_ip_octets);
             }
             Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
             Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
@@ -226,6 +268,10 @@ impl Session {
     }
 }
 
+/// One pair in so many is smaller (ours: enough to contradict the others, few enough to cost little).
+const SMALLER_EVERY: u32 = 4;
+/// Smaller pairs have at least so many octets (ours: the method's own least).
+const LEAST_OCTETS: u16 = 64;
 /// The answer is looked at after every so many pairs (ours: the tool's whole run).
 const SETTLED: usize = 8;
 /// The share of all pairs that the peak must surely exceed before no more are sent (ours).

@@ -4,9 +4,10 @@ use units::BitRate;
 
 use super::*;
 use crate::contract::Event;
-use crate::outcome::{Caveat, Limit, Reason, Verdict};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::{Method, RawParams};
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, Measured, Observation, Probe};
+use crate::{Budget, Measured, Observation, Observations, Probe};
 
 fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
@@ -58,7 +59,8 @@ fn an_idle_path_is_told_to_a_rounding_with_every_far_end() {
             )
         };
         assert!(estimate.caveats.iter().all(only_size), "{:?}", estimate.caveats);
-        assert_eq!(measured.cost.packets, 16);
+        // Eight pairs, and two of smaller packets.
+        assert_eq!(measured.cost.packets, 20);
     }
 }
 

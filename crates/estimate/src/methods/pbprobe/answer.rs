@@ -148,6 +148,10 @@ impl Run {
         evidence.insert("packet_octets", u32::from(self.octets));
         evidence.insert("shortened", self.shortened);
         evidence.insert("batches_seen", self.batched());
+        if let Some(paced) = &self.paced {
+            evidence.insert("paced_bulks", paced.tried);
+            evidence.insert("paced_bulks_came_as_they_left", paced.held);
+        }
         if let Some(hunt) = &self.hunt {
             let clean = hunt.found(self.batched()).map_or(0, |found| found.clean);
             evidence.insert("kept_clean_bulks", clean);

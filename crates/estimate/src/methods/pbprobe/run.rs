@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use units::{Sender, Stamp};
 
-use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, State, Stop, Via};
+use super::super::mindelay::{self, Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
 use super::Params;
+use super::paced::Paced;
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::methods::campaign::refusal_reason;
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::probe::{Probe, Train, TrainId, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Run {
     pub(super) hunt: Option<Hunt>,
     /// What bulks of full packets found, while smaller ones check it.
     pub(super) first: Option<(u16, Found)>,
+    /// The answer under its last test.
+    pub(super) paced: Option<Paced>,
     pub(super) tally: Tally,
     asked: Option<Train>,
     serial: u32,
@@ -60,24 +64,13 @@ impl Run {
             tests: 0,
             hunt: None,
             first: None,
+            paced: None,
             tally: Tally::default(),
             asked: None,
             serial: 0,
             refusals: 0,
             not_before: None,
         }
-    }
-
-    fn begin(&mut self, facts: PathFacts) {
-        self.octets = self.params.octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
-        self.via = self.via.met_by(facts.answering);
-        if let Some(limit) = facts.answer_limit {
-            // What is longer than such hosts answer at once never comes whole.
-            self.tests = MOST_TESTS;
-            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
-            self.longest = self.longest.min(most.saturating_sub(1).max(1));
-        }
-        self.facts = Some(facts);
     }
 
     /// Two packets for each of the bulks of one.
@@ -95,67 +88,26 @@ impl Run {
         self.batching.seen() == Some(true)
     }
 
-    fn next(&mut self, now: Stamp<Sender>) -> Step {
-        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
-            return Step::Wait { until };
-        }
-        if self.hunt.is_none() {
-            if self.batching.seen().is_none() && self.tests < MOST_TESTS {
-                self.tests += 1;
-                return self.send(now, TEST_PACKETS);
-            }
-            self.start_hunt();
-        }
-        // Each turn changes the length; no run changes it so often.
-        for _ in 0..MOST_CHANGES {
-            if self.short() && self.lengthen() {
-                continue;
-            }
-            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
-            let done = match state {
-                State::More if self.first.is_none() && self.choked() && self.shrink(2) => continue,
-                State::More => return self.send(now, self.length + 1),
-                State::Settled => match self.settled() {
-                    Some(done) => done,
-                    None => continue,
-                },
-                _ if self.first.is_some() => self.no_number(Reason::NotConverged),
-                State::Silent | State::Lossy if self.shrink(2) => continue,
-                State::Unsettled if self.can_shorten() && self.shrink(self.params.growth) => continue,
-                State::Unsettled => self.no_number(Reason::NotConverged),
-                State::Silent => self.no_number(Reason::NoAnswer),
-                State::Lossy => {
-                    self.close_hunt();
-                    let (lost, sent) = (self.tally.lost, self.tally.sent);
-                    self.no_number(Reason::TooMuchLoss { lost, sent })
-                }
-            };
-            return Step::Done(done);
-        }
-        Step::Done(self.no_number(Reason::NotConverged))
-    }
-
     /// The answer of bulks that have settled; nothing if others must come first: shorter ones where most of these hold packets of
-    /// others, or smaller packets where that cannot be seen.
+    /// others, smaller packets where that cannot be seen, or slower ones to test it.
     fn settled(&mut self) -> Option<Outcome> {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()))?;
         if let Some((octets, first)) = self.first {
             let rate = |octets, found: &Found| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
             let (a, b) = (rate(octets, &first), rate(self.octets, &found));
             let agree = (a - b).abs() / (a + b) < AGREE;
-            return Some(if agree {
-                self.answer(octets, &first)
-            } else {
-                self.no_number(Reason::NotConverged)
-            });
+            if agree {
+                return self.unless_tested(octets, first);
+            }
+            return Some(self.no_number(Reason::NotConverged));
         }
         let idle = found.clean as f64 >= IDLE * found.samples as f64;
         if idle || !self.params.check {
-            return Some(self.answer(self.octets, &found));
+            return self.unless_tested(self.octets, found);
         }
         if self.tells_gaps(&found) {
             if found.each_ns <= PARTED * found.typical_ns {
-                return Some(self.answer(self.octets, &found));
+                return self.unless_tested(self.octets, found);
             }
             // As many packets of others in each of the best bulks: ties, since packets come in whole ones.
             let shorter = self.can_shorten() && self.shrink(self.params.growth);
@@ -199,7 +151,7 @@ impl Run {
             .max(STEPS * grain)
     }
 
-    fn grain(&self) -> Option<Grain> {
+    pub(super) fn grain(&self) -> Option<Grain> {
         Some(Grain::of(self.facts.as_ref()?, self.via.reads()))
     }
 
@@ -286,8 +238,12 @@ impl Run {
     }
 
     fn send(&mut self, now: Stamp<Sender>, packets: usize) -> Step {
+        self.send_spaced(now, packets, Duration::ZERO)
+    }
+
+    pub(super) fn send_spaced(&mut self, now: Stamp<Sender>, packets: usize, gap: Duration) -> Step {
         self.serial += 1;
-        let train = Train::uniform(TrainId(self.serial), packets, self.octets, Duration::ZERO);
+        let train = Train::uniform(TrainId(self.serial), packets, self.octets, gap);
         let train = self.via.ask(train);
         self.not_before = Some(now + self.wait());
         self.asked = Some(train.clone());
@@ -309,10 +265,86 @@ impl Run {
         let seconds = (seconds * mindelay::uneven(self.serial)).clamp(LEAST_WAIT.as_secs_f64(), 60.0);
         Duration::from_secs_f64(seconds)
     }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("pbprobe", "bulks of packets of its own lengths");
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        mindelay::is_own(asked, self.asked.as_ref())
+    }
+}
+
+impl Runs for Run {
+    fn is_begun(&self) -> bool {
+        self.facts.is_some()
+    }
+
+    fn unable(&self, facts: &PathFacts) -> Option<Reason> {
+        mindelay::answers_take_too_long(facts, self.answers_wanted(), super::INFO.imposes.max_time)
+    }
+
+    fn begin(&mut self, facts: PathFacts) {
+        self.octets = self.params.octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
+        self.via = self.via.met_by(facts.answering);
+        if let Some(limit) = facts.answer_limit {
+            // What is longer than such hosts answer at once never comes whole.
+            self.tests = MOST_TESTS;
+            let most = usize::try_from(limit.burst()).unwrap_or(usize::MAX);
+            self.longest = self.longest.min(most.saturating_sub(1).max(1));
+        }
+        self.facts = Some(facts);
+    }
+
+    fn next(&mut self, now: Stamp<Sender>) -> Step {
+        if let Some(until) = self.not_before.take().filter(|until| *until > now) {
+            return Step::Wait { until };
+        }
+        if self.hunt.is_none() {
+            if self.batching.seen().is_none() && self.tests < MOST_TESTS {
+                self.tests += 1;
+                return self.send(now, TEST_PACKETS);
+            }
+            self.start_hunt();
+        }
+        // Each turn changes the length; no run changes it so often.
+        for _ in 0..MOST_CHANGES {
+            if let Some(step) = self.test_pace(now) {
+                return step;
+            }
+            if self.short() && self.lengthen() {
+                continue;
+            }
+            let state = self.hunt.as_ref().map_or(State::More, Hunt::state);
+            let done = match state {
+                State::More if self.first.is_none() && self.choked() && self.shrink(2) => continue,
+                State::More => return self.send(now, self.length + 1),
+                State::Settled => match self.settled() {
+                    Some(done) => done,
+                    None => continue,
+                },
+                _ if self.first.is_some() => self.no_number(Reason::NotConverged),
+                State::Silent | State::Lossy if self.shrink(2) => continue,
+                State::Unsettled if self.can_shorten() && self.shrink(self.params.growth) => continue,
+                State::Unsettled => self.no_number(Reason::NotConverged),
+                State::Silent => self.no_number(Reason::NoAnswer),
+                State::Lossy => {
+                    self.close_hunt();
+                    let (lost, sent) = (self.tally.lost, self.tally.sent);
+                    self.no_number(Reason::TooMuchLoss { lost, sent })
+                }
+            };
+            return Step::Done(done);
+        }
+        Step::Done(self.no_number(Reason::NotConverged))
+    }
 
     fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         if self.asked.take().is_none_or(|asked| asked.id != report.id) {
             return Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent));
+        }
+        if self.take_paced(report) {
+            return self.next(now);
         }
         if let Some(other) = self.via.without_stamps(report) {
             self.via = other;
@@ -330,6 +362,9 @@ impl Run {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let Some(untested) = self.untested() {
+            return Step::Done(untested);
+        }
         if self.first.is_some() {
             return Step::Done(self.no_number(Reason::NotConverged));
         }
@@ -368,48 +403,19 @@ impl Run {
         if again {
             return self.next(now);
         }
-        let what = "bulks of packets that the far end stamps or answers".to_owned();
-        Step::Done(self.no_number(match refusal {
-            Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered { what },
-        }))
+        let what = "bulks of packets that the far end stamps or answers";
+        Step::Done(self.no_number(refusal_reason(refusal, what)))
     }
-}
 
-impl Follower for Run {
-    const READS: (&'static str, &'static str) = ("pbprobe", "bulks of packets of its own lengths");
-
-    fn follow(&mut self, asked: &Probe) -> bool {
-        let (Probe::Train(asked), Some(own)) = (asked, &self.asked) else {
-            return false;
-        };
-        let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
-        let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-        asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+    fn stop(&mut self, reason: Reason) -> Outcome {
+        self.close_hunt();
+        self.no_number(reason)
     }
 }
 
 impl Estimator for Run {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
-        match event {
-            Event::Started(facts) => {
-                let unable =
-                    mindelay::answers_take_too_long(&facts, self.answers_wanted(), super::INFO.imposes.max_time);
-                self.begin(facts);
-                if let Some(reason) = unable {
-                    return Step::Done(self.no_number(reason));
-                }
-                self.next(now)
-            }
-            Event::Train(report) if self.facts.is_some() => self.take(now, &report),
-            Event::TimerFired if self.facts.is_some() => self.next(now),
-            Event::Refused(refusal) if self.facts.is_some() => self.refused(now, refusal),
-            Event::Stop(reason) => {
-                self.close_hunt();
-                Step::Done(self.no_number(reason))
-            }
-            _ => Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)),
-        }
+        mindelay::step(self, now, event)
     }
 }
 

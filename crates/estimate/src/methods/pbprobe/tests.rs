@@ -5,7 +5,7 @@ use units::BitRate;
 use super::*;
 use crate::Verdict;
 use crate::outcome::{EvidenceValue, Limit, Reason};
-use crate::testbed::{Cross, Hop, Testbed};
+use crate::testbed::{Arrivals, Cross, Hop, Testbed};
 
 fn run_with(bed: &mut Testbed, pairs: &[(&str, &str)]) -> crate::Measured {
     let raw: RawParams = pairs.iter().copied().collect();
@@ -161,4 +161,40 @@ fn parameters_out_of_range_are_refused() {
         let raw: RawParams = [(name, value)].into_iter().collect();
         assert!(PbProbe.begin(&raw).is_err(), "{name} = {value}");
     }
+}
+
+/// 1 Gbit/s, and behind it 2 Gbit/s of which others take nine tenths, packet by packet at a steady rate: every bulk comes at two thirds
+/// of the rate or near it, and so do bulks at that pace, of what is left of them.
+#[test]
+fn a_steady_share_of_a_link_behind_is_no_capacity() {
+    let others = Cross {
+        arrivals: Arrivals::Constant,
+        ..Cross::poisson(BitRate::from_mbps(1755))
+    };
+    let behind = Hop::loaded(BitRate::from_gbps(2), others);
+    let mut hops = path(BitRate::from_gbps(1));
+    hops.push(behind);
+    let mut bed = Testbed::new(hops.clone(), 3);
+    let measured = run_with(&mut bed, &[]);
+    let estimate = measured.outcome.estimate().unwrap();
+    assert_eq!(estimate.verdict, Verdict::LowerBound, "{estimate:?}");
+    assert!((0.6..0.8).contains(&ratio(&bed, &measured)), "{estimate:?}");
+    // What the test is there for.
+    let mut bed = Testbed::new(hops, 3);
+    let measured = run_with(&mut bed, &[("check", "false")]);
+    let estimate = measured.outcome.estimate().unwrap();
+    assert_eq!(estimate.verdict, Verdict::Estimated, "{estimate:?}");
+    assert!((0.6..0.8).contains(&ratio(&bed, &measured)), "{estimate:?}");
+}
+
+/// On an idle path the first slower bulk comes as it left.
+#[test]
+fn a_link_carries_what_it_can() {
+    let mut bed = Testbed::new(path(BitRate::from_gbps(1)), 1);
+    let measured = run_with(&mut bed, &[]);
+    assert_eq!(evidence(&measured, "paced_bulks"), Some(1.0));
+    let last = bed.reports.last().unwrap();
+    let gap = last.arrivals[1].departed.nanos() - last.arrivals[0].departed.nanos();
+    // 12.304 us at 0.95 of the rate.
+    assert!((gap - 12_952).abs() < 2, "{gap}");
 }

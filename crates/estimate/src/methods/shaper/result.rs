@@ -229,7 +229,8 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
     if run.sender_is_slower(look) {
         return unproven(Reason::SenderTooSlow { reached: bps(fastest) });
     }
-    let rate = bps(at_full_size(run, fastest));
+    // Others' packets may be in every train, so a whole train is no bound from above; its closest neighbours are a safer one.
+    let rate = bps(at_full_size(run, fastest.max(run.search.closest_bps)));
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate)
         .at_most()
         .with("token_bucket", "none seen");

@@ -8,7 +8,8 @@ use super::params::{Params, seconds};
 use crate::bucket::{self, Bend, Course, Knee, Look, LookParams};
 use crate::facts::PathFacts;
 use crate::methods::bulk;
-use crate::probe::{Train, TrainId, TrainReport};
+use crate::methods::campaign::arrived_ns;
+use crate::probe::{Arrival, Train, TrainId, TrainReport};
 
 /// The search at work.
 #[derive(Debug, Clone)]
@@ -26,6 +27,19 @@ pub(super) struct Search {
     here: u32,
     straight_here: u32,
     pub(super) courses: Vec<Course>,
+    /// Highest rate of a packet behind another, bit/s, or that at which they left if it is lower.
+    pub(super) closest_bps: f64,
+}
+
+/// The closest of neighbours: what others' traffic does to most of a train it does not do to all.
+fn closest_bps(report: &TrainReport) -> f64 {
+    let rate = |two: &[Arrival]| {
+        let came = arrived_ns(&two[1])?.saturating_sub(arrived_ns(&two[0])?);
+        let left = two[1].departed.nanos().saturating_sub(two[0].departed.nanos());
+        let gap = came.max(left);
+        (gap > 0).then(|| 8e9 * f64::from(two[1].ip_octets) / gap as f64)
+    };
+    report.arrivals.windows(2).filter_map(rate).fold(0.0, f64::max)
 }
 
 /// Packets of the first train.
@@ -58,6 +72,7 @@ impl Search {
             here: 0,
             straight_here: 0,
             courses: Vec::new(),
+            closest_bps: 0.0,
         }
     }
 
@@ -111,6 +126,7 @@ impl Search {
 
     /// Takes the answer to the train. Returns the pause before the next, or `None` if there is none.
     pub(super) fn note(&mut self, report: &TrainReport, rtt: Duration) -> Option<Duration> {
+        self.closest_bps = self.closest_bps.max(closest_bps(report));
         let course = bucket::course(report, self.params.min_ratio);
         self.here += 1;
         self.straight_here += u32::from(course.is_some_and(|course| course.bend.is_none()));

@@ -33,13 +33,14 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     if session.lost == session.packets {
         return Err(Reason::NoAnswer);
     }
-    let found = session.samples.len();
-    let enough = found >= LEAST && found >= session.flaws.len();
-    let Some(last) = session.samples.last().filter(|_| enough) else {
+    let (smaller, full): (Vec<Sample>, Vec<Sample>) =
+        session.samples.iter().partition(|sample| session.smaller(sample));
+    let enough = full.len() >= LEAST && session.samples.len() >= session.flaws.len();
+    let Some(last) = full.last().filter(|_| enough) else {
         return Err(why_not(session, facts));
     };
     let trust = Trust::new(facts, Stamped::Returned, session.source);
-    let mut spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
+    let mut spans: Vec<f64> = full.iter().map(|sample| sample.span_ns as f64).collect();
     spans.sort_by(f64::total_cmp);
     let span = stat::median(&spans).ok_or(Reason::NoAgreement)?;
     let span = trust.unrounded(span, &spans);
@@ -50,10 +51,16 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     if longest > AGREE * shortest {
         return Err(Reason::NoAgreement);
     }
+    let wire = |sample: &Sample| f64::from(session.params.framing.wire_octets(u32::from(sample.ip_octets)));
+    let apart = |sample: &Sample| (sample.span_ns as f64 * wire(last) / wire(sample) / span - 1.0).abs();
+    let blurred = SIZES_AGREE + 3.0 * trust.blur(span);
+    let untested = smaller.is_empty() && session.has_smaller();
+    if untested || smaller.iter().any(|sample| apart(sample) > blurred) {
+        return Err(Reason::NoAgreement);
+    }
     let rate = |span_ns: f64| restated(session, last, span_ns);
     let value = rate(span)?;
-    let framing = session.params.framing;
-    if trust.by_host(f64::from(framing.wire_octets(u32::from(last.ip_octets))), span) {
+    if trust.by_host(wire(last), span) {
         return Err(Reason::ReceiverTooSlow);
     }
     let half = trust.blur(span).max(LEAST_HALF);
@@ -157,9 +164,12 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
 
 /// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree among many that were thrown away agree by
 /// chance.
-const LEAST: usize = 3;
+pub(super) const LEAST: usize = 3;
 /// Largest ratio of their spacings (ours: they must agree within a quarter).
 const AGREE: f64 = 1.25;
+/// By what the rate of a smaller pair may differ, beside what stamps blur (ours): traffic at a steady rate behind the narrow link sets
+/// pairs of one size all alike, and another size differently.
+const SIZES_AGREE: f64 = 0.1;
 /// The range is no narrower than this on either side (ours: framing, and what few trains leave open).
 const LEAST_HALF: f64 = 0.02;
 /// As in `nettimer`: a larger answer may set the spacing. Smaller ones would spread the small packets' answers as well, and are seen.

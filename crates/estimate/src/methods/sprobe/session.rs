@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::Params;
+use super::answer::{self, LEAST};
 use super::train::{Flaw, Sample, large_pair, read};
-use super::{Params, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
 use crate::facts::StampSource;
@@ -51,6 +52,30 @@ impl Session {
     pub(super) fn full_size(&self) -> u16 {
         self.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64)
     }
+
+    /// Whether the train's large pair is one of the smaller ones.
+    pub(super) fn smaller(&self, sample: &Sample) -> bool {
+        let largest = self.samples.iter().map(|sample| sample.ip_octets).max();
+        largest.is_some_and(|largest| u32::from(sample.ip_octets) * 10 < u32::from(largest) * 9)
+    }
+
+    /// Every third train has a smaller pair: what a link does to it follows from its size, what others' traffic does to it does not.
+    fn next_large(&self) -> u16 {
+        if self.trains % 3 == 2 {
+            self.smaller_size()
+        } else {
+            self.large
+        }
+    }
+
+    /// Whether large pairs of two sizes can be had.
+    pub(super) fn has_smaller(&self) -> bool {
+        self.smaller_size() < self.large
+    }
+
+    fn smaller_size(&self) -> u16 {
+        (self.large / 3 * 2).max(LEAST_LARGE).min(self.large)
+    }
 }
 
 impl Campaign for Session {
@@ -68,7 +93,10 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let enough = self.samples.len() >= usize::try_from(self.params.enough).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(self.params.enough).unwrap_or(usize::MAX);
+        let full = self.samples.iter().filter(|sample| !self.smaller(sample)).count();
+        let both = full < self.samples.len() || !self.has_smaller();
+        let enough = self.samples.len() >= wanted && full >= LEAST && both;
         let unanswered = self.trains >= UNANSWERED && self.lost == self.packets;
         if enough || unanswered || self.trains >= self.params.trains {
             return None;
@@ -79,7 +107,7 @@ impl Campaign for Session {
             hop_limit: None,
         };
         let small = vec![packet(self.small); self.params.small];
-        let packets = [&small[..], &[packet(self.large); 2], &small[..]].concat();
+        let packets = [&small[..], &[packet(self.next_large()); 2], &small[..]].concat();
         Some(Next {
             packets,
             far_end: FarEnd::TcpSyn,

@@ -113,12 +113,31 @@ pub(super) fn least(delays_ns: &[f64], floor_ns: f64) -> Option<Least> {
     let mut sorted = delays_ns.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (first, fifth) = (*sorted.first()?, *sorted.get(4)?);
+    let near = fifth - first;
+    let thin = sorted
+        .get(19)
+        .map_or(1.0, |twentieth| thinning(near, twentieth - fifth));
     Some(Least {
         delay_ns: first,
-        error_ns: ((fifth - first) / 2.0).max(floor_ns),
+        error_ns: (near / 2.0 * thin).max(floor_ns),
     })
 }
 
+/// By how much more than half of `near` (from the least to the fifth delay) the least may lie above a delay without queues, from
+/// `far` (from the fifth to the twentieth). Of delays that crowd as `t^(k-1)` above that one, the r-th least lies about
+/// `(r/n)^(1/k)` above it: with few loaded hops (`k` up to 2) half of `near` and less, with many, whose queues are hardly all empty at
+/// once, up to three times `near`; and `far / near` falls from 3.75 (`k` = 1) to 1.8, 1.4 (3) and 1.1 (6).
+fn thinning(near: f64, far: f64) -> f64 {
+    if near <= 0.0 {
+        return 1.0;
+    }
+    (THIN / (far / near - 1.0).max(0.01)).clamp(1.0, THINNEST)
+}
+
+/// Ours: the bend of the above, with `near` taken for its error at `k` = 3.
+const THIN: f64 = 0.6;
+/// Ours: six loaded hops.
+const THINNEST: f64 = 5.0;
 /// Ranges and refusals, in errors.
 const ERRORS: f64 = 2.0;
 /// No hop's time is known better (ours: framing, and what few samples leave open).
@@ -267,5 +286,16 @@ mod tests {
         let one = least(&[30.0, 10.0, 14.0, 90.0, 12.0, 15.0], 1.0).unwrap();
         assert_eq!((one.delay_ns, one.error_ns), (10.0, 10.0));
         assert_eq!(least(&[10.0; 5], 7.0).map(|least| least.error_ns), Some(7.0));
+        // Evenly spread above the least: half of the distance to the fifth. Crowding far above it: more.
+        let even: Vec<f64> = (1..=60).map(f64::from).collect();
+        assert!((least(&even, 0.0).unwrap().error_ns - 2.0).abs() < 1e-9);
+        let far: Vec<f64> = (1..=60)
+            .map(|r| 1000.0 * (f64::from(r) / 60.0).powf(1.0 / 6.0))
+            .collect();
+        let one = least(&far, 0.0).unwrap();
+        assert!(
+            one.delay_ns > 500.0 && 2.0 * one.error_ns > 500.0 && 2.0 * one.error_ns < 1000.0,
+            "{one:?}"
+        );
     }
 }

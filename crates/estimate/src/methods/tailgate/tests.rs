@@ -1,7 +1,8 @@
 use super::*;
-use crate::outcome::Reason;
+use crate::outcome::{Outcome, Reason};
 use crate::probe::{Train, TrainId};
-use crate::{Event, Refusal, Step};
+use crate::registry::Method;
+use crate::{Estimator, Event, Refusal, Step};
 
 fn begun(params: &[(&str, &str)]) -> (Box<dyn Estimator>, Step) {
     let raw = params.iter().copied().collect();
