@@ -115,12 +115,15 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
+use super::echoed::{Echoed, FAR_END};
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use crate::{Estimator, Outcome};
+use crate::probe::TrainReport;
+use crate::{Estimator, Outcome, PathFacts};
 
 /// The method.
 pub struct Fac2;
@@ -237,12 +240,26 @@ impl Method for Fac2 {
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+        Ok(Box::new(Echoed::begin(params, machine)?))
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+        observations::lead(Echoed::begin(params, machine)?, observations)
     }
+}
+
+/// What the reports of a run say, in the order in which they came: any trains of 16 packets or more that left evenly. Pure, and the
+/// same machine that a run steps.
+pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
+    observations::lead_reports(machine::Machine::new(params.clone()), facts, reports)
+}
+
+fn machine(raw: &RawParams) -> Result<machine::Machine, ParamError> {
+    Ok(machine::Machine::new(Params::try_from(raw)?))
 }
 
 static INFO: MethodInfo = MethodInfo {
@@ -291,4 +308,5 @@ pub(crate) const PARAMETERS: &[(&str, &str)] = &[
     ("max-packets", "packets of a train at most (default: 4000)"),
     ("burst", "octets of queue that a train may build (default: 150000)"),
     ("load", "mean load as a share of the path's rate (default: 0.2)"),
+    FAR_END,
 ];

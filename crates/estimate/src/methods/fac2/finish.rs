@@ -11,6 +11,8 @@ use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
+/// Rates of one link, by packets and by slopes, agree to this share ("ours").
+const SAME_LINK: f64 = 0.1;
 /// Growth of delay from which a train has overloaded the path beyond doubt.
 const OVERLOAD: f64 = 0.05;
 /// Overloaded trains whose first car outruns the late ones by this share, in the median, have emptied a token bucket on the
@@ -161,6 +163,9 @@ impl Seen {
 
     /// Capacity and cross traffic of the tight link, where the fit gives them.
     fn by_products(&self, fit: &Fit) -> Vec<Estimate> {
+        if let Some(narrow) = self.contradicted(fit) {
+            return self.cross_at_least(fit, narrow);
+        }
         let margin = (2.0 * fit.capacity_error).max(0.02);
         let (low, high) = (fit.capacity * (1.0 - margin).max(0.0), fit.capacity * (1.0 + margin));
         let rate = |metric, value: f64, low: f64, high: f64| {
@@ -189,6 +194,29 @@ impl Seen {
             estimate
         };
         [capacity, cross].into_iter().flatten().map(unsure).collect()
+    }
+
+    /// The narrow link's own rate, where single packets show one that is faster than the capacity which the trains' slopes show. One link
+    /// cannot do that; two that are alike in what they leave look to trains like one of less capacity and less cross traffic.
+    fn contradicted(&self, fit: &Fit) -> Option<f64> {
+        let shown = self.readings.iter().filter(|reading| reading.closest.is_some());
+        let fastest = shown.max_by(|a, b| a.rate_in.total_cmp(&b.rate_in))?;
+        let margin = (2.0 * fit.capacity_error).max(SAME_LINK);
+        fastest.closest.filter(|rate| *rate > fit.capacity * (1.0 + margin))
+    }
+
+    /// The tight link is at least as fast as the narrow one, and carries at least what that leaves.
+    fn cross_at_least(&self, fit: &Fit, narrow: f64) -> Vec<Estimate> {
+        let receiver = self.readings.iter().any(|reading| reading.receiver_bound);
+        if self.capacity.is_some() || receiver {
+            return Vec::new();
+        }
+        let least = (narrow * (1.0 - SAME_LINK / 4.0) - fit.high).max(0.0);
+        let bound = BitRate::from_bps_f64(least).map(|rate| {
+            let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
+            estimate.with("basis", "the narrow link's rate between single packets, less the most that is available")
+        });
+        bound.into_iter().collect()
     }
 
     /// The sender's highest rate came through unharmed.

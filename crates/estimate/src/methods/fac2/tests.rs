@@ -72,6 +72,7 @@ fn aitken_is_exact_after_two_trains() {
             stalled: false,
             car_variation: None,
             head_excess: 0.0,
+            closest: None,
         }
     };
     // C = 100, X = 60: 100 comes out at 62.5, which comes out at 51.02. Plain after one train; then the fixed point, 40.
@@ -393,6 +394,19 @@ fn parameters_are_checked() {
     assert!(INFO.manual().starts_with("FAC2"));
 }
 
+/// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
+#[test]
+fn reports_alone_give_the_runs_own_answer() {
+    for (mut bed, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
+        let (outcome, _) = on(&mut bed, Params::default());
+        let (run, again) = (outcome.estimate(), analyse(&bed.facts, &bed.reports, &Params::default()));
+        let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
+        assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
+    }
+    let nothing = analyse(&PathFacts::ideal(1500, Duration::ZERO), &[], &Params::default());
+    assert_eq!(nothing.estimate(), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -541,6 +555,45 @@ fn two_full_links() {
         );
         assert!(sweep.wrong <= 1 && sweep.without == 0, "{first} {second} {sweep:?}");
     }
+}
+
+/// Two full links look to trains like one of two thirds of the capacity and a third of the traffic. Single packets tell: no capacity is
+/// said then, and of the traffic a bound that holds. One full link keeps both numbers.
+#[test]
+fn by_products_of_one_and_of_two_full_links() {
+    let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
+    let edge = || Hop::ethernet(mbps(1000));
+    let other = |outcome: &Outcome, metric| {
+        let estimate = outcome.estimate().unwrap();
+        estimate.also.iter().find(|estimate| estimate.metric == metric).cloned()
+    };
+    let (mut bounds, mut points) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut two = Testbed::new(vec![edge(), loaded(50), loaded(50)], seed);
+        let (outcome, _) = on(&mut two, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic) {
+            let value = cross.value as f64;
+            match cross.verdict {
+                Verdict::LowerBound => {
+                    assert!((30e6..=52e6).contains(&value), "{seed} {cross:?}");
+                    bounds += 1;
+                }
+                _ => assert!(cross.high as f64 > 45e6, "{seed} {cross:?}"),
+            }
+        }
+        let capacity = other(&outcome, Metric::IpCapacity);
+        assert!(
+            capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6),
+            "{seed} {capacity:?}"
+        );
+        let mut one = Testbed::new(vec![edge(), loaded(50)], seed);
+        let (outcome, _) = on(&mut one, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == Verdict::Estimated) {
+            assert!((cross.value as f64 - 50e6).abs() < 15e6, "{seed} {cross:?}");
+            points += 1;
+        }
+    }
+    assert!(bounds >= 15 && points >= 15, "{bounds} {points}");
 }
 
 #[test]

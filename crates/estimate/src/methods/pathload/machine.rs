@@ -14,7 +14,7 @@ use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
 use crate::probe::{Probe, Train, TrainId, TrainReport};
-use crate::{Caveat, Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
+use crate::{Caveat, Estimator, Event, HostFacts, Outcome, PathFacts, Reason, Refusal, StampSource, Step};
 
 /// Lengths of the initial trains, tried in turn until one arrives whole; one packet more is sent.
 const INITIAL_LENGTHS: [usize; 5] = [50, 35, 20, 5, 3];
@@ -122,7 +122,9 @@ impl Machine {
     fn start(&mut self, facts: PathFacts) -> Step {
         self.began = self.now;
         let header = facts.udp_header_octets();
-        let calls = 2 * facts.sender.send_cost.max(facts.receiver.receive_cost);
+        // The tool leaves a call's time free at either end. A sender that keeps up is seen to (departure stamps); a receiver that does
+        // not looks like a path, unless its stamps come from below the program.
+        let calls = facts.sender.send_cost.max(receiving_gap(&facts.receiver));
         // Within one tick of either clock, several packets leave or arrive at once.
         let tick = facts.sender.clock_resolution.max(facts.receiver.clock_resolution);
         let gap = calls.max(facts.sender.min_gap).max(tick);
@@ -358,6 +360,14 @@ impl Machine {
             self.shape = self.limits.shape(self.wanted);
         }
         self.send()
+    }
+}
+
+/// Smallest gap at which the receiver's own pace does not show.
+fn receiving_gap(receiver: &HostFacts) -> Duration {
+    match receiver.stamp_source {
+        StampSource::Simulated | StampSource::User => 2 * receiver.receive_cost,
+        StampSource::Hardware | StampSource::Kernel => Duration::ZERO,
     }
 }
 

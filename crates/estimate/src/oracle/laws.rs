@@ -1,0 +1,59 @@
+//! What each method promises of the fluid path, and what it cannot see by its nature.
+
+/// One method's law.
+pub(super) struct Law {
+    /// Its name.
+    pub(super) method: &'static str,
+    /// Parameters with which the law holds.
+    pub(super) params: &'static [(&'static str, &'static str)],
+    /// It needs the capacity, and is told it (`capacity`).
+    pub(super) told_capacity: bool,
+    /// What it finds, of capacity and cross traffic, bit/s.
+    pub(super) expects: fn(f64, f64) -> f64,
+    /// To this share of the capacity.
+    pub(super) within: f64,
+    /// Its answer is a range, which holds what it finds; the value in its middle may be further off.
+    pub(super) range: bool,
+    /// Fastest path for which the law holds.
+    pub(super) up_to_mbps: u64,
+    /// It may say nothing from this utilisation on.
+    pub(super) silent_above: f64,
+    /// Cases in which nothing betrays to it that it is wrong; `docs/limitations.md` says so.
+    pub(super) blind: &'static [&'static str],
+}
+
+fn available(capacity: f64, cross: f64) -> f64 {
+    capacity - cross
+}
+
+const LAW: Law = Law {
+    method: "",
+    params: &[],
+    told_capacity: false,
+    expects: available,
+    within: 0.02,
+    range: false,
+    up_to_mbps: 100_000,
+    silent_above: 1.0,
+    blind: &[],
+};
+
+/// By name; a method of the registry without a line here fails `every_method_has_its_law`.
+pub(super) const LAWS: &[Law] = &[
+    Law {
+        method: "fac2",
+        within: 0.005,
+        ..LAW
+    },
+    Law {
+        method: "pathload",
+        within: 0.0105,
+        range: true,
+        ..LAW
+    },
+    Law {
+        method: "fac2 and pathload",
+        within: 0.01,
+        ..LAW
+    },
+];
