@@ -4,6 +4,7 @@
 
 pub mod asymprobe;
 pub mod bprobe;
+mod bucket_watch;
 mod bulk;
 pub mod burst;
 mod campaign;

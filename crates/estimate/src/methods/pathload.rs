@@ -78,6 +78,7 @@
 //! | `max-fleets` | fleets | 60 | 1 to 1000 | ours: the end |
 //! | `full-size` | | true | | ours, see above |
 //! | `quick` | | false | | ours: half the streams, a third of the idle time |
+//! | `far_end` | | auto | receiver, echo, reflector | ours: measured from one end |
 //!
 //! # Cost
 //!
@@ -99,9 +100,11 @@
 //!   range misses the truth by 5 to 15 %, and nothing shows it.
 //! - Constant-rate traffic whose period is a multiple of the stream's, without any noise: delays are level but for the start, which PDT
 //!   takes for a rise; the fleets come out grey.
-//! - Token buckets deeper than a stream: the rate behind them is what is seen, and nothing shows it.
-//! - Loss that is not congestion counts as increasing, so the result is too low; where nothing gets through without it,
-//!   [`Reason::TooMuchLoss`](crate::Reason).
+//! - Token buckets deeper than a stream: the rate behind them is what is seen; [`Caveat::BucketNotExcluded`](crate::Caveat) says how deep
+//!   one would have gone unseen. Streams that bend at one place: [`Caveat::Shaped`](crate::Caveat), low confidence.
+//! - Loss that is not congestion (and reordering, which counts as loss) counts as increasing, so the result is too low, at low
+//!   confidence; where nothing gets through without it, [`Reason::TooMuchLoss`](crate::Reason).
+//! - Echoes instead of a receiver: the lesser of both ways, [`Caveat::ReverseInfluence`](crate::Caveat).
 //!
 //! # References
 //!

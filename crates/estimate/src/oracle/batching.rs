@@ -10,8 +10,7 @@ use crate::probe::{Fate, TrainReport};
 
 /// Packets wait for an interrupt that comes `timer` after the first of them, or with the last of `frames`; the host then stamps them one
 /// after the other.
-pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize) {
-    const STEP_NS: i64 = 300;
+pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize, step_ns: i64) {
     let timer_ns = i64::try_from(timer.as_nanos()).unwrap();
     let mut rows: Vec<_> = report
         .arrivals
@@ -38,15 +37,19 @@ pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize)
         let mut at = fires.max(free);
         for (_, row) in &mut rows[from..from + together] {
             row.fate = Fate::Received(Stamp::from_nanos(at));
-            at += STEP_NS;
+            at += step_ns;
         }
         free = at;
         from += together;
     }
 }
 
-fn fault(timer_us: u64, frames: usize) -> Fault {
-    Box::new(move |report| moderate(report, Duration::from_micros(timer_us), frames))
+/// The host stamps packets of a batch three times as fast as the link brings them, and 300 ns apart at most: a host that could not keep up
+/// would be what is measured.
+fn fault(timer_us: u64, frames: usize, capacity: BitRate) -> Fault {
+    let packet = capacity.time_for(1500).unwrap_or_default();
+    let step_ns = i64::try_from(packet.as_nanos() / 3).unwrap().min(300);
+    Box::new(move |report| moderate(report, Duration::from_micros(timer_us), frames, step_ns))
 }
 
 /// A batch of four takes what it is said to take.
@@ -56,13 +59,13 @@ fn batches_by_hand() {
     let train = crate::probe::Train::uniform(crate::probe::TrainId(0), 6, 1500, Duration::from_micros(20));
     let mut report = world.report(&train);
     let first = report.received().next().unwrap().1;
-    moderate(&mut report, Duration::from_micros(50), 64);
+    moderate(&mut report, Duration::from_micros(50), 64, 300);
     let at: Vec<i64> = report.received().map(|(_, at)| (at - first).nanos()).collect();
     // Three within 50 us of the first, handed over then; the next three likewise.
     assert_eq!(at, [50_000, 50_300, 50_600, 110_000, 110_300, 110_600]);
     let mut report = world.report(&train);
     let first = report.received().next().unwrap().1;
-    moderate(&mut report, Duration::from_micros(500), 2);
+    moderate(&mut report, Duration::from_micros(500), 2, 300);
     let at: Vec<i64> = report.received().map(|(_, at)| (at - first).nanos()).collect();
     assert_eq!(at, [20_000, 20_300, 60_000, 60_300, 100_000, 100_300]);
 }
@@ -78,7 +81,7 @@ fn batches_make_no_method_lie() {
                     let capacity = BitRate::from_gbps(gbps);
                     let cross = BitRate::from_mbps(400 * gbps);
                     let mut world = Fluid::new(capacity, cross);
-                    world.fault = Some(fault(timer_us, frames));
+                    world.fault = Some(fault(timer_us, frames, capacity));
                     // A card no faster than the link, as it would be.
                     world.sender_rate = Some(capacity);
                     world.facts.sender.max_send_rate = world.sender_rate;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use units::{BitRate, Metric, Sender, Stamp};
 
+use super::feedback::Found;
 use super::fit::{self, Fit};
 use super::reading::Reading;
 use crate::probe::TrainReport;
-use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::methods::bucket_watch::BucketWatch;
+use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -26,6 +28,8 @@ const MIN_TRAINS: usize = 5;
 pub(super) enum Ending {
     /// The interval is narrow enough, or there are trains enough.
     Settled,
+    /// The feedback loop alone has found it.
+    Fed(Found),
     /// The sender cannot overload the path.
     HostLimited,
     /// The allowed number of trains is spent.
@@ -40,6 +44,7 @@ pub(super) enum Ending {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) readings: Vec<Reading>,
+    buckets: BucketWatch,
     pub(super) packet_octets: u16,
     /// The sender's highest rate, bit/s, as far as known.
     pub(super) max_rate: Option<f64>,
@@ -74,6 +79,7 @@ impl Seen {
 
     pub(super) fn count(&mut self, report: &TrainReport) {
         self.trains += 1;
+        self.buckets.take(report);
         self.sent += report.arrivals.len() as u64;
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
@@ -94,6 +100,7 @@ impl Seen {
         let fit = fit::fit(&self.readings, coarse, self.capacity.map(BitRate::as_f64));
         let estimate = match (ending, fit) {
             (Ending::HostLimited, _) => self.host_limited(),
+            (Ending::Fed(found), fit) => self.fed(found, fit.as_ref()),
             (_, Some(fit)) if fit.receiver => Self::receiver_limited(&fit),
             (_, Some(fit)) => self.estimated(&fit, ending),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
@@ -129,6 +136,20 @@ impl Seen {
             ("rejected_clock_step_trains", count(self.clock_steps)),
             ("rejected_few_batches_trains", count(self.few_batches)),
         ]
+    }
+
+    /// What the feedback loop says by itself.
+    fn fed(&self, found: &Found, fit: Option<&Fit>) -> Option<Estimate> {
+        let rate = |bps: f64| BitRate::from_bps_f64(bps);
+        let (value, low, high) = (rate(found.value)?, rate(found.low)?, rate(found.high)?);
+        let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, value, low, high);
+        // A bracket of two trains, not an interval of many.
+        estimate.confidence = Confidence::Low;
+        if !found.confirmed {
+            estimate = estimate.caveat(Caveat::NotConverged);
+        }
+        estimate.also = fit.map_or_else(Vec::new, |fit| self.by_products(fit));
+        Some(estimate)
     }
 
     fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
@@ -196,13 +217,15 @@ impl Seen {
         [capacity, cross].into_iter().flatten().map(unsure).collect()
     }
 
-    /// The narrow link's own rate, where single packets show one that is faster than the capacity which the trains' slopes show. One link
-    /// cannot do that; two that are alike in what they leave look to trains like one of less capacity and less cross traffic.
+    /// The narrow link's own rate, where single packets show another than the capacity which the trains' slopes show. Of a single full link
+    /// both are the same; two that are alike in what they leave look to trains like one of less capacity and less cross traffic.
     fn contradicted(&self, fit: &Fit) -> Option<f64> {
         let shown = self.readings.iter().filter(|reading| reading.closest.is_some());
         let fastest = shown.max_by(|a, b| a.rate_in.total_cmp(&b.rate_in))?;
         let margin = (2.0 * fit.capacity_error).max(SAME_LINK);
-        fastest.closest.filter(|rate| *rate > fit.capacity * (1.0 + margin))
+        fastest
+            .closest
+            .filter(|rate| (rate / fit.capacity).max(fit.capacity / rate) > 1.0 + margin)
     }
 
     /// The tight link is at least as fast as the narrow one, and carries at least what that leaves.
@@ -211,7 +234,8 @@ impl Seen {
         if self.capacity.is_some() || receiver {
             return Vec::new();
         }
-        let least = (narrow * (1.0 - SAME_LINK / 4.0) - fit.high).max(0.0);
+        // Half the margin, for an interval that holds what is free in nineteen runs of twenty at best.
+        let least = (narrow * (1.0 - SAME_LINK / 2.0) - fit.high).max(0.0);
         let bound = BitRate::from_bps_f64(least).map(|rate| {
             let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
             estimate.with("basis", "the narrow link's rate between single packets, less the most that is available")
@@ -264,6 +288,8 @@ impl Seen {
         }
         if self.shaped() {
             estimate.confidence = Confidence::Low;
+        } else if estimate.verdict == Verdict::Estimated {
+            estimate = self.buckets.tell(estimate);
         }
         if matches!(ending, Ending::Stopped(_)) {
             estimate = estimate.caveat(Caveat::StoppedEarly);

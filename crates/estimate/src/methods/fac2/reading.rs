@@ -15,11 +15,6 @@ const MIN_SAMPLES: usize = 5;
 /// Sub-trains, whose rates tell how steady the path is (`[Jin03a]` asks for ten or more).
 const CARS: usize = 10;
 
-/// A car at the head goes through as sent if it is slower by no more than this share ("ours").
-const AS_SENT: f64 = 0.1;
-/// Share by which all later cars are slower than every absorbed one ("ours": Poisson traffic makes cars differ by that, but not in one
-/// step between two even sides).
-const STEP: f64 = 0.1;
 /// Rates of one mode differ by this factor at most ("ours").
 const ALIKE: f64 = 1.06;
 /// Packets that make a mode.
@@ -117,15 +112,10 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
     }
     check_jump(&ends, span_ns)?;
     let cars = car_rates(&ends.kept);
-    let rate_in = rate_in(&samples, span_ns);
-    // A buffer or bucket that absorbs the head of a train hides what the rest of it meets.
-    let absorbed = absorbed(&cars, rate_in) * (ends.kept.len() - 1).max(1) / cars.len().max(1);
-    let rest = &ends.kept[absorbed.min(ends.kept.len() - 1)..];
-    let rate_out = if absorbed > 0 { rate_between(rest) } else { rate_out };
-    let growth = growth(rest, span_ns, absorbed == 0)?;
+    let growth = growth(&ends.kept, span_ns)?;
     Ok(Reading {
         rate_sent,
-        rate_in,
+        rate_in: rate_in(&samples, span_ns),
         rate_out,
         growth,
         send_time: span_ns * 1e-9,
@@ -248,9 +238,13 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
             kept.push(*sample);
         }
     }
+    let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
+    if batching {
+        // The last batch ended for want of packets: it waited for the timer, where the others may not have.
+        kept.pop();
+    }
     let spacings: Vec<f64> = kept.windows(2).map(|pair| pair[1].arrived - pair[0].arrived).collect();
     let typical = stat::median(&spacings).unwrap_or(0.0).max(0.0);
-    let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
     let span = samples.last().map_or(0.0, |last| last.departed);
     BatchEnds {
         stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
@@ -286,11 +280,11 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
 
 /// Slope of the delay over send time, by least squares. Its first quarter is left out where enough is left: the queue that the
 /// train builds has not formed there, so cross traffic alone shapes the delays.
-fn growth(kept: &[Sample], span_ns: f64, whole: bool) -> Result<f64, Unusable> {
+fn growth(kept: &[Sample], span_ns: f64) -> Result<f64, Unusable> {
     if span_ns <= 0.0 {
         return Ok(f64::INFINITY);
     }
-    let skip = if whole && kept.len() >= 4 * MIN_SAMPLES {
+    let skip = if kept.len() >= 4 * MIN_SAMPLES {
         kept.len() / 4
     } else {
         0
@@ -327,29 +321,6 @@ fn car_rates(kept: &[Sample]) -> Vec<f64> {
         .map(rate_between)
         .filter(|rate| rate.is_finite())
         .collect()
-}
-
-/// How many cars at the head of a train went through as fast as they were sent, before all others were slower: the ones that a buffer
-/// or token bucket absorbed. None unless the change is one step, the two sides are each even, and enough is left behind it.
-fn absorbed(cars: &[f64], rate_in: f64) -> usize {
-    if cars.len() < CARS || !rate_in.is_finite() {
-        return 0;
-    }
-    let side = |cars: &[f64]| {
-        let (low, high) = cars.iter().fold((f64::INFINITY, 0.0f64), |(low, high), rate| {
-            (rate.min(low), rate.max(high))
-        });
-        (low, high)
-    };
-    (1..=cars.len() / 2)
-        .find(|&head| {
-            // The car in which the change lies belongs to neither.
-            let ((least, _), (_, most)) = (side(&cars[..head]), side(&cars[head + 1..]));
-            let step = least - most;
-            let (slow, fast) = side(&cars[head + 1..]);
-            least >= (1.0 - AS_SENT) * rate_in && step > STEP * least && fast - slow < step / 2.0
-        })
-        .map_or(0, |head| head + 1)
 }
 
 /// The rate at which the largest share of the packets follow one another, if the host shows them one by one.

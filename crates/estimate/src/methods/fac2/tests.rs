@@ -54,6 +54,47 @@ fn exact_in_the_fluid_model_with_its_by_products() {
     }
 }
 
+fn feedback() -> Params {
+    Params {
+        preset: Preset::Feedback,
+        ..Params::default()
+    }
+}
+
+/// The published loop: exact in the fluid model, and within the bracket of its last trains.
+#[test]
+fn the_feedback_loop_alone_brackets_the_knee() {
+    for tenths in 1..=9 {
+        let outcome = on(&mut Fluid::new(mbps(1000), mbps(100 * tenths)), feedback()).0;
+        let estimate = outcome.estimate().unwrap();
+        let truth = 1e9 - 1e8 * tenths as f64;
+        assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
+        assert!(estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64, "{tenths} {estimate:?}");
+    }
+    let mut slow = Fluid::new(mbps(100), mbps(30));
+    slow.facts.sender.max_send_rate = Some(mbps(50));
+    let outcome = on(&mut slow, feedback()).0;
+    assert_eq!(outcome.estimate().unwrap().verdict, Verdict::LowerBound, "{outcome:?}");
+}
+
+/// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by that), and never sure of itself.
+#[test]
+fn the_feedback_loop_alone_under_load() {
+    for load in [30, 50, 70] {
+        let mut errors = Vec::new();
+        for seed in 0..SEEDS {
+            let mut bed = one_link(100, load, seed);
+            let (truth, capacity) = (bed.available(1500).as_f64(), bed.ip_capacity(1500).as_f64());
+            let outcome = on(&mut bed, feedback()).0;
+            let Some(estimate) = outcome.estimate() else { continue };
+            assert_eq!(estimate.confidence, Confidence::Low);
+            errors.push(off(estimate, truth, capacity));
+        }
+        assert!(errors.len() >= 15, "{load} {}", errors.len());
+        assert!(stat::median(&errors).unwrap() < 0.1, "{load} {errors:?}");
+    }
+}
+
 #[test]
 fn aitken_is_exact_after_two_trains() {
     let reading = |rate_in: f64| {
@@ -376,6 +417,7 @@ fn parameters_are_checked() {
         Duration::from_millis(10)
     );
     for (name, value) in [
+        ("preset", "netest"),
         ("size", "20"),
         ("capacity", "0"),
         ("capacity", "fast"),

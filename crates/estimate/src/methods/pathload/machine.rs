@@ -9,6 +9,7 @@ use stat::Thresholds;
 use units::{BitRate, Sender, Stamp};
 
 use super::Params;
+use crate::methods::bucket_watch::BucketWatch;
 use super::fleet::{Fleet, Judgement, Rules};
 use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
@@ -53,6 +54,9 @@ pub(crate) struct Machine {
     judged: Option<Shape>,
     repeats: u32,
     lower_bound_only: bool,
+    /// The lowest rate that counts as increasing does so for its losses alone.
+    high_by_loss: bool,
+    buckets: BucketWatch,
     next_id: u32,
     fleets: u32,
     /// Per fleet: rate, and -1, 0, 1 for no trend, grey, increasing.
@@ -103,6 +107,8 @@ impl Machine {
             judged: None,
             repeats: 0,
             lower_bound_only: false,
+            high_by_loss: false,
+            buckets: BucketWatch::default(),
             next_id: 0,
             fleets: 0,
             log: [Vec::new(), Vec::new()],
@@ -164,6 +170,7 @@ impl Machine {
     }
 
     fn train(&mut self, report: &TrainReport) -> Step {
+        self.buckets.take(report);
         self.sent += report.arrivals.len() as u64;
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
@@ -256,8 +263,12 @@ impl Machine {
         let rules = self.rules();
         match self.fleet.take(&reading, rules) {
             Judgement::Open => self.pause(self.idle_end()),
-            Judgement::Verdict(verdict) => self.judged(verdict),
+            Judgement::Verdict(verdict) => {
+                self.high_by_loss &= verdict != Verdict::Increasing;
+                self.judged(verdict)
+            }
             Judgement::Lost => {
+                self.high_by_loss = true;
                 self.lower_bound_only |= self.lengthened;
                 self.lengthened = false;
                 self.judged(Verdict::Increasing)

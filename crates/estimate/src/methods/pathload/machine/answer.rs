@@ -44,9 +44,10 @@ impl Machine {
             (Some(Stop::GreyResolution), Some((low, high))) if !self.reader.coalescing => f64::midpoint(low, high),
             _ => f64::midpoint(search.low, high),
         };
-        if search.low <= 0.0 && self.lost as f64 > TOO_MUCH_LOSS * self.sent as f64 {
+        if search.low <= 0.0 && (self.high_by_loss || self.lost as f64 > TOO_MUCH_LOSS * self.sent as f64) {
             return self.finish_without(Reason::TooMuchLoss {
-                lost: self.lost,
+                // What was overtaken counts as lost, as in the tool.
+                lost: self.lost + self.reordered,
                 sent: self.sent,
             });
         }
@@ -92,10 +93,17 @@ impl Machine {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }
+        if self.high_by_loss && !bound_only {
+            // Whether those losses are of the queue that the rate fills or of the path at any rate, nothing tells.
+            estimate.confidence = Confidence::Low;
+        }
         if stop == Some(Stop::Timer) {
             estimate = estimate.caveat(Caveat::TimerLimited);
         }
         estimate.interval = Some(self.now.since(self.began));
+        if !bound_only {
+            estimate = self.buckets.tell(estimate);
+        }
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
