@@ -56,4 +56,107 @@ pub(super) const LAWS: &[Law] = &[
         within: 0.01,
         ..LAW
     },
+    Law {
+        method: "slope",
+        within: 0.01,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "track",
+        params: &[("duration", "10 s")],
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "bart",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    // The published stop leaves it above by what it tolerates: at most this.
+    Law {
+        method: "yaz",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "kite",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "kite2",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    // In a fluid, the turning point to the step of the gaps.
+    Law {
+        method: "igi",
+        within: 0.03,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "ptr",
+        within: 0.03,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    // Exact for any gap in which the queue does not empty.
+    Law {
+        method: "spruce",
+        told_capacity: true,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "topp",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "diettopp",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "wbest",
+        within: 0.05,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    // Known to one step of the rates, spread by 1.05 by default.
+    Law {
+        method: "pathchirp",
+        within: 0.06,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "assolo",
+        within: 0.1,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "rapid",
+        within: 0.06,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "abing",
+        within: 0.05,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
+        method: "cprobe",
+        within: 0.05,
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
 ];
+
+/// Its trains fit into the bucket, and it does not say how deep one would have gone unseen.
+const UNSEEN_BUCKETS: &[&str] = &["bucket"];
