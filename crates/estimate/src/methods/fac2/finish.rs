@@ -234,8 +234,8 @@ impl Seen {
         if self.capacity.is_some() || receiver {
             return Vec::new();
         }
-        // Half the margin, for an interval that holds what is free in nineteen runs of twenty at best.
-        let least = (narrow * (1.0 - SAME_LINK / 2.0) - fit.high).max(0.0);
+        // The margin is for what is free: between two full links trains find that up to a twelfth of the path's rate too low.
+        let least = (narrow * (1.0 - SAME_LINK) - fit.high).max(0.0);
         let bound = BitRate::from_bps_f64(least).map(|rate| {
             let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
             estimate.with("basis", "the narrow link's rate between single packets, less the most that is available")
