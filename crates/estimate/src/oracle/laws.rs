@@ -14,6 +14,8 @@ pub(super) struct Law {
     pub(super) within: f64,
     /// Its answer is a range, which holds what it finds; the value in its middle may be further off.
     pub(super) range: bool,
+    /// Its answer is an upper bound: no less than what it finds, and no more than the capacity.
+    pub(super) from_above: bool,
     /// Fastest path for which the law holds.
     pub(super) up_to_mbps: u64,
     /// It may say nothing from this utilisation on.
@@ -33,6 +35,7 @@ const LAW: Law = Law {
     expects: available,
     within: 0.02,
     range: false,
+    from_above: false,
     up_to_mbps: 100_000,
     silent_above: 1.0,
     blind: &[],
@@ -58,7 +61,6 @@ pub(super) const LAWS: &[Law] = &[
     },
     Law {
         method: "slope",
-        within: 0.01,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -86,6 +88,7 @@ pub(super) const LAWS: &[Law] = &[
     },
     Law {
         method: "kite2",
+        silent_above: 0.8,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -93,12 +96,14 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         method: "igi",
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
         method: "ptr",
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -145,14 +150,16 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        // In a fluid no pair passes alone, so that no spacing shows the capacity.
         method: "abing",
-        within: 0.05,
+        told_capacity: true,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
+        // What a train reaches, `C R/(R + X)`, bounds what is free from above, and the capacity bounds that.
         method: "cprobe",
-        within: 0.05,
+        from_above: true,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
