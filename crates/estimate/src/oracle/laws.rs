@@ -60,6 +60,11 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        method: "available",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
         method: "slope",
         blind: UNSEEN_BUCKETS,
         ..LAW
