@@ -14,8 +14,6 @@ pub(super) struct Law {
     pub(super) within: f64,
     /// Its answer is a range, which holds what it finds; the value in its middle may be further off.
     pub(super) range: bool,
-    /// Its answer is an upper bound: no less than what it finds, and no more than the capacity.
-    pub(super) from_above: bool,
     /// Fastest path for which the law holds.
     pub(super) up_to_mbps: u64,
     /// It may say nothing from this utilisation on.
@@ -35,7 +33,6 @@ const LAW: Law = Law {
     expects: available,
     within: 0.02,
     range: false,
-    from_above: false,
     up_to_mbps: 100_000,
     silent_above: 1.0,
     blind: &[],
@@ -100,6 +97,8 @@ pub(super) const LAWS: &[Law] = &[
     // In a fluid, the turning point to the step of the gaps.
     Law {
         method: "igi",
+        // The fluid path wraps no packets.
+        params: &[("framing", "bare")],
         within: 0.03,
         silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
@@ -155,16 +154,17 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
-        // In a fluid no pair passes alone, so that no spacing shows the capacity.
+        // No pair of a fluid passes with nothing between: its spacings do not show the capacity.
         method: "abing",
         told_capacity: true,
+        within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
-        // What a train reaches, `C R/(R + X)`, bounds what is free from above, and the capacity bounds that.
         method: "cprobe",
-        from_above: true,
+        told_capacity: true,
+        within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
