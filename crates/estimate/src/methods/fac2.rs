@@ -196,14 +196,14 @@ impl TryFrom<&RawParams> for Params {
         raw.check_names(&INFO)?;
         let default = Self::default();
         let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let preset: String = raw.get("preset", "slopes".to_owned())?;
+        let preset: String = raw.get(PRESET, "slopes".to_owned())?;
         let params = Self {
             preset: match preset.as_str() {
                 "slopes" => Preset::Slopes,
                 "feedback" => Preset::Feedback,
                 _ => {
                     return Err(ParamError::Unreadable {
-                        name: "preset".to_owned(),
+                        name: PRESET.to_owned(),
                         value: preset,
                         why: "write slopes or feedback".to_owned(),
                     });
@@ -328,6 +328,8 @@ static INFO: MethodInfo = MethodInfo {
     parameters: PARAMETERS,
     source: include_str!("fac2.rs"),
 };
+
+const PRESET: &str = "preset";
 
 /// Name and meaning of each.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[
