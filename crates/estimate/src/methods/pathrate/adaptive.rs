@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use super::sample::{Flaw, Phase, Sample, nanos};
+use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
-use super::{Last, PAIRS_PER_TRAIN, Request, batches, buckets, capprobe, modes, quick};
+use super::{Last, Request, batches, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
