@@ -70,7 +70,7 @@ impl Framing {
         }
     }
 
-    /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for PPPoE in bridged LLC) and a trailer
+    /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for `PPPoE` in bridged LLC) and a trailer
     /// of 8 octets, in cells that carry 48 octets in 53 (ITU-T I.363.5).
     pub const fn atm(encapsulation_octets: u16) -> Self {
         Self {
@@ -171,8 +171,19 @@ mod tests {
     /// By hand: 1500 + 8 octets are 31.4 cells, 576 + 8 and 600 + 8 both 13 of them; 32 octets more make 1540, 33 cells.
     #[test]
     fn cells_carry_48_octets_in_53() {
-        for (encapsulation, ip, cells) in [(0, 1500, 32), (0, 576, 13), (0, 600, 13), (32, 1500, 33), (0, 40, 1), (0, 41, 2)] {
-            assert_eq!(Framing::atm(encapsulation).wire_octets(ip), 53 * cells, "{encapsulation} {ip}");
+        for (encapsulation, ip, cells) in [
+            (0, 1500, 32),
+            (0, 576, 13),
+            (0, 600, 13),
+            (32, 1500, 33),
+            (0, 40, 1),
+            (0, 41, 2),
+        ] {
+            assert_eq!(
+                Framing::atm(encapsulation).wire_octets(ip),
+                53 * cells,
+                "{encapsulation} {ip}"
+            );
         }
         // 8 Mbit/s of cells carry 7.075 Mbit/s of packets of 1500 octets.
         let ip = Framing::atm(0).convert(BitRate::from_mbps(8), Layer::Wire, Layer::Ip, 1500, false);

@@ -36,18 +36,27 @@
 //! *Filter.* The second opinion, on the pairs that were sent anyway (`[CapProbe04]`; `capprobe`): to squeeze a pair or to
 //! widen it takes a queue, and a queue delays, so that the pair with the least `d1 + d2` of one-way delays shows the
 //! capacity. It counts as converged if three pairs have `d1 + d2 <= min d1 + min d2` to 1 % of their dispersion (or three
-//! stamp errors) and agree to 3 %. Where it has not by the last round, up to 320 pairs of small packets follow, which meet
-//! empty queues more often. Converged, it needs no mode to be strong: if it agrees with the winner within the bin width or
+//! stamp errors) and agree to 3 %. From the second round
+//! on up to 960 pairs of 250 octets (and a third of them 600) follow, behind a packet of 60 and eight to a report: the shorter the time
+//! for which all queues must be empty, the more often they are. Where stamps are too coarse for them, larger ones or bulks. All pairs come at
+//! random times, for to those that keep step with regular traffic a queue looks like none.
+//! Converged, it needs no mode to be strong: if it agrees with the winner within the bin width or
 //! 3 % the confidence is high; if not, and two sizes have converged alike or six pairs are clean, its rate is the answer and
 //! the mode the [`Caveat::Multimodal`], unless it lies below the dispersion rate. Without it, and with other traffic on the
 //! narrow link not ruled out, a mode is an answer only if it holds two in five pairs and has no rival; else the dispersion rate
 //! is a lower bound.
 //!
+//! *Framing.* The value is that of full-size packets, measured with them wherever enough came through undisturbed. Packets of 1500, 600
+//! and 576 octets on an idle path, or clean pairs of two sizes, also tell what layer 2 adds: `o = (L1 T2 - L2 T1) / (T1 - T2)` of the times of
+//! two sizes, and cells of ATM by a third (`framing`). `layer2_framing`, `layer2_octets` and `marginal_bps` in the evidence say it; rates of
+//! small packets are restated by it. A rate of small packets alone whose framing nothing tells is no answer, but a strong mode of
+//! full-size pairs that some framing makes the same is one.
+//!
 //! *Buckets.* `bucket::look` reads every train of twelve packets and more. On a path that agreed at once, one long train follows:
-//! what is left of 97 kB, or 10 ms of the rate from 200 Mbit/s on, at most 800 packets. If it bends, more follow, each after a
+//! what is left of 97 kB, or, from 15 Mbit/s on, 480 kB or 10 ms of the rate, at most 800 packets. If it bends, more follow, each after a
 //! pause in which the bucket fills. Trains that bend at one place make the answer the bucket's rate, [`Caveat::Shaped`], with
 //! `peak_bps` and `burst_octets` beside it. If none bends, `bucket_excluded_octets` says what depth was ruled out (of buckets that
-//! hold a train to four fifths of the peak), and the confidence is high only from 450 kB on; below, [`Caveat::BucketNotExcluded`] says up
+//! hold a train to four fifths of the peak; of slower ones more), and the confidence is high only from 90 kB on; below, [`Caveat::BucketNotExcluded`] says up
 //! to which depth there is none.
 //!
 //! *Batches.* Where the receiver sees packets in batches, the stamps are instants of interrupts, and the packets between two of
@@ -62,32 +71,33 @@
 //! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound. The cause is
 //! in the evidence.
 //!
-//! *Interval.* Of nine tenths: `t(0.95, n - 1) s / √n` of the n samples that make the value, s no less than what the
-//! clock's steps do (`step / √6` of the dispersion), plus 50 ppm for the clock's rate and one nanosecond per packet for what stamps
-//! are counted in (`Session::half_width`). Where nothing is random, as between an idle path and perfect clocks, it holds the truth
-//! always: what it allows for is then systematic.
+//! *Interval.* Of nine tenths, of three errors whose squares add (`interval`): `t(0.95, n - 1) s √n / T` of `n` dispersions that last `T`
+//! together and differ from one rate by `s`, no less than the clock's steps make them differ (`step / √6`); 50 ppm for the clock's rate; 0.7 ns
+//! of a dispersion for rounding. What only the filter says may also hide a queue of half a step. Where nothing is random, as
+//! between an idle path and perfect clocks, it holds the truth always: what it allows for is then systematic.
 //!
 //! # Parameters
 //!
 //! | name | unit | default | source |
 //! |---|---|---|---|
 //! | `merit` | | density | pathrate before 2.3.2 |
-//! | `framing` | | ethernet | IEEE 802.3 |
+//! | `framing` | | as sizes show, else ethernet | IEEE 802.3 |
 //! | `spacing` | s | 0 | ours |
 //! | `utilisation` | 1 | 0.15 | ours: doubled for the looks |
 //! | `max_octets` | octets | 1.7 MB | ours |
 //!
 //! # Cost
 //!
-//! Idle path below 200 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: up to 1.3 MB, 50 ms at 1 Gbit/s. Loaded path:
-//! 0.5 to 1.9 MB, 3 to 10 s at 10 Mbit/s. Receiver that batches: 4 to 9 MB, from 10 Gbit/s on. The mean is below 15 % of the narrow link.
+//! Idle path below 15 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: 0.6 MB at 100 Mbit/s in 0.1 s, 1.3 MB at 1 Gbit/s in 50 ms,
+//! nearly all of it the look for buckets. Loaded path: 0.4 to 1.9 MB, 2 to 10 s at 10 Mbit/s. Receiver that batches: 4 to 9 MB, from
+//! 10 Gbit/s on. The mean is below 15 % of the narrow link.
 //! A second part: 4 to 14 MB more, 2 to 6 s.
 //!
 //! # Fails when
 //!
 //! - A1: reordered trains are no samples, [`Caveat::Reordering`]. A bucket too deep to bend the longest train does not show: the
-//!   answer is then the link's rate, not the bucket's, its confidence is medium, and [`Caveat::BucketNotExcluded`] says so. Below 200 Mbit/s
-//!   that is any bucket of more than a few packets. Bursts of a medium that hold a whole train show by their delays alone; below
+//!   answer is then the link's rate, not the bucket's, its confidence is medium, and [`Caveat::BucketNotExcluded`] says so. Below 15 Mbit/s
+//!   that is any bucket of more than a few packets, and beside other traffic none is looked for. Bursts of a medium that hold a whole train show by their delays alone; below
 //!   8 Mbit/s nobody asks, and the answer is the rate within a burst.
 //! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
 //!   sender's interface, which is a link of the path).

@@ -4,6 +4,7 @@
 //! three have not; then *rounds* of pairs and trains, until the winning mode has settled. A receiver that batches ends either
 //! in favour of the batch branch.
 
+mod filter;
 mod long;
 
 use std::collections::VecDeque;
@@ -11,9 +12,9 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use super::sample::{Flaw, Phase, Sample, nanos};
+use super::sample::{Flaw, Phase, Sample};
 use super::session::{Session, Taken};
-use super::{Last, PAIRS_PER_TRAIN, Request, batches, buckets, capprobe, modes, quick};
+use super::{Last, Request, batches, modes, quick};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -308,81 +309,6 @@ impl Adaptive {
         }
     }
 
-    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
-    /// Where trains alone are an answer nothing is left to ask.
-    fn filter(&mut self, session: &Session, done: u32) {
-        let filtered = capprobe::filter(session);
-        let decision = modes::decide(session, usize::MAX);
-        let sure = decision.as_ref().is_some_and(modes::trains_suffice);
-        let strong = decision.as_ref().is_some_and(modes::Decision::is_strong);
-        let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
-        let converged = filtered.as_ref().is_some_and(|filtered| {
-            let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width, strong));
-            filtered.outweighs() || (filtered.converged && agrees)
-        });
-        let clean = filtered.map_or(0, |filtered| filtered.clean);
-        let (size, packets) = self.filter_pair(session, done);
-        let octets = PAIRS_PER_FILTER as u64 * packets as u64 * u64::from(size);
-        // Bulks that show nothing clean at first are scattered by the host; they cost too much to go on.
-        let futile = packets > 2 && done > 1 && clean == 0;
-        let spent = futile
-            || done >= FILTERS
-            || u64::from(done + 1) * octets > FILTER_OCTETS
-            || session.tally.octets + octets > session.params.max_octets + SLACK_OCTETS
-            || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
-            || session.tally.loss_ratio() > FILTER_LOSS
-            || session.tally.failed >= FAILED_TRAINS;
-        let paused = self.resume.filter(|_| spent || done >= EARLY_FILTERS);
-        match paused {
-            _ if sure || converged => self.finish_filter(session, winner.map(|(rate, _)| rate)),
-            Some(round) => {
-                self.resume = None;
-                self.round(session, round);
-            }
-            None if spent => self.finish_filter(session, winner.map(|(rate, _)| rate)),
-            None => {
-                self.stage = Stage::Filter(done + 1);
-                for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
-                    self.ask(session, Phase::Filter, packets, size);
-                }
-            }
-        }
-    }
-
-    fn finish_filter(&mut self, session: &Session, winner: Option<f64>) {
-        let slow = winner.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
-        let knee = session.look().knee;
-        if slow || knee.is_some_and(|knee| buckets::believed(session, &knee)) {
-            self.bucket(session, 0);
-        } else {
-            self.stage = Stage::Over;
-        }
-    }
-
-    /// Size and number of the packets of the filter's next pairs: the smallest whose dispersion the stamps resolve, which meet an
-    /// empty queue most often, and every third time the next larger, so that two sizes tell the framing; where no pair will do, the
-    /// shortest bulk that does.
-    fn filter_pair(&self, session: &Session, done: u32) -> (u16, usize) {
-        let full = session.full_size();
-        let receiver = &session.facts.receiver;
-        let resolution = nanos(receiver.clock_resolution);
-        let least = RESOLVED * resolution.max(2.0 * session.stamp_error_measured_ns());
-        let gap = |size: u16| gap_ns(session, size).unwrap_or(0.0);
-        let mut good = FILTER_SIZES
-            .into_iter()
-            .chain([full])
-            .filter(|size| *size <= full && gap(*size) >= least);
-        match (good.next(), good.next()) {
-            (Some(_), Some(larger)) if done % 3 == 2 => (larger, 2),
-            (Some(size), _) => (size, 2),
-            (None, _) => {
-                let own = self.shortest(session, full, session.stamp_error_measured_ns());
-                let ticks = (1..own.max(LONGEST_SEEN)).find(|gaps| gap(full) * *gaps as f64 >= TICKS * resolution);
-                (full, own.max(1 + ticks.unwrap_or(1)))
-            }
-        }
-    }
-
     fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
         self.push(phase, packets.min(self.cap(session)).max(2), ip_octets);
     }
@@ -487,28 +413,10 @@ const ROUNDS: u32 = 7;
 const DOUBT_ROUNDS: u32 = 4;
 pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
-const PAIRS_PER_FILTER: usize = 32;
-/// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and yet are no smaller than what other
-/// traffic is mostly made of.
-const FILTER_SIZES: [u16; 2] = [250, SMALLEST_IP_OCTETS];
-/// Steps of the clock, or twice what a stamp is off by, that a pair must last.
-const RESOLVED: f64 = 28.0;
-/// Steps of the clock that a bulk must last at least.
-const TICKS: f64 = 24.0;
-/// After this round small pairs come, and so many times before the rounds go on.
+/// After this round small pairs come for the first time.
 const EARLY_ROUND: u32 = 2;
-const EARLY_FILTERS: u32 = 24;
-/// However small they are.
-const FILTERS: u32 = 30;
-const FILTER_OCTETS: u64 = 600_000;
 /// Half an ATM cell's payload: packets of this size and of the small one take equally many cells, or one more, whatever encloses them.
 const CELL_STEP: u16 = 24;
-/// Beyond what rounds may take.
-const SLACK_OCTETS: u64 = 150_000;
-/// The same of time.
-const FILTER_SHARE: f64 = 1.2;
-/// Every third pair and more is spoilt then, and waited for in vain.
-const FILTER_LOSS: f64 = 0.1;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;
 const MOST_PACKETS: f64 = 2.5e3;

@@ -186,21 +186,21 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
     })
 }
 
-/// What the clean pairs say, without the modes.
+/// What the clean pairs say, without the modes. Of those pairs that were not seen to be clean, a core that says the same is the better
+/// mean.
 fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reason> {
-    let (rate, low, high) = sharpen(
-        session,
-        filtered.low * (1.0 - NEAR_CLEAN),
-        filtered.high * (1.0 + NEAR_CLEAN),
-    );
-    // More pairs are the better mean, as long as they say what the clean ones do.
-    let sharper = high - low < filtered.high - filtered.low && (filtered.low..=filtered.high).contains(&rate);
-    let (rate, low, high) = if sharper {
-        (rate, low, high)
-    } else {
-        (filtered.rate, filtered.low, filtered.high)
-    };
-    Ok(plain(session, rate, low, high)?.with("branch", "capprobe"))
+    let (low, high) = (filtered.low * (1.0 - NEAR_CLEAN), filtered.high * (1.0 + NEAR_CLEAN));
+    let (full, inside) = pairs_within(session, low, high);
+    let own = full.len() >= LEAST_FULL;
+    let sharper = core(session, if own { &full } else { &inside }).filter(|core| {
+        core.high - core.low < filtered.high - filtered.low && (filtered.low..=filtered.high).contains(&core.rate)
+    });
+    let found = sharper.unwrap_or(Pooled {
+        rate: filtered.rate,
+        low: filtered.low,
+        high: filtered.high,
+    });
+    Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "capprobe"))
 }
 
 /// With an interval that holds what the filter says, too.
@@ -324,29 +324,46 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
 /// assumed framing drops out. The tool's answer is its bin.
 fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
-    let within = |sample: &&Sample| {
-        sample
-            .wire_rate(session.framing())
-            .is_some_and(|rate| rate >= low && rate <= high)
-    };
-    let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
     if session.params.preset == Preset::Faithful {
         return (low.midpoint(high), low, high);
     }
-    let full: Vec<&Sample> = inside
-        .iter()
-        .filter(|s| s.ip_octets == session.full_size())
-        .copied()
-        .collect();
+    let (full, inside) = pairs_within(session, low, high);
     let own = full.len() >= LEAST_FULL;
     pooled(session, if own { &full } else { &inside }).map_or((low.midpoint(high), low, high), |pooled| {
         (pooled.rate, pooled.low, pooled.high)
     })
 }
 
-/// One rate from samples of one mode, and its interval: bits over time of those samples that lie around the median as near as the
-/// clock's steps let them, so that the steps average out and samples that other packets widened a little do not count.
+/// Pairs whose wire rate lies in a range: those of full size, and all.
+fn pairs_within(session: &Session, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
+    let within = |sample: &&Sample| {
+        sample
+            .wire_rate(session.framing())
+            .is_some_and(|rate| rate >= low && rate <= high)
+    };
+    let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
+    let full = inside.iter().copied().filter(|s| s.ip_octets == session.full_size());
+    (full.collect(), inside)
+}
+
+/// One rate from samples of one mode, and its interval: that of their core, or, without one, their median and what all scatter by.
 fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+    if let Some(core) = core(session, samples) {
+        return Some(core);
+    }
+    let rates: Vec<f64> = samples.iter().filter_map(|s| s.wire_rate(session.framing())).collect();
+    let (centre, all) = (stat::median(&rates)?, pool(session, samples)?);
+    let half = (all.high - all.low) / 2.0;
+    Some(Pooled {
+        rate: centre,
+        low: centre - half,
+        high: centre + half,
+    })
+}
+
+/// Bits over time of those samples that lie around the median as near as the clock's steps let them, so that the steps average out and
+/// samples that other packets widened a little do not count; `None` where samples scatter by more than stamps explain.
+fn core(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
     let read: Vec<(f64, &Sample)> = samples
         .iter()
         .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
@@ -361,17 +378,8 @@ fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
         .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
         .map(|(_, sample)| *sample)
         .collect();
-    // Samples that scatter by more than stamps explain have no core; they all count then, about their median.
-    if near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL {
-        return pool(session, &near);
-    }
-    let all = pool(session, samples)?;
-    let half = (all.high - all.low) / 2.0;
-    Some(Pooled {
-        rate: centre,
-        low: centre - half,
-        high: centre + half,
-    })
+    let enough = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
+    enough.then(|| pool(session, &near)).flatten()
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to

@@ -76,7 +76,8 @@ pub(super) fn filter(session: &Session) -> Option<Filtered> {
     let best = |list: &[Group]| {
         let full = list.iter().filter(|one| one.octets == session.full_size());
         let full = full.max_by_key(|one| one.found.clean);
-        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets))).cloned()
+        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets)))
+            .cloned()
     };
     let Some(chosen) = best(&sure) else {
         return best(&unsure).map(|one| one.found);
@@ -102,9 +103,8 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
     let full = u32::from(session.full_size());
     // What the assumed framing makes of a rate, to what the other makes of it.
     let restate = |octets: u16| {
-        let ratio = |framing: Framing| {
-            f64::from(framing.wire_octets(u32::from(octets))) / f64::from(framing.wire_octets(full))
-        };
+        let ratio =
+            |framing: Framing| f64::from(framing.wire_octets(u32::from(octets))) / f64::from(framing.wire_octets(full));
         ratio(told) / ratio(own)
     };
     let rate = |one: &Group| one.found.rate * restate(one.octets);
@@ -202,11 +202,14 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
         .filter(|(sum, _)| **sum <= tolerance)
         .map(|(_, sample)| *sample)
         .collect();
-    let rates: Vec<f64> = clean.iter().filter_map(|one| one.wire_rate(session.framing())).collect();
-    let alone = members[best].wire_rate(session.framing())?;
-    let (slowest, fastest) = rates
+    let rates: Vec<f64> = clean
         .iter()
-        .fold((f64::INFINITY, 0.0f64), |(low, high), one| (low.min(*one), high.max(*one)));
+        .filter_map(|one| one.wire_rate(session.framing()))
+        .collect();
+    let alone = members[best].wire_rate(session.framing())?;
+    let (slowest, fastest) = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), one| {
+        (low.min(*one), high.max(*one))
+    });
     let blur = blur(session, span);
     let centre = stat::median(&rates).unwrap_or(alone);
     let agree = fastest - slowest <= (AGREES + (STAMP_ERRORS * blur).min(AGREES)) * centre;
@@ -217,7 +220,11 @@ fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
     });
     // A queue of less than a step of the clock passes for none.
     let unseen = UNSEEN_STEPS * nanos(session.facts.receiver.clock_resolution) / span;
-    let least = if converged { unseen } else { blur.clamp(LEAST_ERROR, COARSEST) };
+    let least = if converged {
+        unseen
+    } else {
+        blur.clamp(LEAST_ERROR, COARSEST)
+    };
     Some(Group {
         octets: members[best].ip_octets,
         found: Filtered {

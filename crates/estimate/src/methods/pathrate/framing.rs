@@ -67,7 +67,9 @@ impl Inverted {
     pub(super) fn restated(&self, ip_octets: u16, full: u16) -> f64 {
         let own = self.framing().unwrap_or(Framing::ETHERNET);
         let others = self.possible.iter().map(|(_, framing)| *framing);
-        others.map(|other| apart(own, other, ip_octets, full)).fold(0.0, f64::max)
+        others
+            .map(|other| apart(own, other, ip_octets, full))
+            .fold(0.0, f64::max)
     }
 }
 
@@ -91,9 +93,13 @@ pub(super) fn invert(points: &[Point]) -> Option<Inverted> {
     let overhead = (b * least.gap_ns - a * most.gap_ns) / apart;
     // Of both times, by the formula's derivatives: dT is the error of a time.
     let scale = (b - a) / apart / apart;
-    let error = (scale * most.gap_ns * least.gap_ns * least.error).hypot(scale * least.gap_ns * most.gap_ns * most.error);
+    let error =
+        (scale * most.gap_ns * least.gap_ns * least.error).hypot(scale * least.gap_ns * most.gap_ns * most.error);
     Some(Inverted {
-        possible: KNOWN.into_iter().filter(|(_, framing)| meets(points, *framing)).collect(),
+        possible: KNOWN
+            .into_iter()
+            .filter(|(_, framing)| meets(points, *framing))
+            .collect(),
         overhead: (overhead, error),
         marginal_bps: 8e9 * (b - a) / apart,
     })
@@ -115,7 +121,10 @@ pub(super) fn of_preliminary(session: &Session) -> Option<Inverted> {
     let mut sizes: Vec<u16> = session.of(Phase::Preliminary).map(|sample| sample.ip_octets).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let points: Vec<Point> = sizes.into_iter().filter_map(|size| undisturbed(session, size)).collect();
+    let points: Vec<Point> = sizes
+        .into_iter()
+        .filter_map(|size| undisturbed(session, size))
+        .collect();
     invert(&points)
 }
 
@@ -129,7 +138,9 @@ fn undisturbed(session: &Session, size: u16) -> Option<Point> {
     let middle = stat::median(&of_size.iter().map(|sample| gap(sample)).collect::<Vec<_>>())?;
     let near: Vec<&Sample> = of_size
         .iter()
-        .filter(|sample| (gap(sample) / middle - 1.0).abs() <= UNDISTURBED + 2.0 * session.timing_error(sample.span_ns()))
+        .filter(|sample| {
+            (gap(sample) / middle - 1.0).abs() <= UNDISTURBED + 2.0 * session.timing_error(sample.span_ns())
+        })
         .copied()
         .collect();
     (near.len() * 3 >= of_size.len() * 2)
@@ -193,7 +204,12 @@ mod tests {
             let found = invert(&points(framing, &[1500, 600], 0.0002)).unwrap();
             assert!((found.overhead.0 - octets).abs() < 1e-6, "{found:?}");
             assert!((found.marginal_bps - 10e6).abs() < 1.0, "{found:?}");
-            let linear: Vec<&str> = found.possible.iter().filter(|(_, f)| !f.is_cells()).map(|one| one.0).collect();
+            let linear: Vec<&str> = found
+                .possible
+                .iter()
+                .filter(|(_, f)| !f.is_cells())
+                .map(|one| one.0)
+                .collect();
             assert_eq!(linear, [name], "{found:?}");
         }
     }
@@ -202,7 +218,10 @@ mod tests {
     fn cells_take_a_third_size() {
         for (name, framing) in KNOWN.into_iter().filter(|(_, framing)| framing.is_cells()) {
             let found = invert(&points(framing, &[1500, 600, 576, 250], 0.0002)).unwrap();
-            assert!(found.possible.iter().all(|(_, other)| other.is_cells()), "{name}: {found:?}");
+            assert!(
+                found.possible.iter().all(|(_, other)| other.is_cells()),
+                "{name}: {found:?}"
+            );
             assert!(found.possible.contains(&(name, framing)), "{name}: {found:?}");
         }
         let found = invert(&points(Framing::ETHERNET, &[1500, 600, 576], 0.0002)).unwrap();

@@ -259,7 +259,9 @@ impl Bounds {
             (Preset::Adaptive, Some(false)) => NEAR.contains(&(mode.centre() / adr.rate)),
             // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C and x at most C: what
             // lies higher was squeezed behind the narrow link. A few trains are a bound to some percent, not to the bit.
-            (Preset::Adaptive, _) => mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * MOST_ABOVE,
+            (Preset::Adaptive, _) => {
+                mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * MOST_ABOVE
+            }
         }
     }
 }

@@ -120,7 +120,7 @@ fn a_host_that_fears_for_its_stamps_is_believed_less_than_five_pairs() {
     let found = read(facts, &squeezed(5)).unwrap();
     assert!(found.converged, "{found:?}");
     // 50 ppm of the clock, half a step of 1 ns in 120 µs, and rounding.
-    assert_eq!(found.rate, 100e6);
+    assert!((found.rate - 100e6).abs() < 1.0, "{found:?}");
     assert!((found.high - 100e6 - 5100.0).abs() < 400.0, "{found:?}");
     assert!((100e6 - found.low - 5100.0).abs() < 400.0, "{found:?}");
 }

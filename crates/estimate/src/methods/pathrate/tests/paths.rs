@@ -89,8 +89,14 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
             between(mbps(40_000), Hop::ethernet(mbps(rate)), seed)
         });
         // A tenth of a megabyte tells too little of buckets.
-        let sure = if rate == 10 { Confidence::Medium } else { Confidence::High };
-        all(&estimates, &name, |e| e.confidence == sure && e.low <= truth && truth <= e.high);
+        let sure = if rate == 10 {
+            Confidence::Medium
+        } else {
+            Confidence::High
+        };
+        all(&estimates, &name, |e| {
+            e.confidence == sure && e.low <= truth && truth <= e.high
+        });
         let name = format!("idle with stamps off by up to 1 µs, {rate} Mbit/s");
         let estimates = check(&name, &bounds, |seed| {
             let mut bed = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
@@ -567,19 +573,28 @@ fn sizes_name_the_framing_of_an_idle_link() {
             bed.skew_ppm = 20.0;
             let measured = run_on(&mut bed, &Params::default());
             let estimate = measured.outcome.estimate().unwrap();
-            assert!(error(estimate, bed.ip_capacity(1500)).abs() < 0.001, "{name}: {estimate:?}");
+            assert!(
+                error(estimate, bed.ip_capacity(1500)).abs() < 0.001,
+                "{name}: {estimate:?}"
+            );
             let told = match estimate.evidence.get("layer2_framing") {
                 Some(crate::EvidenceValue::Text(told)) => told.clone(),
                 _ => String::new(),
             };
-            let octets = estimate.evidence.get("layer2_octets").and_then(crate::EvidenceValue::as_f64);
+            let octets = estimate
+                .evidence
+                .get("layer2_octets")
+                .and_then(crate::EvidenceValue::as_f64);
             if framing.is_cells() {
                 // Several encapsulations fill equally many cells.
                 assert!(told.is_empty() || told.starts_with("atm"), "{name}: {told}");
             } else {
                 let added = f64::from(framing.wire_octets(1500)) - 1500.0;
                 assert_eq!(told, name, "{octets:?}");
-                assert!(octets.is_some_and(|octets| (octets - added).abs() < 1.0), "{name}: {octets:?}");
+                assert!(
+                    octets.is_some_and(|octets| (octets - added).abs() < 1.0),
+                    "{name}: {octets:?}"
+                );
             }
         }
     }
