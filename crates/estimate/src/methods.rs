@@ -13,17 +13,21 @@ mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+mod gaps;
+pub mod igi;
 mod mindelay;
 pub mod nettimer;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pmtu;
+pub mod ptr;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
 mod spacing;
 pub mod sprobe;
+pub mod spruce;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
@@ -52,6 +56,9 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
+    &igi::Igi,
+    &ptr::Ptr,
+    &spruce::Spruce,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -107,7 +107,7 @@
 mod finish;
 mod fit;
 pub(crate) mod machine;
-mod reading;
+pub(super) mod reading;
 #[cfg(test)]
 mod tests;
 

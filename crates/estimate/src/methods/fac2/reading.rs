@@ -17,38 +17,38 @@ const CARS: usize = 10;
 
 /// One train, reduced.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(in crate::methods) struct Reading {
     /// Departure rate, bit/s; infinite if the sender's clock saw no time pass.
-    pub(super) rate_sent: f64,
+    pub(in crate::methods) rate_sent: f64,
     /// The same of the packets that arrived.
-    pub(super) rate_in: f64,
+    pub(in crate::methods) rate_in: f64,
     /// Arrival rate from batch end to batch end, bit/s; infinite if no time passed.
-    pub(super) rate_out: f64,
+    pub(in crate::methods) rate_out: f64,
     /// Growth of the one-way delay per unit of send time; infinite where `rate_in` is.
-    pub(super) growth: f64,
+    pub(in crate::methods) growth: f64,
     /// First departure to last, seconds.
-    pub(super) send_time: f64,
+    pub(in crate::methods) send_time: f64,
     /// Packets sent.
-    pub(super) packets: usize,
+    pub(in crate::methods) packets: usize,
     /// Packets lost on the path.
-    pub(super) lost: usize,
+    pub(in crate::methods) lost: usize,
     /// Of these, in the second half of the train.
-    pub(super) lost_late: usize,
+    pub(in crate::methods) lost_late: usize,
     /// Typical spacing of batches at the receiver, if it batches.
-    pub(super) batch: Option<Duration>,
+    pub(in crate::methods) batch: Option<Duration>,
     /// The packets arrived as fast as the receiving host can stamp them: the path may be faster.
-    pub(super) receiver_bound: bool,
+    pub(in crate::methods) receiver_bound: bool,
     /// The receiving host did not run for an eighth of the train or more.
-    pub(super) stalled: bool,
+    pub(in crate::methods) stalled: bool,
     /// Coefficient of variation of the rates of ten sub-trains ("cars").
-    pub(super) car_variation: Option<f64>,
+    pub(in crate::methods) car_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
-    pub(super) head_excess: f64,
+    pub(in crate::methods) head_excess: f64,
 }
 
 impl Reading {
     /// It has not overloaded the path: neither its rate nor its delays say so.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::methods) fn is_quiet(&self) -> bool {
         self.growth <= QUIET || self.rate_in <= self.rate_out * (1.0 + QUIET)
     }
 }
@@ -58,7 +58,7 @@ const QUIET: f64 = 0.01;
 
 /// Why a train says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(in crate::methods) enum Unusable {
     /// Fewer than two packets arrived.
     AllLost,
     /// The departures left the plan.
@@ -88,7 +88,7 @@ impl Sample {
 /// Reduces a train. `fastest` is the highest arrival rate seen so far, if any: no link behind the narrow one spaces packets
 /// much closer, so shorter gaps betray the host. `lenient` accepts a train whose sender judged its pacing broken, as long as no
 /// departure gap is a tenth of the train.
-pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
+pub(in crate::methods) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
