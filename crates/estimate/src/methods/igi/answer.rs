@@ -2,7 +2,7 @@
 
 use units::BitRate;
 
-use super::session::{Formula, Level, Session};
+use super::session::{Formula, Level, Session, rounding};
 use crate::methods::gaps::{Account, Reading, Spacing, half_width, rates};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
@@ -42,7 +42,9 @@ fn limited(session: &Session) -> Option<Estimate> {
         return session.account.receiver_limit(through.min(least));
     }
     let sent = stat::median(&rates(first, |reading| reading.rate_in))?;
-    session.narrow.filter(|narrow| narrow.unspaced())?;
+    if !session.unspaced() {
+        return None;
+    }
     session.account.sender_bound(sent, least)
 }
 
@@ -72,15 +74,16 @@ fn turning(session: &Session) -> Option<(f64, f64)> {
     let out = rates(all.iter().copied(), |reading| reading.rate_out);
     // The sum of mean gaps, as the tool has it: a harmonic mean of rates.
     let gaps: Vec<f64> = out.iter().map(|rate| 1.0 / rate).collect();
-    let rate = 1.0 / stat::mean(&gaps)?;
-    let half = half_width(&out)?;
+    let rounded = if session.params.faithful() { 0.0 } else { rounding(all.iter().copied()) };
+    // What bursts add to a train at the turning point is not the path's doing.
+    let rate = (1.0 + rounded) / stat::mean(&gaps)?;
+    let half = half_width(&out)?.max(rounded * rate);
     Some((rate, half.max(LEAST * session.account.fastest.unwrap_or(rate))))
 }
 
 fn ptr(session: &Session) -> Option<Estimate> {
     let (rate, half) = turning(session)?;
-    let estimate = session.account.available(rate, rate - half, rate + half)?;
-    Some(estimate)
+    session.account.available(rate, rate - half, rate + half)
 }
 
 fn igi(session: &Session) -> Option<Estimate> {

@@ -131,23 +131,25 @@ impl Session {
         if self.params.faithful() {
             return false;
         }
-        let Some(narrow) = self.narrow else {
-            self.failed = Some(Reason::TooFewSamples { samples: 0 });
-            return true;
-        };
         let first = self.levels.first().map_or(&[][..], |level| &level.readings);
         let host = first.iter().all(|reading| reading.receiver_bound);
-        if self.formula == Formula::Igi && self.params.capacity.is_none() {
-            self.failed = if narrow.batching() || self.account.batch.is_some() {
-                Some(Reason::ReceiveBatching)
-            } else if narrow.coarse {
-                Some(Reason::StampsTooCoarse)
-            } else {
-                None
+        // Single gaps count for IGI alone.
+        if self.formula == Formula::Igi {
+            let batching = self.narrow.is_some_and(|narrow| narrow.batching()) || self.account.batch.is_some();
+            self.failed = match self.narrow {
+                _ if batching => Some(Reason::ReceiveBatching),
+                None => Some(Reason::TooFewSamples { samples: 0 }),
+                Some(narrow) => narrow.coarse.then_some(Reason::StampsTooCoarse),
             };
         }
         // The sender cannot go faster than what comes through; the receiver cannot tell more.
-        narrow.unspaced() || host || self.failed.is_some()
+        self.unspaced() || host || self.failed.is_some()
+    }
+
+    /// The sender's fastest trains came as they left.
+    pub(super) fn unspaced(&self) -> bool {
+        let first = self.levels.first().map_or(&[][..], |level| &level.readings);
+        stretch(first).is_some_and(|stretch| stretch <= UNSPACED)
     }
 
     fn judge_search(&mut self) {
@@ -210,6 +212,7 @@ impl Session {
         let Some(level) = self.levels.last_mut() else { return false };
         let (sent, came) = level.sums(bits);
         let count = level.readings.len() as f64;
+        let tolerance = tolerance + rounding(&level.readings);
         level.larger = if faithful {
             came > sent + 5000.0 * count
         } else {
@@ -317,6 +320,30 @@ impl Campaign for Session {
     }
 }
 
+/// How much longer trains came than they left, on the median.
+fn stretch(readings: &[Reading]) -> Option<f64> {
+    let all: Vec<f64> = readings.iter().map(|reading| reading.rate_in / reading.rate_out).collect();
+    stat::median(&all)
+}
+
+/// By how much bursts stretch a train on the mean at the turning point itself: the queue there is a walk that cannot go below
+/// empty, whose mean after a train is sqrt(2/pi) of the walk's own deviation; that of ten cars' rates is sqrt(10) times it (ours).
+pub(super) fn rounding<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> f64 {
+    let squares: Vec<f64> = readings
+        .into_iter()
+        .filter_map(|reading| reading.car_variation)
+        .map(|variation| variation * variation)
+        .collect();
+    let mean = stat::mean(&squares).unwrap_or(0.0).max(0.0);
+    (2.0 / std::f64::consts::PI * mean / CARS).sqrt().min(MOST_ROUNDING)
+}
+
+/// Cars of a reading.
+const CARS: f64 = 10.0;
+/// Trains that scatter by more say little of anything (ours).
+const MOST_ROUNDING: f64 = 0.2;
+/// Trains that come no longer than this times how they left were spaced by the sender (ours).
+const UNSPACED: f64 = 1.05;
 /// The turning point is known well enough when it lies between two gaps that differ by this share (ours).
 const CLOSE: f64 = 0.02;
 /// Packets of a train at most, whatever batches ask for (ours).
