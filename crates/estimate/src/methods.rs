@@ -10,6 +10,7 @@ mod campaign;
 pub mod capprobe;
 #[cfg(test)]
 mod chaos;
+pub mod diettopp;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
@@ -31,7 +32,9 @@ pub mod spruce;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
+pub mod topp;
 pub mod udp;
+pub mod wbest;
 pub mod window;
 
 use units::Metric;
@@ -59,6 +62,9 @@ pub const METHODS: &[&dyn Method] = &[
     &igi::Igi,
     &ptr::Ptr,
     &spruce::Spruce,
+    &topp::Topp,
+    &diettopp::DietTopp,
+    &wbest::Wbest,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -63,9 +63,6 @@
 //!   Measurement Method, SNCNW 2004. Constants of the tool of that year.
 //! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
 
-#[cfg(test)]
-mod tests;
-
 use crate::contract::Estimator;
 use crate::methods::campaign::Machine;
 use crate::methods::topp::{CLASS, IMPOSES, Kind, NEEDS, Params, Session};

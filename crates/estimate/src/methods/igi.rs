@@ -32,7 +32,8 @@
 //! # Formula
 //!
 //! Gaps `g` of packets that arrived one after the other, ns; `L` bits of a packet at the IP layer, `g_B` the commonest gap of the first trains
-//! (`gaps/narrow.rs`: fullest bin and its two neighbours), `C = L / g_B`.
+//! (`gaps/narrow.rs`: fullest bin and its two neighbours), `C = L / g_B`. The answer is stated for full-size packets: `C` counts the
+//! octets of the wire, and their IP octets.
 //!
 //! - Grew (`session.rs`): `S_out > S_in (1 + tolerance)` with `S` the sum of the trains' mean gaps at one gap; the tool: by more than
 //!   5 us per train. Two gaps in a row that do not grow end the search.
@@ -47,8 +48,9 @@
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
 //! | `preset` | | adaptive | adaptive, faithful | ours; constants of igi-ptr 2.x |
-//! | `size` | IP octets | path MTU | 68 to 65535 | faithful: 528 (500 of payload); the paper about 700 (recalled) |
+//! | `size` | IP octets | 700 | 68 to 65535 | the paper (recalled); faithful: 528 (500 of payload) |
 //! | `capacity` | bit/s | measured | above 0 | the tight link's, if known |
+//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours |
 //! | `train` | packets | 120 | 8 to 1000 | ours; `[IGI03]` and the tool: 60 |
 //! | `trains` | | 3 | 2 to 20 | the tool |
 //! | `tolerance` | share | 0.01 | 0.001 to 0.2 | ours; the tool: 5 us; the paper 10 % (recalled) |
@@ -94,9 +96,9 @@ use units::{Layer, Metric};
 use crate::contract::Estimator;
 use crate::methods::campaign::Machine;
 use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::outcome::Caveat;
+use crate::outcome::Outcome;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
@@ -132,8 +134,15 @@ static INFO: MethodInfo = MethodInfo {
     imposes: IMPOSES,
     parameters: &[
         PARAMETERS[0],
-        PARAMETERS[1],
-        ("capacity", "IP-layer capacity of the tight link, if known; measured"),
+        ("size", "IP octets of a probe packet, 68..65535; 700 (faithful: 528)"),
+        (
+            "capacity",
+            "IP-layer capacity of the tight link for full-size packets, if known; measured",
+        ),
+        (
+            "framing",
+            "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
+        ),
         PARAMETERS[2],
         PARAMETERS[3],
         PARAMETERS[4],
@@ -158,16 +167,19 @@ impl Method for Igi {
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {
-        Params::try_from(raw).map_or(IMPOSES, |params| params.imposes(&IMPOSES))
+        Params::of_igi(raw).map_or(IMPOSES, |params| params.imposes(&IMPOSES))
     }
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Formula::Igi, Params::try_from(raw)?))))
+        Ok(Box::new(Machine::new(Session::new(Formula::Igi, Params::of_igi(raw)?))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Formula::Igi, Params::try_from(raw)?)), observations)
+        observations::lead(
+            Machine::new(Session::new(Formula::Igi, Params::of_igi(raw)?)),
+            observations,
+        )
     }
 }

@@ -113,11 +113,17 @@ impl Method for Ptr {
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Formula::Ptr, Params::try_from(raw)?))))
+        Ok(Box::new(Machine::new(Session::new(
+            Formula::Ptr,
+            Params::try_from(raw)?,
+        ))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Formula::Ptr, Params::try_from(raw)?)), observations)
+        observations::lead(
+            Machine::new(Session::new(Formula::Ptr, Params::try_from(raw)?)),
+            observations,
+        )
     }
 }

@@ -76,9 +76,9 @@ use units::{BitRate, Layer, Metric};
 use crate::contract::Estimator;
 use crate::methods::campaign::{Machine, unreadable, within};
 use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::outcome::Caveat;
+use crate::outcome::Outcome;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
@@ -115,7 +115,10 @@ static INFO: MethodInfo = MethodInfo {
         ("size", "IP octets of a probe packet, 68..65535; path MTU"),
         ("capacity", "IP-layer capacity of the tight link, if known; measured"),
         ("pairs", "pairs, 10..10000; 300 (faithful: 100)"),
-        ("spacing", "mean time from pair to pair, 0..10 s; 10 ms (faithful: 100 ms)"),
+        (
+            "spacing",
+            "mean time from pair to pair, 0..10 s; 10 ms (faithful: 100 ms)",
+        ),
         ("load", "largest mean load as a share of capacity, 0.001..1; 0.05"),
     ],
     source: include_str!("spruce.rs"),
@@ -206,9 +209,19 @@ impl TryFrom<&RawParams> for Params {
         };
         within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
         within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
-        within((10..=10_000).contains(&params.pairs), "pairs", params.pairs, "10 to 10000")?;
+        within(
+            (10..=10_000).contains(&params.pairs),
+            "pairs",
+            params.pairs,
+            "10 to 10000",
+        )?;
         let text = units::format_duration(params.spacing);
-        within(params.spacing <= Duration::from_secs(10), "spacing", text.as_str(), "0 to 10 s")?;
+        within(
+            params.spacing <= Duration::from_secs(10),
+            "spacing",
+            text.as_str(),
+            "0 to 10 s",
+        )?;
         within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
         Ok(params)
     }

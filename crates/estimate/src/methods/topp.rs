@@ -85,8 +85,8 @@ use crate::registry::{
     Protocol, RawParams, Scope,
 };
 
-pub use params::Params;
 pub(super) use params::Kind;
+pub use params::Params;
 pub(super) use session::Session;
 
 /// The registry entry.

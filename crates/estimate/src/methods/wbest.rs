@@ -210,7 +210,12 @@ impl TryFrom<&RawParams> for Params {
         within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
         within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
         within((10..=1000).contains(&params.pairs), "pairs", params.pairs, "10 to 1000")?;
-        within((10..=1000).contains(&params.packets), "packets", params.packets, "10 to 1000")?;
+        within(
+            (10..=1000).contains(&params.packets),
+            "packets",
+            params.packets,
+            "10 to 1000",
+        )?;
         within((1..=100).contains(&params.trains), "trains", params.trains, "1 to 100")?;
         within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
         Ok(params)

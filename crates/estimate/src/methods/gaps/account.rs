@@ -222,6 +222,12 @@ impl Account {
         })
     }
 
+    /// Whether a rate is that of the sender's own interface, which is a link of the path.
+    pub(in crate::methods) fn at_interface(&self, sent: f64) -> bool {
+        let interface = self.facts.as_ref().and_then(|facts| facts.sender.interface_rate);
+        interface.is_some_and(|rate| sent >= AT_INTERFACE * rate.as_f64())
+    }
+
     /// The receiving host takes packets no faster than this: what is available is that at least.
     pub(in crate::methods) fn receiver_limit(&self, through: f64) -> Option<Estimate> {
         let bound = self.available(through, through, through)?.at_least(Limit::Receiver);
@@ -247,7 +253,10 @@ pub(in crate::methods) fn half_width(values: &[f64]) -> Option<f64> {
 }
 
 /// Finite rates only: what evidence may hold.
-pub(in crate::methods) fn rates<'a>(readings: impl IntoIterator<Item = &'a Reading>, of: fn(&Reading) -> f64) -> Vec<f64> {
+pub(in crate::methods) fn rates<'a>(
+    readings: impl IntoIterator<Item = &'a Reading>,
+    of: fn(&Reading) -> f64,
+) -> Vec<f64> {
     readings.into_iter().map(of).collect()
 }
 

@@ -1,6 +1,7 @@
 //! The narrow link's rate from the gaps of trains that left back to back, as IGI's first stage reads it (`[IGI03]`).
 
 use crate::methods::spacing::{COARSEST, Stamped, Trust};
+use crate::outcome::Reason;
 use crate::probe::TrainReport;
 use crate::{PathFacts, StampSource};
 
@@ -52,6 +53,8 @@ pub(in crate::methods) struct Narrow {
     pub(in crate::methods) mean_ns: f64,
     /// Mean gap at the sender, ns.
     pub(in crate::methods) sent_ns: f64,
+    /// So many packets came closer than they had left: the queue did not empty in between, so that the narrow link is faster than the sender.
+    pub(in crate::methods) closer: f64,
     /// So many gaps were too short for any link: the receiver handed packets over together.
     pub(in crate::methods) short: f64,
     /// The clocks or the hosts' stamps are too coarse for such gaps.
@@ -64,12 +67,21 @@ pub(in crate::methods) struct Narrow {
 const SHORT: f64 = 0.4;
 /// Share of such gaps from which the receiver batches.
 const BATCHING: f64 = 0.25;
+/// Packets that come closer than this times how they left (ours).
+const CLOSER: f64 = 0.95;
+/// Share of them from which that is no accident of links behind (ours).
+const COMMON: f64 = 0.1;
 /// Trains that come no farther apart than this times how they left were spaced by the sender (ours).
 const UNSPACED: f64 = 1.05;
 
 impl Narrow {
     /// From all gaps of some back-to-back trains; `None` if those are fewer than eight, or no time passed.
-    pub(in crate::methods) fn of(spacings: &[Spacing], binning: Binning, facts: &PathFacts, source: StampSource) -> Option<Self> {
+    pub(in crate::methods) fn of(
+        spacings: &[Spacing],
+        binning: Binning,
+        facts: &PathFacts,
+        source: StampSource,
+    ) -> Option<Self> {
         if spacings.len() < LEAST {
             return None;
         }
@@ -79,9 +91,24 @@ impl Narrow {
         if mean_ns <= 0.0 {
             return None;
         }
-        let short = came.iter().filter(|gap| **gap < SHORT * mean_ns).map(|_| 1.0).sum::<f64>() / came.len() as f64;
+        let short = came
+            .iter()
+            .filter(|gap| **gap < SHORT * mean_ns)
+            .map(|_| 1.0)
+            .sum::<f64>()
+            / came.len() as f64;
+        let closer = spacings
+            .iter()
+            .filter(|gap| gap.came_ns < CLOSER * gap.sent_ns)
+            .map(|_| 1.0)
+            .sum::<f64>();
         let trust = Trust::new(facts, Stamped::FarEnd, source);
-        let blurred = facts.receiver.clock_resolution.max(facts.receiver.stamp_error).as_secs_f64() * 1e9;
+        let blurred = facts
+            .receiver
+            .clock_resolution
+            .max(facts.receiver.stamp_error)
+            .as_secs_f64()
+            * 1e9;
         let width = match binning {
             Binning::Relative(share) => (share * stat::median(&came)?.max(share * mean_ns)).max(blurred),
             Binning::Absolute(ns) => ns,
@@ -96,6 +123,7 @@ impl Narrow {
             share: inside.len() as f64 / came.len() as f64,
             mean_ns,
             sent_ns,
+            closer: closer / came.len() as f64,
             short,
             coarse: blur > COARSEST,
             receiver: trust.at_floor(gap_ns),
@@ -113,9 +141,21 @@ impl Narrow {
         self.mean_ns <= UNSPACED * self.sent_ns
     }
 
-    /// Whether the commonest gap is the sender's own.
+    /// Whether the commonest gap is the sender's own, or one that others' packets made of it.
     pub(in crate::methods) fn sender(&self) -> bool {
-        self.gap_ns <= UNSPACED * self.sent_ns
+        self.gap_ns <= UNSPACED * self.sent_ns || self.closer > COMMON
+    }
+
+    /// Why there is none.
+    pub(in crate::methods) fn missing(spacings: &[Spacing]) -> Reason {
+        let together = spacings.iter().filter(|gap| gap.came_ns <= 0.0).count();
+        if spacings.len() >= LEAST && 4 * together > spacings.len() {
+            Reason::ReceiveBatching
+        } else {
+            Reason::TooFewSamples {
+                samples: spacings.len() as u64,
+            }
+        }
     }
 
     /// The rate of packets of so many bits, bit/s.

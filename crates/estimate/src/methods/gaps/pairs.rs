@@ -6,7 +6,12 @@ use super::narrow::Spacing;
 use crate::probe::{PacketPlan, TrainReport};
 
 /// A train of pairs: `gap` within each, `between(k)` in front of pair `k`.
-pub(in crate::methods) fn pair_train(pairs: u32, octets: u16, gap: Duration, between: impl Fn(u32) -> Duration) -> Vec<PacketPlan> {
+pub(in crate::methods) fn pair_train(
+    pairs: u32,
+    octets: u16,
+    gap: Duration,
+    between: impl Fn(u32) -> Duration,
+) -> Vec<PacketPlan> {
     let packet = |gap| PacketPlan {
         gap,
         ip_octets: octets,

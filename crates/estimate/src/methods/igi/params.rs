@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use units::BitRate;
+use units::{BitRate, Framing};
 
-use crate::methods::campaign::{unreadable, within};
+use crate::methods::campaign::{read_framing, unreadable, within};
 use crate::methods::gaps::Binning;
 use crate::registry::{Imposes, ParamError, RawParams};
 
@@ -24,8 +24,10 @@ pub struct Params {
     pub preset: Preset,
     /// IP octets of a probe packet; `None` takes the path MTU.
     pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link, if known.
+    /// IP-layer capacity of the tight link for full-size packets, if known.
     pub capacity: Option<BitRate>,
+    /// How the narrow link wraps packets (IGI): its probes are smaller than the packets for which the answer is stated.
+    pub framing: Framing,
     /// Packets of a train.
     pub packets: usize,
     /// Trains at each gap.
@@ -41,7 +43,10 @@ pub struct Params {
 /// What IGI and PTR take, in this order.
 pub(in crate::methods) const PARAMETERS: &[(&str, &str)] = &[
     ("preset", "adaptive, or faithful to igi-ptr 2.x; adaptive"),
-    ("size", "IP octets of a probe packet, 68..65535; path MTU (faithful: 528)"),
+    (
+        "size",
+        "IP octets of a probe packet, 68..65535; path MTU (faithful: 528)",
+    ),
     ("train", "packets of a train, 8..1000; 120 (faithful: 60)"),
     ("trains", "trains at each gap, 2..20; 3"),
     (
@@ -62,12 +67,22 @@ impl Params {
             preset,
             ip_octets: faithful.then_some(528),
             capacity: None,
+            framing: Framing::ETHERNET,
             packets: if faithful { 60 } else { 120 },
             trains: 3,
             tolerance: 0.01,
             step: if faithful { 0.25 } else { 0.125 },
             load: 0.2,
         }
+    }
+
+    /// As IGI takes them: packets smaller than the path allows sample others' traffic in finer grains (`[IGI03]`, recalled: about 700).
+    pub(super) fn of_igi(raw: &RawParams) -> Result<Self, ParamError> {
+        let params = Self::try_from(raw)?;
+        Ok(Self {
+            ip_octets: params.ip_octets.or(Some(IGI_OCTETS)),
+            ..params
+        })
     }
 
     pub(in crate::methods) fn faithful(&self) -> bool {
@@ -99,6 +114,8 @@ impl Params {
     }
 }
 
+/// IP octets of IGI's probe packets.
+const IGI_OCTETS: u16 = 700;
 /// Gaps tried at most (ours).
 pub(super) const MOST_LEVELS: usize = 64;
 
@@ -124,6 +141,7 @@ impl TryFrom<&RawParams> for Params {
         let params = Self {
             ip_octets: if given("size") { Some(size) } else { base.ip_octets },
             capacity: given("capacity").then_some(capacity),
+            framing: read_framing(raw, base.framing)?,
             packets: raw.get("train", base.packets)?,
             trains: raw.get("trains", base.trains)?,
             tolerance: raw.get("tolerance", base.tolerance)?,
@@ -133,7 +151,12 @@ impl TryFrom<&RawParams> for Params {
         };
         within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
         within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
-        within((8..=1000).contains(&params.packets), "train", params.packets, "8 to 1000")?;
+        within(
+            (8..=1000).contains(&params.packets),
+            "train",
+            params.packets,
+            "8 to 1000",
+        )?;
         within((2..=20).contains(&params.trains), "trains", params.trains, "2 to 20")?;
         within(
             (0.001..=0.2).contains(&params.tolerance),

@@ -32,7 +32,10 @@ fn on_bed(bed: &mut Testbed, method: &dyn Method, params: &[(&str, &str)]) -> Me
 }
 
 fn estimate(measured: &Measured) -> &Estimate {
-    measured.outcome.estimate().unwrap_or_else(|| panic!("{:?}", measured.outcome))
+    measured
+        .outcome
+        .estimate()
+        .unwrap_or_else(|| panic!("{:?}", measured.outcome))
 }
 
 fn reason(measured: &Measured) -> Reason {
@@ -54,13 +57,17 @@ fn in_a_fluid_both_find_what_is_available() {
     for (capacity, cross) in [(100, 0), (100, 30), (100, 70), (100, 90), (1000, 500), (10_000, 3000)] {
         let free = (capacity - cross) * 1_000_000;
         for method in [&igi::Igi as &dyn Method, &ptr::Ptr] {
-            let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), method, &[]);
-            let found = estimate(&measured);
-            let ratio = found.value as f64 / free as f64;
             let name = method.info().name;
-            assert!((ratio - 1.0).abs() < 0.025, "{name} {capacity} {cross}: {ratio}");
+            let bare: &[(&str, &str)] = if name == "igi" { &[("framing", "bare")] } else { &[] };
+            let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), method, bare);
+            let found = estimate(&measured);
+            let error = (found.value as f64 / 1e6 - (capacity - cross) as f64) / capacity as f64;
+            assert!(error.abs() < 0.015, "{name} {capacity} {cross}: {error}");
             assert_eq!(found.verdict, Verdict::Estimated);
-            assert!(found.low <= free && free <= found.high, "{name} {capacity} {cross}: {found:?}");
+            assert!(
+                found.low <= free && free <= found.high,
+                "{name} {capacity} {cross}: {found:?}"
+            );
         }
     }
 }
@@ -95,9 +102,9 @@ fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound
         let free = bed.available(1500).bps();
         let measured = on_bed(&mut bed, method, &[]);
         let found = estimate(&measured);
-        // 1500 octets in 17.391 us.
+        // 1500 or 700 octets in 17.391 us.
         assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Sender));
-        assert!(found.value <= free && found.value > 600_000_000, "{}", found.value);
+        assert!(found.value <= free && found.value > 300_000_000, "{}", found.value);
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
 }
@@ -124,7 +131,11 @@ fn single_gaps_in_batches_are_refused_and_mean_gaps_are_not() {
     let free = bed.available(1500).as_f64();
     let measured = on_bed(&mut bed, &ptr::Ptr, &[]);
     let found = estimate(&measured);
-    assert!((found.value as f64 / free - 1.0).abs() < 0.1, "{} of {free}", found.value);
+    assert!(
+        (found.value as f64 / free - 1.0).abs() < 0.1,
+        "{} of {free}",
+        found.value
+    );
     assert!(matches!(found.caveats[0], Caveat::ReceiveBatching { .. }));
 }
 
@@ -143,9 +154,12 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         });
         fluid.facts.receiver = real_host(Duration::ZERO, Duration::ZERO, Duration::from_micros(30));
         fluid.facts.receiver.stamp_source = crate::StampSource::User;
-        let measured = on_fluid(&mut fluid, method, &[]);
+        let measured = on_fluid(&mut fluid, method, &[("size", "1500")]);
         let found = estimate(&measured);
-        assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Receiver));
+        assert_eq!(
+            (found.verdict, found.limited_by),
+            (Verdict::LowerBound, Limit::Receiver)
+        );
         assert!((380_000_000..=401_000_000).contains(&found.value), "{}", found.value);
     }
 }
@@ -208,9 +222,9 @@ fn parameters_that_make_no_sense_are_refused() {
 /// Ours over many seeds: how often the interval holds the truth, and how far the median is off.
 #[test]
 fn under_poisson_load_the_interval_holds_the_truth() {
-    for (method, least) in [(&igi::Igi as &dyn Method, 34), (&ptr::Ptr, 30)] {
+    for (method, off) in [(&igi::Igi as &dyn Method, 0.15), (&ptr::Ptr, 0.06)] {
         for load in [30, 60] {
-            let (mut held, mut ratios) = (0, Vec::new());
+            let (mut held, mut errors) = (0, Vec::new());
             for seed in 0..40 {
                 let hop = Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
                 let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
@@ -220,10 +234,141 @@ fn under_poisson_load_the_interval_holds_the_truth() {
                 if found.low <= free && free <= found.high {
                     held += 1;
                 }
-                ratios.push(found.value as f64 / free as f64);
+                errors.push((found.value as f64 - free as f64) / 97.53e6);
             }
-            let median = stat::median(&ratios).unwrap();
-            assert!(held >= least, "{} {load}: {held} {median}", method.info().name);
+            let median = stat::median(&errors).unwrap();
+            let name = method.info().name;
+            assert!(
+                held >= 32 && median.abs() < off,
+                "{name} {load}: {held} held, median {median}"
+            );
         }
     }
+}
+
+/// EXPLORE
+#[test]
+#[ignore = "explore"]
+fn explore() {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    let mut beds: Vec<(String, Box<dyn Fn(u64) -> Testbed>)> = Vec::new();
+    let add = |beds: &mut Vec<(String, Box<dyn Fn(u64) -> Testbed>)>,
+               name: &str,
+               access: u64,
+               rate: u64,
+               cross: Option<Cross>,
+               batch: u64| {
+        beds.push((
+            name.to_owned(),
+            Box::new(move |seed| {
+                let mut hop = Hop::ethernet(mbps(rate));
+                hop.cross = cross.clone();
+                let mut bed = Testbed::new(vec![Hop::ethernet(mbps(access)), hop], seed);
+                if batch > 0 {
+                    bed.stamping.batch = Some(Duration::from_micros(batch));
+                }
+                bed
+            }),
+        ));
+    };
+    add(&mut beds, "idle", 1000, 100, None, 0);
+    for u in [30, 60, 80] {
+        add(
+            &mut beds,
+            &format!("p{u}"),
+            1000,
+            100,
+            Some(Cross::poisson(mbps(u * 975 / 1000))),
+            0,
+        );
+    }
+    for u in [30, 70] {
+        add(
+            &mut beds,
+            &format!("c{u}"),
+            1000,
+            100,
+            Some(Cross::constant(mbps(u * 975 / 1000))),
+            0,
+        );
+    }
+    add(&mut beds, "mix50", 1000, 100, Some(Cross::mixed(mbps(45))), 0);
+    let mut burst = Cross::poisson(mbps(49));
+    burst.burst = 8;
+    add(&mut beds, "burst50", 1000, 100, Some(burst), 0);
+    add(&mut beds, "same50", 100, 100, Some(Cross::poisson(mbps(49))), 0);
+    add(
+        &mut beds,
+        "g-b148-30",
+        10_000,
+        1000,
+        Some(Cross::poisson(mbps(292))),
+        148,
+    );
+    add(
+        &mut beds,
+        "10g-b50-50",
+        40_000,
+        10_000,
+        Some(Cross::poisson(mbps(4876))),
+        50,
+    );
+    let ways: [(&dyn Method, &[(&str, &str)]); 9] = [
+        (&igi::Igi, &[]),
+        (&igi::Igi, &[("size", "1500")]),
+        (&igi::Igi, &[("preset", "faithful")]),
+        (&ptr::Ptr, &[]),
+        (&crate::methods::spruce::Spruce, &[]),
+        (
+            &crate::methods::spruce::Spruce,
+            &[("preset", "faithful"), ("pairs", "300")],
+        ),
+        (&crate::methods::topp::Topp, &[]),
+        (&crate::methods::diettopp::DietTopp, &[]),
+        (&crate::methods::wbest::Wbest, &[]),
+    ];
+    for (name, make) in &beds {
+        for (method, params) in ways {
+            let (mut held, mut said, mut bad, mut errors, mut widths, mut octets, mut time) =
+                (0, 0, 0, vec![], vec![], vec![], vec![]);
+            let mut why = String::new();
+            for seed in 0..40 {
+                let mut bed = make(seed);
+                let free = bed.available(1500).as_f64();
+                let cap = bed.ip_capacity(1500).as_f64();
+                let m = on_bed(&mut bed, method, params);
+                octets.push(m.cost.octets as f64 / 1e6);
+                time.push(m.cost.time.as_secs_f64());
+                match m.outcome {
+                    Outcome::Estimated(e) => {
+                        said += 1;
+                        let (lo, hi) = (
+                            e.low as f64,
+                            if e.verdict == Verdict::LowerBound {
+                                f64::INFINITY
+                            } else {
+                                e.high as f64
+                            },
+                        );
+                        if lo <= free * 1.0001 && free <= hi * 1.0001 {
+                            held += 1;
+                        }
+                        let miss = (lo - free).max(free - hi).max(0.0) / cap;
+                        if miss > 0.1 {
+                            bad += 1;
+                        }
+                        errors.push((e.value as f64 - free) / cap * 100.0);
+                        widths.push((hi - lo) / cap * 100.0);
+                    }
+                    Outcome::Inconclusive { reason, .. } => why = format!("{reason:?}"),
+                }
+            }
+            let abs: Vec<f64> = errors.iter().map(|e: &f64| e.abs()).collect();
+            let m = |v: &[f64]| stat::median(v).unwrap_or(f64::NAN);
+            writeln!(text, "{name:10} {:8} {:30} said {said:2} held {held:2} bad {bad:2} med {:6.2} p90 {:6.2} width {:6.1} MB {:5.2} s {:5.2} {}",
+                method.info().name, format!("{params:?}"), m(&errors), stat::quantile(&abs, 0.9).unwrap_or(f64::NAN), m(&widths), m(&octets), m(&time), &why[..why.len().min(50)]).unwrap();
+        }
+    }
+    std::fs::write("/tmp/gap5x/explore.txt", text).unwrap();
 }

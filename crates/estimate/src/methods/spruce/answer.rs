@@ -38,8 +38,11 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     }
     let (capacity, own_ns) = session.capacity().ok_or(Reason::TooFewSamples { samples: 0 })?;
     trusted(session, own_ns)?;
-    let (good, late): (Vec<Spacing>, Vec<Spacing>) =
-        session.pairs.iter().filter(|pair| pair.sent_ns > 0.0).partition(|pair| pair.sent_ns <= LATE * own_ns);
+    let (good, late): (Vec<Spacing>, Vec<Spacing>) = session
+        .pairs
+        .iter()
+        .filter(|pair| pair.sent_ns > 0.0)
+        .partition(|pair| pair.sent_ns <= LATE * own_ns);
     let bounded = late.len() > good.len();
     let pairs = if bounded { late.clone() } else { good };
     if pairs.len() < FEWEST {
@@ -80,8 +83,14 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
 
 /// Whether stamps can tell the growth of such gaps at all.
 fn trusted(session: &Session, own_ns: f64) -> Result<(), Reason> {
-    let Some(facts) = &session.account.facts else { return Ok(()) };
-    let short = session.pairs.iter().filter(|pair| pair.came_ns < SHORT * own_ns.min(pair.sent_ns.max(own_ns))).count();
+    let Some(facts) = &session.account.facts else {
+        return Ok(());
+    };
+    let short = session
+        .pairs
+        .iter()
+        .filter(|pair| pair.came_ns < SHORT * own_ns.min(pair.sent_ns.max(own_ns)))
+        .count();
     if short as f64 > BATCHING * session.pairs.len().max(1) as f64 {
         return Err(Reason::ReceiveBatching);
     }
@@ -114,5 +123,6 @@ fn published(pairs: &[Spacing], own_ns: f64) -> Option<(f64, f64)> {
         .iter()
         .map(|pair| (1.0 - (pair.came_ns - own_ns).max(0.0) / pair.sent_ns).max(-0.8))
         .collect();
-    Some((1.0 - stat::mean(&free)?.max(0.0), half_width(&free)?)).filter(|(share, half)| share.is_finite() && half.is_finite())
+    Some((1.0 - stat::mean(&free)?.max(0.0), half_width(&free)?))
+        .filter(|(share, half)| share.is_finite() && half.is_finite())
 }

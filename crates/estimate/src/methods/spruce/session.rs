@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use units::BitRate;
+
 use super::{Params, answer};
 use crate::methods::campaign::{Campaign, Next, refusal_reason};
 use crate::methods::gaps::{
@@ -51,7 +53,7 @@ impl Session {
     /// Capacity, bit/s, and the gap of one packet there, ns.
     pub(super) fn capacity(&self) -> Option<(f64, f64)> {
         let bits = self.account.bits();
-        let known = self.params.capacity.map(units::BitRate::as_f64);
+        let known = self.params.capacity.map(BitRate::as_f64);
         let capacity = known.or_else(|| self.narrow.map(|narrow| narrow.rate(bits)))?;
         (capacity > 0.0).then(|| (capacity, bits * 1e9 / capacity))
     }
@@ -62,9 +64,7 @@ impl Session {
         let binning = Binning::Relative(0.02);
         self.narrow = facts.and_then(|facts| Narrow::of(&self.first_gaps, binning, &facts, self.source));
         let Some(narrow) = self.narrow else {
-            self.failed = Some(Reason::TooFewSamples {
-                samples: self.first_gaps.len() as u64,
-            });
+            self.failed = Some(Narrow::missing(&self.first_gaps));
             return;
         };
         if narrow.batching() || self.account.batch.is_some() {
@@ -76,6 +76,11 @@ impl Session {
             self.over = true;
         } else if narrow.receiver {
             self.failed = Some(Reason::ReceiverTooSlow);
+        } else if narrow.sender() && !self.account.at_interface(self.account.bits() * 1e9 / narrow.sent_ns) {
+            let reached = BitRate::from_bps_f64(self.account.bits() * 1e9 / narrow.sent_ns);
+            self.failed = Some(Reason::SenderTooSlow {
+                reached: reached.unwrap_or(BitRate::ZERO),
+            });
         }
     }
 
@@ -95,12 +100,19 @@ impl Session {
         let (capacity, gap_ns) = self.capacity()?;
         let bits = self.account.bits();
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
-        let mean = self.params.spacing.max(spacing(bits / 4.0, self.params.load, capacity, cap));
+        let mean = self
+            .params
+            .spacing
+            .max(spacing(bits / 4.0, self.params.load, capacity, cap));
         let gap = Duration::try_from_secs_f64(gap_ns * 1e-9).ok()?;
-        let pairs = PAIRS_PER_TRAIN.min(self.params.pairs.saturating_sub(self.sent_pairs)).max(1);
+        let pairs = PAIRS_PER_TRAIN
+            .min(self.params.pairs.saturating_sub(self.sent_pairs))
+            .max(1);
         let from = self.sent_pairs;
         Some(Next {
-            packets: pair_train(pairs, self.account.octets, gap, |k| exponential(mean, from.saturating_add(k))),
+            packets: pair_train(pairs, self.account.octets, gap, |k| {
+                exponential(mean, from.saturating_add(k))
+            }),
             far_end: FarEnd::Receiver,
             spacing: Duration::ZERO,
             rest: exponential(mean, from),
@@ -134,7 +146,9 @@ impl Campaign for Session {
     fn take(&mut self, _: &Train, report: &TrainReport) {
         self.source = report.arrived_by;
         if self.capacity().is_none() {
-            let Some(reading) = self.account.take(report) else { return };
+            let Some(reading) = self.account.take(report) else {
+                return;
+            };
             self.readings.push(reading);
             self.first_gaps.extend(gaps(report));
             if self.readings.len() >= FIRST_TRAINS {
@@ -154,7 +168,9 @@ impl Campaign for Session {
         self.resized += 1;
         let octets = self.account.octets;
         self.account.octets = match refusal {
-            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => max_ip_octets,
+            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => {
+                max_ip_octets
+            }
             Refusal::TooSmall { min_ip_octets } if self.resized <= 8 && min_ip_octets > octets => min_ip_octets,
             other => return Err(refusal_reason(other, "pairs towards a receiver")),
         };
@@ -164,11 +180,16 @@ impl Campaign for Session {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked
+            .packets
+            .iter()
+            .all(|packet| packet.ip_octets == self.account.octets);
         let towards = asked.far_end == FarEnd::Receiver && alike;
         let gap = |index: usize| asked.packets.get(index).map(|packet| packet.gap);
         if self.capacity().is_none() {
-            return towards && asked.packets.len() >= 8 && asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
+            return towards
+                && asked.packets.len() >= 8
+                && asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
         }
         let even = asked.packets.len() >= 2 && asked.packets.len() % 2 == 0;
         towards && even && (asked.packets.len() == 2 || gap(2) > gap(1).map(|gap| gap * 4))

@@ -31,7 +31,11 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let account = &session.account;
     let share = session.proportional().ok_or(Reason::NoAnswer)?;
     if session.first.iter().all(|reading| reading.receiver_bound) {
-        let least = session.first.iter().map(|reading| reading.rate_out).fold(share, f64::min);
+        let least = session
+            .first
+            .iter()
+            .map(|reading| reading.rate_out)
+            .fold(share, f64::min);
         return account.receiver_limit(least).ok_or(Reason::ReceiverTooSlow);
     }
     let points = points(session);
@@ -84,7 +88,11 @@ fn answer(session: &Session, points: &[Point], found: Found, share: f64) -> Resu
 /// what noise made of them), and of the back-to-back trains unless they are far out.
 fn points(session: &Session) -> Vec<Point> {
     let honest = |readings: &[Reading]| {
-        let kept: Vec<Reading> = readings.iter().filter(|reading| !reading.receiver_bound).cloned().collect();
+        let kept: Vec<Reading> = readings
+            .iter()
+            .filter(|reading| !reading.receiver_bound)
+            .cloned()
+            .collect();
         Session::points(&kept)
     };
     let levels = session.levels.iter().map(|level| honest(level));
@@ -96,7 +104,10 @@ fn points(session: &Session) -> Vec<Point> {
                 let all: Vec<f64> = points.iter().map(|point| point.y).collect();
                 stat::mean(&all).is_some_and(|mean| mean > STRETCHED)
             };
-            let near = honest(&session.first).into_iter().filter(|point| point.x <= FARTHEST * share).collect();
+            let near = honest(&session.first)
+                .into_iter()
+                .filter(|point| point.x <= FARTHEST * share)
+                .collect();
             levels.chain([near]).filter(stretched).flatten().collect()
         }
     }
@@ -117,6 +128,9 @@ fn told(session: &Session, estimate: Estimate) -> Estimate {
     let points: Vec<Point> = session.levels.iter().flat_map(|level| Session::points(level)).collect();
     estimate
         .with("offered_bps", points.iter().map(|point| point.x).collect::<Vec<_>>())
-        .with("offered_over_measured", points.iter().map(|point| point.y).collect::<Vec<_>>())
+        .with(
+            "offered_over_measured",
+            points.iter().map(|point| point.y).collect::<Vec<_>>(),
+        )
         .with("proportional_share_bps", session.proportional().unwrap_or(0.0))
 }

@@ -78,26 +78,39 @@ pub(in crate::methods) fn segments(points: &[Point]) -> Option<Found> {
     let n = sorted.len();
     let mut one: Option<(f64, usize, Fit)> = None;
     for split in 0..n.saturating_sub(LEAST - 1) {
-        let Some(fit) = regress(&sorted[split..]).filter(|fit| fit.line.slope > 0.0) else { continue };
+        let Some(fit) = regress(&sorted[split..]).filter(|fit| fit.line.slope > 0.0) else {
+            continue;
+        };
         let squares = flat[split] + residual(&sorted[split..], &fit);
         if one.as_ref().is_none_or(|(least, ..)| squares < *least) {
             one = Some((squares, split, fit));
         }
     }
-    let (squares, split, fit) = one?;
-    let single = found(&fit, n - split).map(|found| scaled_by_largest(found, &sorted[split..]))?;
-    let two = two_lines(&sorted, &flat);
+    let (squares, split, _) = one?;
     let noise = sorted.iter().map(|point| point.weight).sum::<f64>() * RESOLUTION * RESOLUTION;
-    match two {
-        Some((less, first, last, at)) if n as f64 * ((squares + noise) / (less + noise)).ln() > 3.0 * (n as f64).ln() => {
-            let part = &sorted[first..last];
-            let fit = regress(part)?;
-            let mut double = scaled_by_largest(found(&fit, part.len())?, part);
-            double.second = Some(at);
-            Some(double)
-        }
-        _ => Some(single).filter(|found| found.available <= scale),
+    let paid = |less: f64| n as f64 * ((squares + noise) / (less + noise)).ln() > 3.0 * (n as f64).ln();
+    if let Some(two) = two_lines(&sorted, &flat).filter(|two| paid(two.squares)) {
+        let found = straight(&sorted[two.first..two.last])?;
+        return Some(Found {
+            second: Some(sorted[two.last].x),
+            ..found
+        });
     }
+    clear_of_the_knee(&sorted, straight(&sorted[split..])?).filter(|found| found.available <= scale)
+}
+
+/// The same line through the points a tenth of its capacity and more above the knee, where enough are left: bursts round the corner off, and
+/// points there pull the line down. In a fluid they lie on it, and nothing changes (ours).
+fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Option<Found> {
+    for _ in 0..3 {
+        let from = found.available + CLEAR * found.capacity;
+        let clear = &sorted[sorted.partition_point(|point| point.x < from)..];
+        if clear.len() < ENOUGH {
+            break;
+        }
+        found = straight(clear).filter(|next| next.available > 0.0).unwrap_or(found);
+    }
+    Some(found)
 }
 
 /// Rates were in units of the segment's largest.
@@ -105,22 +118,36 @@ fn scaled_by_largest(found: Found, part: &[Point]) -> Found {
     scaled(found, part.iter().map(|point| point.x).fold(0.0, f64::max))
 }
 
-/// Least squares of flat, line, line: the sum, the first line's points, and where the second begins.
-fn two_lines(sorted: &[Point], flat: &[f64]) -> Option<(f64, usize, usize, f64)> {
+/// Flat up to `first`, a line up to `last`, another from there.
+struct TwoLines {
+    squares: f64,
+    first: usize,
+    last: usize,
+}
+
+/// Least squares of flat, line, line. The first line must be that of a link: no more than a few times faster than what comes through, and up to
+/// rates that stretch trains clearly; else it would be the corner that bursts round off.
+fn two_lines(sorted: &[Point], flat: &[f64]) -> Option<TwoLines> {
     let n = sorted.len();
-    let mut best: Option<(f64, usize, usize, f64)> = None;
+    let fastest = sorted.iter().map(|point| point.x / point.y).fold(0.0, f64::max);
+    let mut best: Option<TwoLines> = None;
     for last in (2 * LEAST)..n.saturating_sub(LEAST - 1) {
-        let Some(upper) = regress(&sorted[last..]) else { continue };
+        let Some(upper) = regress(&sorted[last..]) else {
+            continue;
+        };
         let above = residual(&sorted[last..], &upper);
         for first in 0..last.saturating_sub(LEAST - 1) {
-            let Some(lower) = regress(&sorted[first..last]) else { continue };
-            let steeper = upper.line.slope / sorted[n - 1].x > lower.line.slope / sorted[last - 1].x;
-            if lower.line.slope <= 0.0 || !steeper {
+            let Some(lower) = regress(&sorted[first..last]) else {
+                continue;
+            };
+            let gradient = lower.line.slope / sorted[last - 1].x;
+            let link = gradient * fastest > SLOWEST && lower.line.at(1.0) > STRETCHED;
+            if !link || upper.line.slope / sorted[n - 1].x <= gradient {
                 continue;
             }
             let squares = flat[first] + residual(&sorted[first..last], &lower) + above;
-            if best.as_ref().is_none_or(|(least, ..)| squares < *least) {
-                best = Some((squares, first, last, sorted[last].x));
+            if best.as_ref().is_none_or(|best| squares < best.squares) {
+                best = Some(TwoLines { squares, first, last });
             }
         }
     }
@@ -147,6 +174,14 @@ fn about_one(sorted: &[Point]) -> Vec<f64> {
         .collect()
 }
 
+/// A first line flatter than this, in units of what comes through, is no link's (ours).
+const SLOWEST: f64 = 0.3;
+/// Stretch that a first line must reach (ours).
+const STRETCHED: f64 = 1.15;
+/// Distance from the knee, in capacities, from which points are clear of the rounded corner (ours).
+const CLEAR: f64 = 0.1;
+/// Points that must be left there (ours).
+const ENOUGH: usize = 8;
 /// Points of a line at least.
 const LEAST: usize = 4;
 /// Deviation of y that is not believed to be noise-free (ours: packets are whole).
@@ -159,7 +194,11 @@ mod tests {
     /// The fluid response of links in a row, each with its capacity and cross traffic.
     fn fluid(x: f64, links: &[(f64, f64)]) -> Point {
         let out = links.iter().fold(x, |rate, (capacity, cross)| {
-            if rate + cross > *capacity { capacity * rate / (rate + cross) } else { rate }
+            if rate + cross > *capacity {
+                capacity * rate / (rate + cross)
+            } else {
+                rate
+            }
         });
         Point {
             x,
@@ -175,13 +214,21 @@ mod tests {
     #[test]
     fn a_fluid_is_exact() {
         for (capacity, cross) in [(100.0, 0.0), (100.0, 30.0), (100.0, 75.0), (10e9, 5e9)] {
-            let all: Vec<Point> = (1..=24).map(|k| fluid(f64::from(k) / 24.0 * 1.3 * capacity, &[(capacity, cross)])).collect();
+            let all: Vec<Point> = (1..=24)
+                .map(|k| fluid(f64::from(k) / 24.0 * 1.3 * capacity, &[(capacity, cross)]))
+                .collect();
             let found = segments(&all).unwrap();
-            assert!(near(found.available, capacity - cross) && near(found.capacity, capacity), "{found:?}");
+            assert!(
+                near(found.available, capacity - cross) && near(found.capacity, capacity),
+                "{found:?}"
+            );
             assert_eq!(found.second, None);
             let over: Vec<Point> = all.iter().copied().filter(|point| point.y > 1.05).collect();
             let found = straight(&over).unwrap();
-            assert!(near(found.available, capacity - cross) && near(found.capacity, capacity), "{found:?}");
+            assert!(
+                near(found.available, capacity - cross) && near(found.capacity, capacity),
+                "{found:?}"
+            );
             assert!(found.r_squared > 1.0 - 1e-9);
         }
     }

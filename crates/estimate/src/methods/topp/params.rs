@@ -76,11 +76,21 @@ impl Params {
             load: raw.get("load", base.load)?,
         };
         within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
-        within(!given("train") || (8..=1000).contains(&packets), "train", packets, "8 to 1000")?;
+        within(
+            !given("train") || (8..=1000).contains(&packets),
+            "train",
+            packets,
+            "8 to 1000",
+        )?;
         within((5..=50).contains(&params.levels), "levels", params.levels, "5 to 50")?;
         within((1..=50).contains(&params.trains), "trains", params.trains, "1 to 50")?;
         within((1..=50).contains(&params.first), "first", params.first, "1 to 50")?;
-        within((0.01..=10.0).contains(&params.bottom), "bottom", params.bottom, "0.01 to 10")?;
+        within(
+            (0.01..=10.0).contains(&params.bottom),
+            "bottom",
+            params.bottom,
+            "0.01 to 10",
+        )?;
         let above = params.top > params.bottom && params.top <= 20.0;
         within(above, "top", params.top, "above bottom, at most 20")?;
         within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;

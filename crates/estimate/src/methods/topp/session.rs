@@ -57,7 +57,11 @@ impl Session {
 
     /// The sender's fastest trains came as they left.
     pub(super) fn unspaced(&self) -> bool {
-        let all: Vec<f64> = self.first.iter().map(|reading| reading.rate_in / reading.rate_out).collect();
+        let all: Vec<f64> = self
+            .first
+            .iter()
+            .map(|reading| reading.rate_in / reading.rate_out)
+            .collect();
         stat::median(&all).is_some_and(|stretch| stretch <= STRETCHED)
     }
 
@@ -95,7 +99,11 @@ impl Session {
     fn advance(&mut self) {
         for _ in 0..self.levels.len() {
             self.at = (self.at + 1) % self.levels.len();
-            if self.levels.get(self.at).is_some_and(|level| level.len() < self.params.trains) {
+            if self
+                .levels
+                .get(self.at)
+                .is_some_and(|level| level.len() < self.params.trains)
+            {
                 return;
             }
         }
@@ -115,7 +123,10 @@ impl Session {
 }
 
 impl Campaign for Session {
-    const READS: (&'static str, &'static str) = ("topp and diettopp", "trains of eight packets or more of one size to the receiver");
+    const READS: (&'static str, &'static str) = (
+        "topp and diettopp",
+        "trains of eight packets or more of one size to the receiver",
+    );
 
     fn begin(&mut self, facts: &PathFacts) {
         self.account.begin(facts, self.params.ip_octets);
@@ -143,13 +154,20 @@ impl Campaign for Session {
         Some(Next {
             packets: train.packets,
             far_end: FarEnd::Receiver,
-            spacing: spacing(octets, self.params.load, self.account.fastest.unwrap_or(octets * 80.0), cap),
+            spacing: spacing(
+                octets,
+                self.params.load,
+                self.account.fastest.unwrap_or(octets * 80.0),
+                cap,
+            ),
             rest: Duration::ZERO,
         })
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
-        let Some(reading) = self.account.take(report) else { return };
+        let Some(reading) = self.account.take(report) else {
+            return;
+        };
         let packets = report.arrivals.len();
         if self.account.too_few_batches(packets) && packets < MOST_PACKETS {
             return;
@@ -173,7 +191,9 @@ impl Campaign for Session {
         self.resized += 1;
         let octets = self.account.octets;
         self.account.octets = match refusal {
-            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => max_ip_octets,
+            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => {
+                max_ip_octets
+            }
             Refusal::TooSmall { min_ip_octets } if self.resized <= 8 && min_ip_octets > octets => min_ip_octets,
             other => return Err(refusal_reason(other, "paced trains towards a receiver")),
         };
@@ -184,9 +204,15 @@ impl Campaign for Session {
 
     /// A train at any rate is a point; those in front leave back to back.
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked
+            .packets
+            .iter()
+            .all(|packet| packet.ip_octets == self.account.octets);
         let back_to_back = asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
-        alike && asked.packets.len() >= 8 && asked.far_end == FarEnd::Receiver && (back_to_back == self.rates.is_empty())
+        alike
+            && asked.packets.len() >= 8
+            && asked.far_end == FarEnd::Receiver
+            && (back_to_back == self.rates.is_empty())
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

@@ -47,10 +47,15 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     }
     let values: Vec<f64> = readings.iter().map(|reading| available(reading, capacity)).collect();
     let mean = stat::mean(&values).ok_or(Reason::NoAnswer)?;
-    let spread = half_width(&values).or_else(|| own_gaps(session, capacity)).ok_or(Reason::TooFewSamples {
-        samples: values.len() as u64,
-    })?;
-    let error = session.narrow.filter(|_| session.params.capacity.is_none()).map_or(0.0, |narrow| narrow.error);
+    let spread = half_width(&values)
+        .or_else(|| own_gaps(session, capacity))
+        .ok_or(Reason::TooFewSamples {
+            samples: values.len() as u64,
+        })?;
+    let error = session
+        .narrow
+        .filter(|_| session.params.capacity.is_none())
+        .map_or(0.0, |narrow| narrow.error);
     let half = spread.max(LEAST * capacity) + error * capacity;
     let lost: usize = readings.iter().map(|reading| reading.lost).sum();
     let sent: usize = readings.iter().map(|reading| reading.packets).sum();
@@ -83,14 +88,14 @@ fn limited(session: &Session, capacity: f64) -> Option<Result<Estimate, Reason>>
     }
     let sent = stat::median(&of(|reading| reading.rate_in))?;
     let stretched = stat::median(&of(stretch))? > STRETCHED;
-    let interface = account.facts.as_ref().and_then(|facts| facts.sender.interface_rate);
-    let own = interface.is_some_and(|rate| sent >= SLOW * rate.as_f64());
-    if session.sender() && !own {
+    if session.sender() && !account.at_interface(sent) {
         let reached = BitRate::from_bps_f64(sent).unwrap_or(BitRate::ZERO);
         return Some(if stretched {
             Err(Reason::SenderTooSlow { reached })
         } else {
-            account.sender_bound(sent, least).ok_or(Reason::SenderTooSlow { reached })
+            account
+                .sender_bound(sent, least)
+                .ok_or(Reason::SenderTooSlow { reached })
         });
     }
     if sent < SLOW * capacity && !stretched {

@@ -78,13 +78,8 @@ impl Session {
             }
             return;
         }
-        let together = self.pairs.iter().filter(|pair| pair.came_ns <= 0.0).count();
         self.failed = match self.narrow {
-            // Each pair shares one stamp.
-            None if 2 * together > self.pairs.len() => Some(Reason::ReceiveBatching),
-            None => Some(Reason::TooFewSamples {
-                samples: self.pairs.len() as u64,
-            }),
+            None => Some(Narrow::missing(&self.pairs)),
             Some(narrow) if narrow.batching() => Some(Reason::ReceiveBatching),
             Some(narrow) if narrow.coarse => Some(Reason::StampsTooCoarse),
             Some(narrow) if narrow.receiver => Some(Reason::ReceiverTooSlow),
@@ -96,10 +91,16 @@ impl Session {
         let octets = f64::from(self.account.octets) * 2.0;
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         let between = spacing(octets, self.params.load, octets * 8.0 / 2e-4, cap);
-        let left = self.params.pairs.saturating_sub(self.sent_pairs).clamp(1, PAIRS_PER_TRAIN);
+        let left = self
+            .params
+            .pairs
+            .saturating_sub(self.sent_pairs)
+            .clamp(1, PAIRS_PER_TRAIN);
         let from = self.sent_pairs;
         Next {
-            packets: pair_train(left, self.account.octets, Duration::ZERO, |k| uneven(between, from.saturating_add(k))),
+            packets: pair_train(left, self.account.octets, Duration::ZERO, |k| {
+                uneven(between, from.saturating_add(k))
+            }),
             far_end: FarEnd::Receiver,
             spacing: Duration::ZERO,
             rest: between,
@@ -113,11 +114,19 @@ impl Session {
         } else {
             self.account.length(self.params.packets, MOST_PACKETS)
         };
-        let train = Train::at_rate(TrainId(0), packets, self.account.octets, BitRate::from_bps_f64(capacity)?);
+        let train = Train::at_rate(
+            TrainId(0),
+            packets,
+            self.account.octets,
+            BitRate::from_bps_f64(capacity)?,
+        );
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         let serial = u32::try_from(self.sent_trains).unwrap_or(u32::MAX);
         Some(Next {
-            spacing: uneven(spacing(train.ip_octets() as f64, self.params.load, capacity, cap), serial),
+            spacing: uneven(
+                spacing(train.ip_octets() as f64, self.params.load, capacity, cap),
+                serial,
+            ),
             packets: train.packets,
             far_end: FarEnd::Receiver,
             rest: Duration::ZERO,
@@ -141,7 +150,11 @@ impl Campaign for Session {
         if self.failed.is_some() || over {
             return None;
         }
-        if self.judged { self.train() } else { Some(self.pair_train()) }
+        if self.judged {
+            self.train()
+        } else {
+            Some(self.pair_train())
+        }
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
@@ -159,7 +172,9 @@ impl Campaign for Session {
             return;
         }
         self.sent_trains += 1;
-        let Some(reading) = self.account.take(report) else { return };
+        let Some(reading) = self.account.take(report) else {
+            return;
+        };
         let packets = report.arrivals.len();
         if self.account.too_few_batches(packets) && packets < MOST_PACKETS && !self.params.faithful {
             return;
@@ -174,7 +189,9 @@ impl Campaign for Session {
         self.resized += 1;
         let octets = self.account.octets;
         self.account.octets = match refusal {
-            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => max_ip_octets,
+            Refusal::TooLarge { max_ip_octets } if self.resized <= 8 && (68..octets).contains(&max_ip_octets) => {
+                max_ip_octets
+            }
             Refusal::TooSmall { min_ip_octets } if self.resized <= 8 && min_ip_octets > octets => min_ip_octets,
             other => return Err(refusal_reason(other, "pairs and trains towards a receiver")),
         };
@@ -184,13 +201,19 @@ impl Campaign for Session {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked
+            .packets
+            .iter()
+            .all(|packet| packet.ip_octets == self.account.octets);
         let towards = alike && asked.far_end == FarEnd::Receiver;
         if self.judged {
             return towards && asked.packets.len() >= 10;
         }
         let seconds = asked.packets.iter().skip(1).step_by(2);
-        towards && asked.packets.len() >= 2 && asked.packets.len() % 2 == 0 && seconds.clone().all(|packet| packet.gap.is_zero())
+        towards
+            && asked.packets.len() >= 2
+            && asked.packets.len() % 2 == 0
+            && seconds.clone().all(|packet| packet.gap.is_zero())
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
