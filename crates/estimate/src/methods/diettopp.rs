@@ -26,7 +26,7 @@
 //! `x` rate in, bit/s at the IP layer, `y` rate in over rate out; least squares of `y = a + b x`, weighted by send time, over all trains of rates that
 //! were stretched by more than 5 % on the mean. `A = (1 - a)/b`, `C = 1/b`; `var A = (var a + A^2 var b + 2 A cov(a, b))/b^2`
 //! (`topp/fit.rs`). Refused unless `b > 0` and `A` lies between 0 and the lowest `x`. Interval: Student's t on that error, at least 1 %
-//! of the path's rate.
+//! of the path's rate, and what bursts add to a train at the knee.
 //!
 //! # Parameters
 //!

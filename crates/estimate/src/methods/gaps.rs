@@ -7,7 +7,7 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-pub(super) use account::{Account, half_width, rates, spacing};
+pub(super) use account::{Account, half_width, rates, rounding, spacing};
 pub(super) use narrow::{Binning, Narrow, Spacing, gaps};
 pub(super) use pairs::{exponential, pair_spacings, pair_train};
 

@@ -37,8 +37,9 @@
 //!
 //! - Grew (`session.rs`): `S_out > S_in (1 + tolerance)` with `S` the sum of the trains' mean gaps at one gap; the tool: by more than
 //!   5 us per train. Two gaps in a row that do not grow end the search.
-//! - Next gap: one step more, or half-way between mean gap in and mean gap out if that is more. In a fluid the latter never passes the
-//!   turning point, `g_out = g_B + u g_in`. After the end the bracket is halved to 2 % (ours).
+//! - Next gap: one step more; or half-way between mean gap in and mean gap out; or nine tenths of the way to where the line through the last
+//!   two meets `g_out = g_in`: the farthest. In a fluid none passes the turning point, `g_out = g_B + u g_in`. After the end the
+//!   bracket is halved to 2 % (ours).
 //! - `X = C sum(g - g_B) / sum g`: above over gaps with `g > max(g_B, mean g_in)`, below over all (`answer.rs`). `A = C - X`, median over trains.
 //! - Interval: Student's t of the trains' values, at least 2 % of `C`, and `C`'s own error; its lower end is that of all gaps, since those
 //!   that did not grow may hold others' traffic, too.

@@ -31,7 +31,9 @@
 //!   least, weighted by send time. Two lines are tried as well, and believed if they pay for three more parameters (Schwarz's
 //!   criterion); then the first counts.
 //! - `A = (1 - a)/b`, `C = 1/b`, `var A = (var a + A^2 var b + 2 A cov(a, b))/b^2`.
-//! - Interval: Student's t on that error, at least 1 % of the path's rate.
+//! - Points a tenth of `C` and more above the knee count alone where there are enough: bursts round the corner off.
+//! - Interval: Student's t on that error, at least 1 % of the path's rate, and what bursts add to a train at the knee
+//!   (`gaps/account.rs`: rounding).
 //!
 //! # Parameters
 //!

@@ -2,8 +2,8 @@
 
 use units::BitRate;
 
-use super::session::{Formula, Level, Session, rounding};
-use crate::methods::gaps::{Account, Narrow, Reading, Spacing, half_width, rates};
+use super::session::{Formula, Level, Session};
+use crate::methods::gaps::{Account, Narrow, Reading, Spacing, half_width, rates, rounding};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
 /// Interval at least, as a share of the path's rate: half of it is what the search leaves open (ours).

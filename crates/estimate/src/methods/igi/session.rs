@@ -6,7 +6,7 @@ use units::BitRate;
 
 use super::params::{MOST_LEVELS, Params};
 use crate::methods::campaign::{Campaign, Next, refusal_reason};
-use crate::methods::gaps::{Account, Narrow, Reading, Spacing, gaps, spacing};
+use crate::methods::gaps::{Account, Narrow, Reading, Spacing, gaps, rounding, spacing};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, Train, TrainId, TrainReport};
 use crate::{PathFacts, Refusal, StampSource};
@@ -182,14 +182,7 @@ impl Session {
             self.over = Some(at);
             self.under = None;
             self.equal_in_a_row = 0;
-            let count = level.readings.len().max(1) as f64;
-            let (sent, came) = level.sums(self.account.bits());
-            let middle = (sent + came) / 2.0 / count;
-            let jump = if self.params.faithful() || !middle.is_finite() {
-                0.0
-            } else {
-                middle
-            };
+            let jump = if self.params.faithful() { 0.0 } else { self.jump(at) };
             self.levels.push(Level::at((gap_ns + self.step_ns).max(jump)));
             return;
         }
@@ -203,6 +196,28 @@ impl Session {
             self.phase = Phase::Close;
             self.close_in();
         }
+    }
+
+    /// How far the next gap may jump, ns: half-way between mean gap in and mean gap out, or nine tenths of the way to where the line through
+    /// the last two levels that grew meets `g_out = g_in`, but no more than twice the gap. In a fluid neither passes the turning point.
+    fn jump(&self, at: usize) -> f64 {
+        let bits = self.account.bits();
+        let means = |at: usize| {
+            let level = self.levels.get(at)?;
+            let count = level.readings.len() as f64;
+            let (sent, came) = level.sums(bits);
+            Some((sent / count, came / count)).filter(|(sent, came)| sent.is_finite() && came.is_finite())
+        };
+        let Some((sent, came)) = means(at) else { return 0.0 };
+        let middle = f64::midpoint(sent, came);
+        let before = at.checked_sub(1).filter(|before| *before > 0).and_then(means);
+        let fixed = before.and_then(|(x, y)| {
+            let gradient = (came - y) / (sent - x);
+            let own = came - gradient * sent;
+            (gradient.is_finite() && gradient < 1.0 && own > 0.0).then(|| own / (1.0 - gradient))
+        });
+        let nearly = fixed.map_or(0.0, |fixed| sent + NEARLY * (fixed - sent));
+        middle.max(nearly.min(2.0 * sent))
     }
 
     fn judge_close(&mut self) {
@@ -374,27 +389,10 @@ fn stretch(readings: &[Reading]) -> Option<f64> {
     stat::median(&all)
 }
 
-/// By how much bursts stretch a train on the mean at the turning point itself, as a share: the queue there is a walk that cannot go below
-/// empty, whose mean after a train is sqrt(2/pi) = 0.8 of the walk's own deviation where it began empty, and less where it did not; half
-/// of it agrees with the simulator. The deviation is that of ten cars' rates over sqrt(10) (ours).
-pub(super) fn rounding<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> f64 {
-    let squares: Vec<f64> = readings
-        .into_iter()
-        .filter_map(|reading| reading.car_variation)
-        .map(|variation| variation * variation)
-        .collect();
-    let mean = stat::mean(&squares).unwrap_or(0.0).max(0.0);
-    (ROUNDING * (mean / CARS).sqrt()).min(MOST_ROUNDING)
-}
-
-/// Mean stretch at the turning point, in deviations of a train's mean gap (see above).
-const ROUNDING: f64 = 0.5;
-/// Cars of a reading.
-const CARS: f64 = 10.0;
-/// Trains that scatter by more say little of anything (ours).
-const MOST_ROUNDING: f64 = 0.2;
 /// Trains that come no longer than this times how they left were spaced by the sender (ours).
 const UNSPACED: f64 = 1.05;
+/// Share of the way to the presumed turning point (ours).
+const NEARLY: f64 = 0.9;
 /// The turning point is known well enough when it lies between two gaps that differ by this share (ours).
 const CLOSE: f64 = 0.02;
 /// Packets of a train at most, whatever batches ask for (ours).

@@ -3,7 +3,7 @@
 use super::fit::{Found, Point, segments, straight};
 use super::params::Kind;
 use super::session::{STRETCHED, Session};
-use crate::methods::gaps::{Account, Reading};
+use crate::methods::gaps::{Account, Reading, rounding};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
 /// Interval at least, as a share of the path's rate (ours).
@@ -60,7 +60,9 @@ fn answer(session: &Session, points: &[Point], found: Found, share: f64) -> Resu
     };
     let dof = found.points.saturating_sub(2).max(1) as f64;
     let quantile = stat::student_t_quantile(0.975, dof).map_err(|_| Reason::NoAgreement)?;
-    let half = (quantile * found.available_se).max(LEAST * share);
+    // The line's own error, and what bursts make of trains near the corner.
+    let all = session.levels.iter().flatten();
+    let half = (quantile * found.available_se).max(LEAST * share) + rounding(all) * share;
     if !(found.available > 0.0 && found.available <= highest + half) || half > WIDEST * share {
         return Err(Reason::NoAgreement);
     }
