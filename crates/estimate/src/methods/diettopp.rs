@@ -1,4 +1,4 @@
-//! DietTopp: estimates available IP-layer path capacity, and the tight link's, from a line through trains that all overload the path.
+//! `DietTopp`: estimates available IP-layer path capacity, and the tight link's, from a line through trains that all overload the path.
 //!
 //! # Model
 //!

@@ -15,6 +15,8 @@ const PATIENCE: u32 = 4;
 const LOSS_LIMIT: f64 = 0.15;
 /// Batches that a train must span (ours): the error of its ends is then below a tenth of a batch in twelve.
 const BATCHES: f64 = 12.0;
+/// Links up to so many times as fast as the sender are reckoned with (ours).
+const FASTER: f64 = 5.0;
 /// Rates this near to the sender's own are at it (ours).
 const AT_INTERFACE: f64 = 0.9;
 
@@ -204,9 +206,17 @@ impl Account {
         Some(estimate)
     }
 
-    /// Trains that left at `sent` came through at `through`, unharmed, and the sender can do no more: a bound. Where `sent` is the rate of
-    /// the sender's own interface, no more can be available than that link of the path carries, and the bound is the answer.
+    /// Trains that left at `sent` came through at `through`, all but unharmed, and the sender can do no more: a bound. What little they were
+    /// stretched may be overload of a link that is faster still, `A = R - C (R/R' - 1)`, and counts as that of one five times as fast.
     pub(in crate::methods) fn sender_bound(&self, sent: f64, through: f64) -> Option<Estimate> {
+        let stretched = (sent / through - 1.0).clamp(0.0, 1.0);
+        let low = through * (1.0 - FASTER * stretched).max(0.0);
+        self.bound_by_sender(sent, if self.at_interface(sent) { through } else { low })
+    }
+
+    /// At least `through` is available, and the sender can do no more than `sent`. Where `sent` is the rate of
+    /// the sender's own interface, no more can be available than that link of the path carries, and the bound is the answer.
+    pub(in crate::methods) fn bound_by_sender(&self, sent: f64, through: f64) -> Option<Estimate> {
         let facts = self.facts.as_ref()?;
         let interface = facts.sender.interface_rate.map(BitRate::as_f64);
         if let Some(interface) = interface.filter(|rate| sent >= AT_INTERFACE * rate && sent <= 1.1 * rate) {

@@ -63,7 +63,7 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let high = (free + half).min(capacity);
     let made = if bounded {
         let sent = stat::mean(&pairs.iter().map(|pair| pair.sent_ns).collect::<Vec<_>>());
-        sent.and_then(|sent| account.sender_bound(account.bits() * 1e9 / sent, low))
+        sent.and_then(|sent| account.bound_by_sender(account.bits() * 1e9 / sent, low))
     } else {
         account.available(free, low, high)
     };
