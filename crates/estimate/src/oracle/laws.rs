@@ -57,8 +57,12 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        method: "available",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
         method: "slope",
-        within: 0.01,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -86,6 +90,7 @@ pub(super) const LAWS: &[Law] = &[
     },
     Law {
         method: "kite2",
+        silent_above: 0.8,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -97,12 +102,14 @@ pub(super) const LAWS: &[Law] = &[
         // At 100 Gbit/s whole nanoseconds are 2 % of a gap.
         range: true,
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
         method: "ptr",
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -150,13 +157,16 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        // No pair of a fluid passes with nothing between: its spacings do not show the capacity.
         method: "abing",
+        told_capacity: true,
         within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
         method: "cprobe",
+        told_capacity: true,
         within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW

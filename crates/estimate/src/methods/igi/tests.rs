@@ -230,7 +230,9 @@ fn under_poisson_load_the_interval_holds_the_truth() {
                 let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
                 let free = bed.available(1500).bps();
                 let measured = on_bed(&mut bed, method, &[]);
-                let Some(found) = measured.outcome.estimate() else { continue };
+                let Some(found) = measured.outcome.estimate() else {
+                    continue;
+                };
                 if found.low <= free && free <= found.high {
                     held += 1;
                 }
