@@ -50,122 +50,118 @@ fn shift(fate: &mut Fate, by_ns: i64) {
 #[expect(clippy::too_many_lines, reason = "a table, not a procedure")]
 fn cases() -> Vec<(&'static str, Fault, bool)> {
     vec![
-            ("nothing arrives", each(|_, report| lose(report, |_, _| true)), false),
-            (
-                "only the first packet arrives",
-                each(|_, report| lose(report, |k, _| k > 0)),
-                false,
-            ),
-            (
-                "the first packet is lost",
-                each(|_, report| lose(report, |k, _| k == 0)),
-                true,
-            ),
-            (
-                "the last packet is lost",
-                each(|_, report| lose(report, |k, n| k + 1 == n)),
-                true,
-            ),
-            (
-                "a packet in the middle is lost",
-                each(|_, report| lose(report, |k, n| k == n / 2)),
-                true,
-            ),
-            (
-                "every tenth packet is lost",
-                each(|_, report| lose(report, |k, _| k % 10 == 9)),
-                true,
-            ),
-            (
-                "every third train is lost",
-                each(|count, report| lose(report, |_, _| count % 3 == 0)),
-                true,
-            ),
-            (
-                "neighbours change places",
-                each(|_, report| {
-                    for k in (5..report.arrivals.len()).step_by(20) {
-                        let earlier = report.arrivals[k - 1].fate;
-                        report.arrivals[k - 1].fate = report.arrivals[k].fate;
-                        report.arrivals[k].fate = earlier;
-                        report.reordered += 1;
-                    }
-                }),
-                true,
-            ),
-            (
-                "packets arrive twice",
-                each(|_, report| report.duplicates = u32::try_from(report.arrivals.len()).unwrap()),
-                true,
-            ),
-            (
-                "numbers wrap",
-                each(|_, report| {
-                    for row in &mut report.arrivals {
-                        row.seq = row.seq.wrapping_add(u32::MAX - 10);
-                    }
-                }),
-                true,
-            ),
-            (
-                "arrival before departure",
-                each(|_, report| {
-                    report
-                        .arrivals
-                        .iter_mut()
-    <<<<<<< HEAD
-                        .for_each(|row| shift(&mut row.fate, -3_600_000_000_000))
-    =======
-                        .for_each(|row| shift(&mut row.fate, -3_600_000_000_000));
-    >>>>>>> truth5
-                }),
-                true,
-            ),
-            (
-                "a clock is set forward within a train",
-                each(|count, report| step_clock(count, report, 30_000_000)),
-                true,
-            ),
-            (
-                "a clock is set back within a train",
-                each(|count, report| step_clock(count, report, -30_000_000)),
-                true,
-            ),
-            (
-                "packets leave at once",
-                each(|_, report| {
-                    for k in (1..report.arrivals.len()).step_by(10) {
-                        report.arrivals[k].departed = report.arrivals[k - 1].departed;
-                    }
-                }),
-                true,
-            ),
-            (
-                "one row per train",
-                each(|_, report| report.arrivals.truncate(1)),
-                false,
-            ),
-            ("no rows at all", each(|_, report| report.arrivals.clear()), false),
-            (
-                "all delays are equal",
-                each(|_, report| {
-                    for row in &mut report.arrivals {
-                        row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 5_000_000));
-                    }
-                }),
-                // Nothing is ever congested: see `delays_that_never_grow_are_no_knee`.
-                false,
-            ),
-            (
-                "all arrivals at one time",
-                each(|_, report| {
-                    for row in &mut report.arrivals {
-                        row.fate = Fate::Received(Stamp::from_nanos(77));
-                    }
-                }),
-                false,
-            ),
-        ]
+        ("nothing arrives", each(|_, report| lose(report, |_, _| true)), false),
+        (
+            "only the first packet arrives",
+            each(|_, report| lose(report, |k, _| k > 0)),
+            false,
+        ),
+        (
+            "the first packet is lost",
+            each(|_, report| lose(report, |k, _| k == 0)),
+            true,
+        ),
+        (
+            "the last packet is lost",
+            each(|_, report| lose(report, |k, n| k + 1 == n)),
+            true,
+        ),
+        (
+            "a packet in the middle is lost",
+            each(|_, report| lose(report, |k, n| k == n / 2)),
+            true,
+        ),
+        (
+            "every tenth packet is lost",
+            each(|_, report| lose(report, |k, _| k % 10 == 9)),
+            true,
+        ),
+        (
+            "every third train is lost",
+            each(|count, report| lose(report, |_, _| count % 3 == 0)),
+            true,
+        ),
+        (
+            "neighbours change places",
+            each(|_, report| {
+                for k in (5..report.arrivals.len()).step_by(20) {
+                    let earlier = report.arrivals[k - 1].fate;
+                    report.arrivals[k - 1].fate = report.arrivals[k].fate;
+                    report.arrivals[k].fate = earlier;
+                    report.reordered += 1;
+                }
+            }),
+            true,
+        ),
+        (
+            "packets arrive twice",
+            each(|_, report| report.duplicates = u32::try_from(report.arrivals.len()).unwrap()),
+            true,
+        ),
+        (
+            "numbers wrap",
+            each(|_, report| {
+                for row in &mut report.arrivals {
+                    row.seq = row.seq.wrapping_add(u32::MAX - 10);
+                }
+            }),
+            true,
+        ),
+        (
+            "arrival before departure",
+            each(|_, report| {
+                report
+                    .arrivals
+                    .iter_mut()
+                    .for_each(|row| shift(&mut row.fate, -3_600_000_000_000));
+            }),
+            true,
+        ),
+        (
+            "a clock is set forward within a train",
+            each(|count, report| step_clock(count, report, 30_000_000)),
+            true,
+        ),
+        (
+            "a clock is set back within a train",
+            each(|count, report| step_clock(count, report, -30_000_000)),
+            true,
+        ),
+        (
+            "packets leave at once",
+            each(|_, report| {
+                for k in (1..report.arrivals.len()).step_by(10) {
+                    report.arrivals[k].departed = report.arrivals[k - 1].departed;
+                }
+            }),
+            true,
+        ),
+        (
+            "one row per train",
+            each(|_, report| report.arrivals.truncate(1)),
+            false,
+        ),
+        ("no rows at all", each(|_, report| report.arrivals.clear()), false),
+        (
+            "all delays are equal",
+            each(|_, report| {
+                for row in &mut report.arrivals {
+                    row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 5_000_000));
+                }
+            }),
+            // Nothing is ever congested: see `delays_that_never_grow_are_no_knee`.
+            false,
+        ),
+        (
+            "all arrivals at one time",
+            each(|_, report| {
+                for row in &mut report.arrivals {
+                    row.fate = Fate::Received(Stamp::from_nanos(77));
+                }
+            }),
+            false,
+        ),
+    ]
 }
 
 fn step_clock(count: u64, report: &mut TrainReport, by_ns: i64) {
