@@ -1,4 +1,4 @@
-//! WBest: estimates available IP-layer path capacity from trains sent at the capacity that pairs have shown.
+//! `WBest`: estimates available IP-layer path capacity from trains sent at the capacity that pairs have shown.
 //!
 //! # Model
 //!

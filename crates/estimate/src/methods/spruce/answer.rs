@@ -1,7 +1,7 @@
 //! From pairs to an answer.
 
 use super::session::Session;
-use crate::methods::gaps::{Account, Spacing, half_width};
+use crate::methods::gaps::{Account, Narrow, Spacing, half_width};
 use crate::methods::spacing::{COARSEST, Stamped, Trust};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
@@ -30,7 +30,7 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
         return Err(reason.clone());
     }
     let account = &session.account;
-    if let Some(narrow) = session.narrow.filter(|narrow| narrow.unspaced()) {
+    if let Some(narrow) = session.narrow.filter(Narrow::unspaced) {
         let through = session.readings.iter().map(|reading| reading.rate_out).reduce(f64::min);
         let sent = account.bits() * 1e9 / narrow.sent_ns;
         let bound = through.and_then(|through| account.sender_bound(sent, through));

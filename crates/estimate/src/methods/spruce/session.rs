@@ -84,16 +84,16 @@ impl Session {
         }
     }
 
-    fn first_train(&self) -> Option<Next> {
+    fn first_train(&self) -> Next {
         let train = Train::uniform(TrainId(0), FIRST_PACKETS, self.account.octets, Duration::ZERO);
         let octets = train.ip_octets() as f64;
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
-        Some(Next {
+        Next {
             packets: train.packets,
             far_end: FarEnd::Receiver,
             spacing: spacing(octets, 0.2, self.account.fastest.unwrap_or(octets * 80.0), cap),
             rest: Duration::ZERO,
-        })
+        }
     }
 
     fn pair_train(&self) -> Option<Next> {
@@ -137,7 +137,7 @@ impl Campaign for Session {
             return None;
         }
         if self.capacity().is_none() {
-            self.first_train()
+            Some(self.first_train())
         } else {
             self.pair_train()
         }
@@ -191,7 +191,7 @@ impl Campaign for Session {
                 && asked.packets.len() >= 8
                 && asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
         }
-        let even = asked.packets.len() >= 2 && asked.packets.len() % 2 == 0;
+        let even = asked.packets.len() >= 2 && asked.packets.len().is_multiple_of(2);
         towards && even && (asked.packets.len() == 2 || gap(2) > gap(1).map(|gap| gap * 4))
     }
 

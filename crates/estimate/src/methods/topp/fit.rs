@@ -96,12 +96,13 @@ pub(in crate::methods) fn segments(points: &[Point]) -> Option<Found> {
             ..found
         });
     }
-    clear_of_the_knee(&sorted, straight(&sorted[split..])?).filter(|found| found.available <= scale)
+    let found = clear_of_the_knee(&sorted, straight(&sorted[split..])?);
+    (found.available <= scale).then_some(found)
 }
 
 /// The same line through the points a tenth of its capacity and more above the knee, where enough are left: bursts round the corner off, and
 /// points there pull the line down. In a fluid they lie on it, and nothing changes (ours).
-fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Option<Found> {
+fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Found {
     for _ in 0..3 {
         let from = found.available + CLEAR * found.capacity;
         let clear = &sorted[sorted.partition_point(|point| point.x < from)..];
@@ -110,7 +111,7 @@ fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Option<Found> {
         }
         found = straight(clear).filter(|next| next.available > 0.0).unwrap_or(found);
     }
-    Some(found)
+    found
 }
 
 /// Rates were in units of the segment's largest.

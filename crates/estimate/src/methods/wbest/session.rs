@@ -212,7 +212,7 @@ impl Campaign for Session {
         let seconds = asked.packets.iter().skip(1).step_by(2);
         towards
             && asked.packets.len() >= 2
-            && asked.packets.len() % 2 == 0
+            && asked.packets.len().is_multiple_of(2)
             && seconds.clone().all(|packet| packet.gap.is_zero())
     }
 
