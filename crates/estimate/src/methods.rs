@@ -13,10 +13,13 @@ pub mod capprobe;
 #[cfg(test)]
 mod chaos;
 pub mod clink;
+pub mod diettopp;
 mod echoed;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+mod gaps;
+pub mod igi;
 mod mindelay;
 pub mod nettimer;
 pub mod pathchar;
@@ -26,18 +29,23 @@ pub mod pbprobe;
 pub mod pchar;
 pub mod pmtu;
 mod purse;
+pub mod ptr;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
 pub mod slope;
 mod spacing;
 pub mod sprobe;
+pub mod spruce;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
 pub mod track;
 pub mod udp;
 mod vps;
+pub mod topp;
+pub mod udp;
+pub mod wbest;
 pub mod window;
 
 use units::Metric;
@@ -68,6 +76,12 @@ pub const METHODS: &[&dyn Method] = &[
     &pathload::Pathload,
     &bart::Bart,
     &track::Track,
+    &igi::Igi,
+    &ptr::Ptr,
+    &spruce::Spruce,
+    &topp::Topp,
+    &diettopp::DietTopp,
+    &wbest::Wbest,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -99,6 +99,8 @@ pub(super) const LAWS: &[Law] = &[
         method: "igi",
         // The fluid path wraps no packets.
         params: &[("framing", "bare")],
+        // At 100 Gbit/s whole nanoseconds are 2 % of a gap.
+        range: true,
         within: 0.03,
         silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
@@ -115,7 +117,8 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         method: "spruce",
         told_capacity: true,
-        blind: UNSEEN_BUCKETS,
+        // Pairs that come as they left are those of a free link.
+        blind: &["bucket", "all delays are equal"],
         ..LAW
     },
     Law {

@@ -1,0 +1,14 @@
+//! What methods share that compare the spacing of trains at both ends: the account of all trains, and the narrow link's rate from
+//! trains that leave back to back.
+
+mod account;
+mod narrow;
+mod pairs;
+#[cfg(test)]
+mod tests;
+
+pub(super) use account::{Account, half_width, rates, rounding, spacing};
+pub(super) use narrow::{Binning, Narrow, Spacing, gaps};
+pub(super) use pairs::{exponential, pair_spacings, pair_train};
+
+pub(super) use crate::methods::fac2::reading::Reading;

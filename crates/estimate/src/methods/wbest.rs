@@ -1,0 +1,239 @@
+//! `WBest`: estimates available IP-layer path capacity from trains sent at the capacity that pairs have shown.
+//!
+//! # Model
+//!
+//! One FIFO link, wired or wireless, is narrow and tight. Pairs back to back show its (effective) capacity; a train at just that rate fills
+//! what others leave and more, and by how much it is stretched says how much they take.
+//!
+//! ```text
+//!  1  pairs        [][]     [][]     [][]   gap behind the link: L/C
+//!  2  train at C   |--|--|--|--|--|--|      behind the link: C C/(C + X)
+//! ```
+//!
+//! No search: one rate is enough, so it is quick.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues; the tight link is the narrow one.
+//! - A2 Pairs show `C`: in most of them nothing came in between.
+//! - A3 The sender is as fast as the narrow link.
+//! - A4 Stamps resolve single gaps (for the pairs).
+//!
+//! # Formula
+//!
+//! Rates in bit/s at the IP layer.
+//!
+//! - `C`: faithful, the median of `L/g` over the pairs' gaps `g`; ours, the commonest gap (`gaps/narrow.rs`), since on loaded paths others'
+//!   packets come between most pairs. On wireless links the median is the effective capacity meant by `[WBest08]`.
+//! - Per train with rate in `R` (departure stamps) and rate out `R'` (batch end to batch end): `A = R + C (1 - R/R')`, which for `R = C` is the
+//!   published `C (2 - C/R')`, and in a fluid is exact for every `R > A`; `A = R'` where the train was not stretched; 0 where it is negative,
+//!   as published for `R' < C/2`.
+//! - The answer is the mean over trains (faithful: one train), between 0 and `C`. Faithful also takes the share lost off it, a
+//!   correction for wireless loss; ours lowers the interval's end by it.
+//! - Interval: Student's t over trains (faithful: over the train's own gaps), the error of `C`, at least 2 % of `C`.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `preset` | | adaptive | adaptive, faithful | ours; constants of the tool |
+//! | `size` | IP octets | path MTU | 68 to 65535 | ours |
+//! | `capacity` | bit/s | measured | above 0 | the tight link's, if known |
+//! | `pairs` | | 60 | 10 to 1000 | ours; faithful: 30, as published |
+//! | `packets` | | 60 | 10 to 1000 | of a train; ours; faithful: 30, as published |
+//! | `trains` | | 10 | 1 to 100 | ours; faithful: 1, as published |
+//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//!
+//! # Cost
+//!
+//! 60 pairs and 10 trains of 60: 1.1 MB in 1 s on a 100 Mbit/s path. Faithful: 135 kB in 0.2 s.
+//!
+//! # Fails when
+//!
+//! - A1, a tight link that is not narrow: a train at the narrow link's rate is stretched by another link, whose capacity the formula does
+//!   not have: too high, without a sign (`wbest-tight-is-not-narrow`).
+//! - A2 at high load: `C` too low. With trains at a rate between `A` and `C` the formula errs by that shortfall times the share taken.
+//! - A3: [`Verdict::LowerBound`](crate::Verdict) where trains come as they left, never a point; else
+//!   [`Reason::SenderTooSlow`](crate::Reason), since `C` is not known (`wbest-slow-sender`).
+//! - A4: [`Reason::ReceiveBatching`](crate::Reason), [`Reason::StampsTooCoarse`](crate::Reason); with `capacity` told, trains alone do.
+//! - Half of a link's own bursts (aggregated frames) make one train's rate a matter of chance: the interval is wide.
+//!
+//! # References
+//!
+//! - `[WBest08]` M. Li, M. Claypool, R. Kinicki, `WBest`: a Bandwidth Estimation Tool for IEEE 802.11 Wireless Networks, IEEE LCN 2008.
+//!   Formula and counts as in the tool; the text of the paper was not at hand.
+
+mod answer;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{BitRate, Layer, Metric};
+
+use crate::contract::Estimator;
+use crate::methods::campaign::{Machine, unreadable, within};
+use crate::observations::{self, AnalyseError, Observations};
+use crate::outcome::Outcome;
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+use session::Session;
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Wbest;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "wbest",
+    summary: "available bandwidth from trains at the capacity that pairs show",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::PacketDispersion,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: true,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    imposes: IMPOSES,
+    parameters: &[
+        ("preset", "adaptive, or faithful to the tool's counts; adaptive"),
+        ("size", "IP octets of a probe packet, 68..65535; path MTU"),
+        ("capacity", "IP-layer capacity of the tight link, if known; measured"),
+        ("pairs", "pairs, 10..1000; 60 (faithful: 30)"),
+        ("packets", "packets of a train, 10..1000; 60 (faithful: 30)"),
+        ("trains", "trains, 1..100; 10 (faithful: 1)"),
+        ("load", "mean load as a share of the path's rate, 0.001..1; 0.2"),
+    ],
+    source: include_str!("wbest.rs"),
+};
+
+const IMPOSES: Imposes = Imposes {
+    typical_octets: 1_100_000,
+    max_octets: 20_000_000,
+    typical_time: Duration::from_secs(1),
+    max_time: Duration::from_secs(30),
+    fills_path: false,
+};
+
+impl Method for Wbest {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, raw: &RawParams) -> Imposes {
+        Params::try_from(raw).map_or(IMPOSES, |params| params.imposes())
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
+    }
+
+    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
+        raw.check_names(&INFO)?;
+        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
+    }
+}
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// The tool's counts and formula.
+    pub faithful: bool,
+    /// IP octets of a probe packet; `None` takes the path MTU.
+    pub ip_octets: Option<u16>,
+    /// IP-layer capacity of the tight link, if known.
+    pub capacity: Option<BitRate>,
+    /// Pairs to send.
+    pub pairs: u32,
+    /// Packets of a train.
+    pub packets: usize,
+    /// Trains to send.
+    pub trains: usize,
+    /// Mean load, as a share of the path's rate.
+    pub load: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            faithful: false,
+            ip_octets: None,
+            capacity: None,
+            pairs: 60,
+            packets: 60,
+            trains: 10,
+            load: 0.2,
+        }
+    }
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let word: String = raw.get("preset", "adaptive".to_owned())?;
+        let base = match word.as_str() {
+            "adaptive" => Self::default(),
+            "faithful" => Self {
+                faithful: true,
+                pairs: 30,
+                packets: 30,
+                trains: 1,
+                ..Self::default()
+            },
+            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
+        };
+        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
+        let (size, capacity): (u16, BitRate) = (raw.get("size", 0)?, raw.get("capacity", BitRate::ZERO)?);
+        let params = Self {
+            ip_octets: given("size").then_some(size),
+            capacity: given("capacity").then_some(capacity),
+            pairs: raw.get("pairs", base.pairs)?,
+            packets: raw.get("packets", base.packets)?,
+            trains: raw.get("trains", base.trains)?,
+            load: raw.get("load", base.load)?,
+            ..base
+        };
+        within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
+        within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
+        within((10..=1000).contains(&params.pairs), "pairs", params.pairs, "10 to 1000")?;
+        within(
+            (10..=1000).contains(&params.packets),
+            "packets",
+            params.packets,
+            "10 to 1000",
+        )?;
+        within((1..=100).contains(&params.trains), "trains", params.trains, "1 to 100")?;
+        within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
+        Ok(params)
+    }
+}
+
+impl Params {
+    /// What the longest run imposes: everything twice, and a round trip of 200 ms for each train (ours).
+    fn imposes(&self) -> Imposes {
+        let octets = u64::from(self.ip_octets.unwrap_or(1500));
+        let packets = 2 * u64::from(self.pairs) + (self.packets * self.trains) as u64;
+        let trains = u64::from(self.pairs) / 10 + self.trains as u64;
+        let slow = Duration::from_millis(200).mul_f64((0.2 / self.load).max(1.0));
+        let time = slow * u32::try_from(2 * trains).unwrap_or(u32::MAX);
+        Imposes {
+            max_octets: IMPOSES.max_octets.max(2 * packets * octets),
+            max_time: IMPOSES.max_time.max(time).min(Duration::from_secs(600)),
+            ..IMPOSES
+        }
+    }
+}
