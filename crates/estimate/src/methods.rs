@@ -13,8 +13,11 @@ mod chaos;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
+pub mod kite;
+pub mod kite2;
 mod mindelay;
 pub mod nettimer;
+mod pairtrain;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
@@ -27,8 +30,10 @@ pub mod sprobe;
 pub mod streams;
 pub mod tailgate;
 pub mod tcp;
+mod turning;
 pub mod udp;
 pub mod window;
+pub mod yaz;
 
 use units::Metric;
 
@@ -52,6 +57,9 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
+    &yaz::Yaz,
+    &kite::Kite,
+    &kite2::Kite2,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -106,6 +106,7 @@
 
 mod finish;
 mod fit;
+pub(in crate::methods) mod look;
 pub(crate) mod machine;
 mod reading;
 #[cfg(test)]
