@@ -2,6 +2,7 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod abing;
 pub mod asymprobe;
 pub mod bprobe;
 mod bulk;
@@ -10,6 +11,7 @@ mod campaign;
 pub mod capprobe;
 #[cfg(test)]
 mod chaos;
+pub mod cprobe;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
@@ -60,6 +62,8 @@ pub const METHODS: &[&dyn Method] = &[
     &yaz::Yaz,
     &kite::Kite,
     &kite2::Kite2,
+    &abing::Abing,
+    &cprobe::Cprobe,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use units::{Receiver, Stamp};
 
+use crate::methods::campaign::nanos;
+use crate::outcome::Reason;
 use crate::probe::{Arrival, Fate, PacketPlan, Train, TrainReport};
+use crate::{HostFacts, PathFacts, StampSource};
 
 /// The spacing of one pair whose packets both arrived, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,10 +82,28 @@ fn arrived(row: &Arrival) -> Option<Stamp<Receiver>> {
     }
 }
 
-/// Share of pairs whose packets came closer than [`TOGETHER`] of both the time at which they left and the narrow link's packet time: the
+/// Whether stamps or the receiving host hide what is inside pairs.
+pub(super) fn hidden(gaps: &[PairGap], facts: &PathFacts, ip_octets: u16, source: StampSource) -> Option<Reason> {
+    let mean = |of: &dyn Fn(&PairGap) -> f64| stat::mean(&gaps.iter().map(of).collect::<Vec<f64>>());
+    let apart = mean(&|gap| gap.came.max(gap.sent))?;
+    let error = |host: &HostFacts| nanos(host.stamp_error).max(nanos(host.clock_resolution));
+    let blur = error(&facts.receiver).hypot(error(&facts.sender));
+    if apart <= 0.0 || (blur <= COARSEST * apart && together(gaps, apart) > MOST_TOGETHER) {
+        return Some(Reason::ReceiveBatching);
+    }
+    if blur > COARSEST * apart {
+        return Some(Reason::StampsTooCoarse);
+    }
+    let came = mean(&|gap| gap.came)?;
+    let rate = f64::from(ip_octets) * 8e9 / came.max(1.0);
+    let slow = facts.receiver.stamps_limit(rate, ip_octets, source);
+    slow.then_some(Reason::ReceiverTooSlow)
+}
+
+/// Share of pairs whose packets came within [`TOGETHER`] of both the time at which they left and what is usual, `apart_ns`: the
 /// receiving host handed them over together.
-pub(super) fn together(gaps: &[PairGap], narrow_ns: f64) -> f64 {
-    let close = |gap: &&PairGap| gap.came < TOGETHER * gap.sent.max(narrow_ns);
+fn together(gaps: &[PairGap], apart_ns: f64) -> f64 {
+    let close = |gap: &&PairGap| gap.came <= TOGETHER * gap.sent.max(apart_ns);
     gaps.iter().filter(close).count() as f64 / gaps.len().max(1) as f64
 }
 
@@ -103,6 +124,10 @@ pub(super) fn trimmed_growth(gaps: &[PairGap]) -> Option<(f64, f64)> {
 
 /// A pair closer than this share of its packet time was handed over by the host (`[PJD04]`, made relative).
 const TOGETHER: f64 = 0.3;
+/// Pairs handed over together: more than this share, and stamps hide them (as `fac2` has it of trains).
+const MOST_TOGETHER: f64 = 0.25;
+/// Stamps coarser than this share of the spacing hide it (as `spacing.rs` has it).
+const COARSEST: f64 = 0.25;
 /// Share of the pairs left out at either end (derived: the original's filter is not public).
 const TRIMMED: f64 = 0.1;
 /// A spacing of more than this is a clock's, or a host's that slept.
@@ -111,7 +136,6 @@ const LONGEST_NS: f64 = 1e9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StampSource;
     use crate::probe::{FarEnd, PacingCheck, TrainId};
 
     fn report(rows: &[(i64, Option<i64>)]) -> TrainReport {

@@ -6,13 +6,13 @@ use units::{BitRate, Metric, Sender, Stamp};
 
 use super::params::Params;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason};
+use crate::methods::campaign::{Campaign, Next, refusal_reason};
 use crate::methods::pairtrain::{self, PairGap, PairsRead};
 use crate::methods::turning::Resolution;
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
 use crate::pairs::{Filter, Pair, densest};
 use crate::probe::{FarEnd, Train, TrainReport};
-use crate::{HostFacts, PathFacts, StampSource};
+use crate::{PathFacts, StampSource};
 
 /// Whether pairs were given up because stamps hide what is inside them.
 pub(super) fn hidden(reason: &Reason) -> bool {
@@ -146,20 +146,7 @@ impl PairSession {
     /// Stamps that hide what is inside pairs.
     fn hides(&self, round: &Round) -> Option<Reason> {
         let facts = self.facts.as_ref()?;
-        let typical = round.came().max(1.0);
-        let error = |host: &HostFacts| nanos(host.stamp_error).max(nanos(host.clock_resolution));
-        if pairtrain::together(&round.gaps, round.sent()) > MOST_TOGETHER {
-            return Some(Reason::ReceiveBatching);
-        }
-        if error(&facts.receiver).hypot(error(&facts.sender)) > COARSEST * typical {
-            return Some(Reason::StampsTooCoarse);
-        }
-        let rate = self.bits() * 1e9 / typical;
-        let source = self.source?;
-        facts
-            .receiver
-            .stamps_limit(rate, self.ip_octets, source)
-            .then_some(Reason::ReceiverTooSlow)
+        pairtrain::hidden(&round.gaps, facts, self.ip_octets, self.source?)
     }
 
     fn judge(&mut self) {
@@ -414,10 +401,6 @@ const SPANNED: f64 = 2.0;
 const FLOOR: f64 = 0.02;
 /// Wider than this share of the rate: little confidence (ours).
 const WIDE: f64 = 0.2;
-/// Pairs handed over together: more than this share, and stamps hide them (as `fac2` has it of trains).
-const MOST_TOGETHER: f64 = 0.25;
-/// Stamps coarser than this share of the spacing hide it (as for pairs elsewhere: `spacing.rs`).
-const COARSEST: f64 = 0.25;
 /// Spacing assumed before any is seen, ns: 1500 octets at 100 Mbit/s.
 const FIRST_PACKET_NS: f64 = 120_000.0;
 /// A train of pairs lasts about this long at most, s, unless four pairs take longer.
