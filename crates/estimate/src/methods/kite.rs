@@ -31,7 +31,8 @@
 //! - Too fast (`next_rate`): `R := R - s (R - R_out)`, `R_out` at most `(1 - w) R`; where the sender's clock saw no time pass, `R_out`.
 //! - Through: `R := R + s (R_up - R)`, `R_up` the least of the rates that were too fast and of those at which they came; twice the
 //!   rate while none was. `s` is halved whenever one follows the other.
-//! - Stop: after three rounds, once the step is less than `w R`.
+//! - Stop: after three rounds, once the step is less than `w R/(1 - u)`, or than what the round's own error makes of the rate (ours:
+//!   steps below it follow noise).
 //! - Fluid law with `s` = 1 and `R_0 = C`: `R_k = A (1 + u^(k+1)/(1 - u^(k+1)))`, within 1 % after 3 rounds at u = 0.3, 6 at 0.5.
 //! - Value: the last round's rate, or the rate at which it came if that is less.
 //! - Samples: trains begin at `packets`, and have twice as many while ten sub-trains leave the mean spacing a standard error above
@@ -48,7 +49,7 @@
 //! | `max-packets` | | 4000 | 50 to 20000 | ours |
 //! | `factor` | | 1 | 0.1 to 1 | derived: the first step decreasing factor |
 //! | `streams` | | 2 | 1 to 100 | ours: two tell what trains differ by |
-//! | `max-streams` | | 8 | from `streams` | ours |
+//! | `max-streams` | | 6 | from `streams` | ours |
 //! | `resolution` | share or bit/s | 0.005 | above 0 | derived: 0.1 to 1 % |
 //! | `allowance` | deviations | 0.8 | 0 to 3 | ours: what a knee that packets round off adds |
 //! | `max-rounds` | | 30 | 3 to 200 | ours: the end of any search |
@@ -117,7 +118,7 @@ impl Default for Params {
                 },
                 max_packets: 4000,
                 streams: 2,
-                most_streams: 8,
+                most_streams: 6,
                 max_rounds: 30,
                 resolution: Resolution::Share(RESOLUTION),
                 floor: Duration::ZERO,
@@ -217,8 +218,8 @@ impl Rule for Decreasing {
             return Turn::Stop(Ending::TooLow);
         };
         let rate = round.rate_in();
-        let share = Seen::resolution_ns(settings, round) / round.gap_in();
-        let settled = rate.is_finite() && (next - rate).abs() <= share * rate;
+        let share = Seen::resolution_ns(settings, round).max(seen.error_ns(round)) / round.gap_in();
+        let settled = rate.is_finite() && (next - rate).abs() <= share / (1.0 - seen.utilisation()) * rate;
         if settled && seen.judged().count() >= LEAST_ROUNDS {
             return Turn::Stop(Ending::Settled);
         }
@@ -277,7 +278,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("max-packets", "packets of a train at most (default: 4000)"),
     ("factor", "first step decreasing factor, 0.1..1; 1"),
     ("streams", "trains of one rate at least (default: 2)"),
-    ("max-streams", "trains of one rate at most (default: 8)"),
+    ("max-streams", "trains of one rate at most (default: 6)"),
     (
         "resolution",
         "share of the rate, or rate, at which steps end (default: 0.005)",

@@ -45,7 +45,7 @@
 //! | `start` | bit/s | the sender's highest | 100 Mbit/s | above 0 | tool; 1 Gbit/s at 10 Gbit/s; the text also says "the maximum possible" |
 //! | `occupied` | share | 0.01 | 0.0001 | 0.00001 to 0.2 | tool: 0.01 %, 1 % at 10 Gbit/s; read as what pairs take of the path |
 //! | `pairs` | | 40 | 40 | 10 to 1000 | ours: of one rate, at least |
-//! | `max-pairs` | | 200 | 200 | from `pairs` | ours: of one rate, at most |
+//! | `max-pairs` | | 100 | 100 | from `pairs` | ours: of one rate, at most |
 //! | `iterations` | | 3 | 3 | 1 to 20 | `[Kachan17]`: at least three |
 //! | `resolution` | share or bit/s | 0.01 | 0.01 | above 0 | ours |
 //! | `train-time` | time | 25 ms | 25 ms | 100 us to 1 s | ours |
@@ -60,15 +60,15 @@
 //!
 //! # Cost
 //!
-//! Pairs at 100 Mbit/s: 0.5 to 3 MB, 4 to 25 s (with `preset=tool` a hundred times as long: the budget ends it); at 1 Gbit/s a
+//! Pairs at 100 Mbit/s: 0.5 to 1.5 MB, 5 to 15 s (with `preset=tool` a hundred times as long: the budget ends it); at 1 Gbit/s a
 //! tenth of that time. Trains as `yaz`. `[Kachan17]` saw 1.6 Gbit/s of load with trains at 10 Gbit/s.
 //!
 //! # Fails when
 //!
 //! - A2, pairs: under traffic in packets of the probes' own size the mean spacing grows at any rate. The point is 10 to 40 % low with many
 //!   pairs, high with few; the interval says how little is known, and confidence is low.
-//! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat), with trains; pairs that come as they left
-//!   say less, and give no answer: [`Reason::SenderTooSlow`](crate::Reason).
+//! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat), with trains; pairs of which most come as they
+//!   left show no narrow link: `mode=auto` changes to trains, `mode=pairs` ends with [`Reason::SenderTooSlow`](crate::Reason).
 //! - A6, a receiver that batches or stamps coarsely: `mode=auto` changes to trains, `mode=pairs` ends with
 //!   [`Reason::ReceiveBatching`](crate::Reason) or [`Reason::StampsTooCoarse`](crate::Reason).
 //! - A6, a tight link that is not narrow: the pairs' interval is too high.

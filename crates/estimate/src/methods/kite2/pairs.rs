@@ -18,7 +18,7 @@ use crate::{PathFacts, StampSource};
 pub(super) fn hidden(reason: &Reason) -> bool {
     matches!(
         reason,
-        Reason::ReceiveBatching | Reason::StampsTooCoarse | Reason::ReceiverTooSlow
+        Reason::ReceiveBatching | Reason::StampsTooCoarse | Reason::ReceiverTooSlow | Reason::SenderTooSlow { .. }
     )
 }
 
@@ -115,7 +115,20 @@ impl PairSession {
             window: usize::MAX,
             ..Filter::DENSITY
         };
-        Some(self.bits() * 1e9 / densest(&pairs, &window).densest?.rate)
+        let sifted = densest(&pairs, &window);
+        if sifted.closed >= sifted.open {
+            return Some(self.bits() * 1e9 / sifted.densest?.rate);
+        }
+        // Pairs that come as they left come from the narrow link itself only if that is the sender's own.
+        let interface = self.facts.as_ref()?.sender.interface_rate?;
+        let own = self.bits() * 1e9 / interface.as_f64();
+        (first.sent() <= 1.1 * own).then_some(first.sent())
+    }
+
+    fn reached(&self) -> Reason {
+        let sent = self.rounds.first().map_or(0.0, Round::sent);
+        let reached = BitRate::from_bps_f64(self.bits() * 1e9 / sent.max(1.0)).unwrap_or(BitRate::ZERO);
+        Reason::SenderTooSlow { reached }
     }
 
     fn silence(&self) -> Duration {
@@ -173,9 +186,8 @@ impl PairSession {
         }
         let enough = self.rounds.len() >= self.params.iterations;
         let ever = self.rounds.iter().any(|round| round.congested == Some(true));
-        if !congested && !ever {
-            let reached = BitRate::from_bps_f64(self.bits() * 1e9 / sent.max(1.0)).unwrap_or(BitRate::ZERO);
-            self.ended = Some(Err(Reason::SenderTooSlow { reached }));
+        if (!congested && !ever) || self.narrow_ns().is_none() {
+            self.ended = Some(Err(self.reached()));
         } else if !congested && enough {
             self.ended = Some(Ok(()));
         } else if self.rounds.len() >= self.params.search.max_rounds {

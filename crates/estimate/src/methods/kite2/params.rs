@@ -58,7 +58,7 @@ impl Params {
             },
             occupied: 0.01,
             pairs: 40,
-            most_pairs: 200,
+            most_pairs: 100,
             iterations: 3,
         }
     }
@@ -149,7 +149,7 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "share of the path that pairs take, 0.00001..0.2; 0.01, tool 0.0001",
     ),
     ("pairs", "pairs of one rate at least, 10..1000; 40"),
-    ("max-pairs", "pairs of one rate at most; 200"),
+    ("max-pairs", "pairs of one rate at most; 100"),
     ("iterations", "rates tried at least, 1..20; 3"),
     ("resolution", "share of the rate, or rate, that counts (default: 0.01)"),
     ("train-time", "send time that a train aims at (default: 25 ms)"),

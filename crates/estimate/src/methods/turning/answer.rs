@@ -55,7 +55,7 @@ fn of(value: f64, low: f64, high: f64) -> Option<Estimate> {
 fn range<R: Rule>(session: &Session<R>, round: &Round) -> (f64, f64) {
     let seen = &session.seen;
     let noise = SPANNED * seen.error_ns(round);
-    let allowed = session.settings.allowance * seen.spread_ns(round) / 2.0;
+    let allowed = session.settings.allowance * seen.spread_ns(round);
     let systematic = Seen::resolution_ns(&session.settings, round) + allowed;
     let half = noise.hypot(systematic) / (1.0 - seen.utilisation());
     let bits = f64::from(round.ip_octets) * 8.0;
@@ -219,9 +219,9 @@ fn evidence(seen: &Seen, mut evidence: Evidence) -> Evidence {
     evidence
 }
 
-/// Half-width below which no interval shrinks, as a share of the path's rate (ours, as in `fac2`): stamps, framing, and the
+/// Half-width below which no interval shrinks, as a share of the path's rate (ours, from sweeps): stamps, framing, and the
 /// bias of short trains.
-const FLOOR: f64 = 0.02;
+const FLOOR: f64 = 0.025;
 /// Intervals wider than this share of the path's rate deserve little confidence (ours).
 const WIDE: f64 = 0.25;
 /// As in `fac2`: heads that outrun tails by this share have emptied a bucket.

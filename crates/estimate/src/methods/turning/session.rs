@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use super::round::{Round, Seen, Verdict, rate};
+use super::round::{Round, Seen, Verdict, rate, spacing};
 use super::{LONGEST, Length, MIN_PACKETS, Rule, Settings, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
@@ -164,7 +164,14 @@ impl<R: Rule> Session<R> {
             self.seen.tally.overflows += 1;
             let sent = look.packets as f64 * f64::from(self.ip_octets);
             let built = sent * (1.0 - (look.rate_out / look.rate_in).min(0.99));
-            self.burst_octets = self.burst_octets.min(built) / 2.0;
+            let shorter = self.burst_octets.min(built) / 2.0;
+            let asked = self.least_packets as f64 * f64::from(self.ip_octets);
+            if asked > shorter && look.rate_out < 0.9 * look.rate_in {
+                // Batches ask for trains that the queue cannot hold at this rate: slower, then, not shorter.
+                self.begin_round(self.ip_octets, spacing(self.bits(), look.rate_out));
+            } else {
+                self.burst_octets = shorter;
+            }
             return true;
         }
         self.seen.tally.exceeds_burst = true;
@@ -235,6 +242,9 @@ impl<R: Rule> Session<R> {
         self.ip_octets = ip_octets.max(1);
         let fastest = self.seen.max_rate.map_or(0.0, |max| self.bits() * 1e9 / max);
         self.gap_ns = Some(gap_ns.max(fastest).clamp(1.0, WIDEST_NS));
+        if self.seen.rounds.last().is_some_and(|round| round.looks.is_empty()) {
+            self.seen.rounds.pop();
+        }
         self.seen.rounds.push(Round::new(self.ip_octets));
     }
 }
