@@ -72,7 +72,7 @@ fn the_default_is_right(scenario: &Scenario, within: f64) {
 fn link(mbps: u32, cross_mbps: f64, tick: &str, coalescing: &str) -> Scenario {
     read(&format!(
         r#"
-name = "{mbps} Mbit/s, {cross_mbps} taken, ticks of {tick}, {coalescing}"
+name = "link-{mbps}-{cross_mbps}"
 seed = 44
 
 [[hop]]

@@ -13,7 +13,7 @@ fn path(there: u32, back: u32) -> Scenario {
     };
     read(&format!(
         r#"
-name = "both ways"
+name = "both-ways"
 about = "a link that is loaded each way"
 seed = 5
 
