@@ -25,10 +25,9 @@ fn registered() -> Vec<&'static dyn Method> {
         .copied()
         .filter(|method| method.info().metric == metric)
         .collect();
-    all.extend(methods::automatic(metric).filter(|choice| {
-        all.iter()
-            .all(|method| method.info().name != choice.info().name)
-    }));
+    all.extend(
+        methods::automatic(metric).filter(|choice| all.iter().all(|method| method.info().name != choice.info().name)),
+    );
     all
 }
 
@@ -60,7 +59,10 @@ fn measure(method: &dyn Method, law: &Law, world: &mut Fluid) -> Outcome {
     let budget = method.imposes(&raw).budget();
     let Ok(measured) = run(world, estimator.as_mut(), budget);
     let (name, cost) = (law.method, measured.cost);
-    assert!(cost.octets <= budget.octets && cost.time <= budget.time, "{name}: {cost:?} for {budget:?}");
+    assert!(
+        cost.octets <= budget.octets && cost.time <= budget.time,
+        "{name}: {cost:?} for {budget:?}"
+    );
     measured.outcome
 }
 
@@ -115,7 +117,11 @@ fn every_method_has_its_law() {
     for (method, law) in subjects {
         let known: Vec<&str> = method.info().parameters.iter().map(|(name, _)| *name).collect();
         assert!(law.within > 0.0 && law.within < 1.0, "{}", law.method);
-        assert!(!law.told_capacity || known.contains(&"capacity"), "{} knows no capacity", law.method);
+        assert!(
+            !law.told_capacity || known.contains(&"capacity"),
+            "{} knows no capacity",
+            law.method
+        );
         assert!(law.blind.iter().all(|case| !case.is_empty()), "{}", law.method);
     }
     let mut names: Vec<&str> = LAWS.iter().map(|law| law.method).collect();

@@ -21,12 +21,13 @@
 //!
 //! # Formula
 //!
-//! Per train: spacings of neighbours, less the `dropped` largest and smallest; `g_out` is their mean over all trains, `g_in` that of the
-//! same neighbours as they left, `e` the standard error of `g_out` over trains (`analyse`).
+//! Per train: spacings of neighbours; `g_out` is their mean over all trains, `g_in` that of the same neighbours as they left, `g_trim` the
+//! mean without each train's `dropped` largest and smallest, `e` the standard error of `g_out` over trains (`means`).
 //!
-//! - `R_out = L/g_out`: evidence `asymptotic_dispersion_bps`. Bias as an estimate of `A`: `X (R - A)/(R + X)`, by the fluid law; half
+//! - `L/g_trim`: the original's value, evidence `asymptotic_dispersion_bps`. Dropping extremes takes from skewed spacings mostly what
+//!   traffic added, so only the bound uses it. Bias as an estimate of `A`: `X (R - A)/(R + X)`, by the fluid law; half
 //!   of `C - A` at R = C and u = 1/2 is 33 % of `A`, and all of `C - A` where `R` is far above `C`.
-//! - Upper bound: `L/(g_out - 2 e)`: at `R > A` the fluid law gives `R_out >= A`.
+//! - Upper bound: `L/(min(g_out, g_trim) - 2 e)`: at `R > A` the fluid law gives `R_out >= A`.
 //! - With `capacity` `C`: `X = R (C - R_out)/R_out`, `A = C - X`, derived; in spacings `A = C (1 - (g_out - L/C)/g_in)`. Interval: `2 e C/g_in`.
 //!   Trains that left much faster than `C` divide by next to nothing: beyond half of `C`, the upper bound.
 //!

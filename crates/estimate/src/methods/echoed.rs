@@ -85,7 +85,12 @@ impl<M> Echoed<M> {
     }
 
     fn read(&mut self, mut report: TrainReport) -> TrainReport {
-        let echoed = || report.arrivals.iter().filter(|row| matches!(row.fate, Fate::Echoed { .. }));
+        let echoed = || {
+            report
+                .arrivals
+                .iter()
+                .filter(|row| matches!(row.fate, Fate::Echoed { .. }))
+        };
         let turned = |fate: Fate| match fate {
             Fate::Echoed { turned, .. } => turned,
             Fate::Received(_) | Fate::Answered(_) | Fate::Lost => None,

@@ -26,7 +26,7 @@
 //!
 //! Spacings in ns, `L` bits of a packet at the IP layer, `d` the mean growth.
 //!
-//! - Trains: as `yaz` with full steps, `g := g_out`; three rounds at least; the value is the mean rate at which the matching rounds came.
+//! - Trains: as `yaz` with full steps, `g := g_out`; three rounds at least; the value is the mean rate of the matching rounds.
 //! - Pairs: `d` without the tenth at either end; too fast if `d` is above the resolution and above twice its standard error
 //!   (`congested`). Next `g := g_in + max(d, resolution)`. Value: `L/g_in` where it stops, kept to the interval.
 //! - Interval of pairs. Bursts lengthen the mean spacing beyond the fluid's, at any rate: `E[g_out] >= max(g_in, L/C + u g_in)`
@@ -95,7 +95,7 @@ use units::{Layer, Metric, Sender, Stamp};
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Step};
 use crate::methods::campaign::Machine;
-use crate::methods::turning::{Ending, Rule, Seen, Session, Settings, Turn};
+use crate::methods::turning::{Ending, Round, Rule, Seen, Session, Settings, Turn};
 use crate::observations::{self, AnalyseError, Follower, Observations};
 use crate::outcome::Outcome;
 use crate::probe::Probe;
@@ -149,7 +149,7 @@ impl Rule for Matching {
         let matched: Vec<f64> = seen
             .judged()
             .filter(|round| !round.is_congested())
-            .map(|round| round.rate_out().min(round.rate_in()))
+            .map(Round::rate_in)
             .collect();
         stat::mean(&matched).filter(|rate| rate.is_finite())
     }

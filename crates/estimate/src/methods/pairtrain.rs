@@ -27,12 +27,14 @@ pub(super) struct PairsRead {
 }
 
 /// A train of `pairs` pairs, `intra` apart inside, and about `silence` from the second packet to the next first one: half as long up to
-/// one and a half times, never in the same phase (the golden ratio's multiples), for periodic traffic would meet every pair alike.
+/// one and a half times. Begins fall on multiples of the silence, shifted by the golden ratio's multiples of half of it: periodic
+/// traffic meets pairs at every phase evenly, as no sum of such shifts would.
 pub(super) fn plan(ip_octets: u16, intra: Duration, silence: Duration, pairs: usize, serial: u32) -> Vec<PacketPlan> {
     let mut packets = Vec::with_capacity(2 * pairs);
     for pair in (serial..).take(pairs) {
-        let phase = (f64::from(pair) * 0.618_033_988_749_895).fract();
-        for gap in [silence.mul_f64(0.5 + phase), intra] {
+        let phase = |pair: u32| (f64::from(pair) * 0.618_033_988_749_895).fract();
+        let shift = if pair == 0 { 0.0 } else { phase(pair) - phase(pair - 1) };
+        for gap in [silence.mul_f64(1.0 + shift / 2.0), intra] {
             packets.push(PacketPlan {
                 gap,
                 ip_octets,

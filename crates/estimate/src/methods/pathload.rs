@@ -129,11 +129,11 @@ use units::{BitRate, Layer, Metric};
 use super::echoed::{Echoed, FAR_END};
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
+use crate::probe::TrainReport;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use crate::probe::TrainReport;
 use crate::{Estimator, Outcome, PathFacts};
 
 /// The method.

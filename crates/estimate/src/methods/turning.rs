@@ -28,7 +28,7 @@ use units::BitRate;
 use crate::methods::campaign::within;
 use crate::registry::{Imposes, ParamError, RawParams};
 
-pub(super) use round::Seen;
+pub(super) use round::{Round, Seen};
 pub(super) use session::{Ending, Session, Turn};
 
 /// What a search for the turning point can be set to.
@@ -105,8 +105,9 @@ pub(super) trait Rule: Clone {
 pub(super) const MIN_PACKETS: usize = 50;
 /// Standard errors that settle a round before it has all its trains (ours).
 const CLEAR: f64 = 1.5;
-/// Standard errors that an interval spans on either side (ours).
-const SPANNED: f64 = 2.0;
+/// Standard errors that an interval spans on either side (ours, from sweeps: a search that stops where noise lets it is off by more
+/// than the error of its last round).
+const SPANNED: f64 = 3.0;
 
 impl Settings {
     /// Reads what all rules share, `self` being the defaults of the preset.

@@ -66,7 +66,7 @@
 //! # Fails when
 //!
 //! - A2: at 10 Mbit/s and high load trains of 50 packets spread by 15 %; the search stops early or late and the interval says so.
-//!   With `preset=tool` it only ever goes down in noise: 20 to 50 % low under Poisson load.
+//!   With `preset=tool` (fifty packets, one train, no allowance) it stops anywhere within a tenth of the capacity.
 //! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point. `start` below what is
 //!   available: a lower bound, too.
 //! - A5, more traffic during the search: too low; less: too high. Nothing betrays either.

@@ -50,11 +50,31 @@ fn shift(fate: &mut Fate, by_ns: i64) {
 fn cases() -> Vec<(&'static str, Fault, bool)> {
     vec![
         ("nothing arrives", each(|_, report| lose(report, |_, _| true)), false),
-        ("only the first packet arrives", each(|_, report| lose(report, |k, _| k > 0)), false),
-        ("the first packet is lost", each(|_, report| lose(report, |k, _| k == 0)), true),
-        ("the last packet is lost", each(|_, report| lose(report, |k, n| k + 1 == n)), true),
-        ("a packet in the middle is lost", each(|_, report| lose(report, |k, n| k == n / 2)), true),
-        ("every tenth packet is lost", each(|_, report| lose(report, |k, _| k % 10 == 9)), true),
+        (
+            "only the first packet arrives",
+            each(|_, report| lose(report, |k, _| k > 0)),
+            false,
+        ),
+        (
+            "the first packet is lost",
+            each(|_, report| lose(report, |k, _| k == 0)),
+            true,
+        ),
+        (
+            "the last packet is lost",
+            each(|_, report| lose(report, |k, n| k + 1 == n)),
+            true,
+        ),
+        (
+            "a packet in the middle is lost",
+            each(|_, report| lose(report, |k, n| k == n / 2)),
+            true,
+        ),
+        (
+            "every tenth packet is lost",
+            each(|_, report| lose(report, |k, _| k % 10 == 9)),
+            true,
+        ),
         (
             "every third train is lost",
             each(|count, report| lose(report, |_, _| count % 3 == 0)),
@@ -88,7 +108,12 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
         ),
         (
             "arrival before departure",
-            each(|_, report| report.arrivals.iter_mut().for_each(|row| shift(&mut row.fate, -3_600_000_000_000))),
+            each(|_, report| {
+                report
+                    .arrivals
+                    .iter_mut()
+                    .for_each(|row| shift(&mut row.fate, -3_600_000_000_000))
+            }),
             true,
         ),
         (
@@ -110,7 +135,11 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
             }),
             true,
         ),
-        ("one row per train", each(|_, report| report.arrivals.truncate(1)), false),
+        (
+            "one row per train",
+            each(|_, report| report.arrivals.truncate(1)),
+            false,
+        ),
         ("no rows at all", each(|_, report| report.arrivals.clear()), false),
         (
             "all delays are equal",
@@ -137,7 +166,9 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
 fn step_clock(count: u64, report: &mut TrainReport, by_ns: i64) {
     if count % 4 == 3 {
         let half = report.arrivals.len() / 2;
-        report.arrivals[half..].iter_mut().for_each(|row| shift(&mut row.fate, by_ns));
+        report.arrivals[half..]
+            .iter_mut()
+            .for_each(|row| shift(&mut row.fate, by_ns));
     }
 }
 
@@ -202,7 +233,11 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
                 None => Ok(()),
                 Some(estimate) if estimate.verdict == Verdict::LowerBound => {
                     let value = estimate.value as f64;
-                    if value <= 1.02 * limit { Ok(()) } else { Err(format!("at least {value} by {limit}")) }
+                    if value <= 1.02 * limit {
+                        Ok(())
+                    } else {
+                        Err(format!("at least {value} by {limit}"))
+                    }
                 }
                 Some(estimate) => Err(format!("{:?} {}..{}", estimate.verdict, estimate.low, estimate.high)),
             };
@@ -219,7 +254,10 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
 fn nothing_overflows() {
     let rate = BitRate::over(125_000_000_000, Duration::from_secs(10));
     assert_eq!(rate, Some(BitRate::from_gbps(100)));
-    assert_eq!(BitRate::from_gbps(100).time_for(125_000_000_000), Some(Duration::from_secs(10)));
+    assert_eq!(
+        BitRate::from_gbps(100).time_for(125_000_000_000),
+        Some(Duration::from_secs(10))
+    );
     let (truth, capacity) = (70e9, 100e9);
     let mut faults = Faults::default();
     for (method, law) in subjects() {
@@ -326,7 +364,9 @@ pub(super) fn event(kind: u8, word: u64, asked: Option<&crate::Probe>) -> Event 
 fn garbled(train: &crate::probe::Train, word: u64) -> TrainReport {
     let mut state = word | 1;
     let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         state >> 20
     };
     let mut world = path();
@@ -334,7 +374,10 @@ fn garbled(train: &crate::probe::Train, word: u64) -> TrainReport {
     for row in &mut report.arrivals {
         match next() % 6 {
             0 => row.fate = Fate::Lost,
-            1 => shift(&mut row.fate, i64::try_from(next() % 1_000_000_000).unwrap() - 500_000_000),
+            1 => shift(
+                &mut row.fate,
+                i64::try_from(next() % 1_000_000_000).unwrap() - 500_000_000,
+            ),
             2 => row.departed = Stamp::from_nanos(i64::try_from(next()).unwrap()),
             _ => {}
         }

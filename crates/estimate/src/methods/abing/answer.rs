@@ -78,7 +78,15 @@ pub(super) fn narrow(session: &Session) -> Option<Narrow> {
             rival: None,
         });
     }
-    let crowd = sifted(session).densest?;
+    let sifted = sifted(session);
+    // Most of the first pairs, as close as the host can send them, must have come further apart than they left: else the sender is no
+    // faster than the link, and what crowds is chance.
+    let first = session.measurements.iter().find(|gaps| !gaps.is_empty())?;
+    let spread = first.iter().filter(|gap| gap.came > GROWN * gap.sent).count();
+    if (spread as f64) < MOSTLY * first.len() as f64 {
+        return None;
+    }
+    let crowd = sifted.densest?;
     // The mean of what crowds at the point, for a density's point is one of the pairs.
     let near = |gap: &&PairGap| (gap.came * crowd.rate / (bits(session) * 1e9) - 1.0).abs() <= NEAR;
     let near: Vec<f64> = all(session).iter().filter(near).map(|gap| gap.came).collect();
@@ -266,6 +274,9 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
 
 /// Pairs behind any answer (half a measurement).
 const LEAST_PAIRS: usize = 10;
+/// Pairs that came this much further apart than they left were closed up (ours), and this share of the first ones must be.
+const GROWN: f64 = 1.05;
+const MOSTLY: f64 = 0.6;
 /// Pairs within this share of the crowd's point belong to it (ours: the half-width of its kernel).
 const NEAR: f64 = 0.1;
 /// Error of a capacity at least (ours): framing and stamps.

@@ -35,13 +35,15 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 pub(super) struct Means {
     pub(super) sent: f64,
     pub(super) came: f64,
+    /// As `came`, the extremes of each train left out.
+    pub(super) trimmed: f64,
     /// Standard error of `came`.
     pub(super) error: f64,
 }
 
 pub(super) fn means(trains: &[Spread]) -> Option<Means> {
-    let came: Vec<f64> = trains.iter().map(|train| train.came).collect();
-    let sent: Vec<f64> = trains.iter().map(|train| train.sent).collect();
+    let of = |which: fn(&Spread) -> f64| trains.iter().map(which).collect::<Vec<f64>>();
+    let (came, sent) = (of(|train| train.came), of(|train| train.sent));
     let count = came.len() as f64;
     // Of one train nothing tells how it varies: as if it were off by a third.
     let variance = stat::variance_sample(&came).filter(|_| came.len() > 1);
@@ -49,6 +51,7 @@ pub(super) fn means(trains: &[Spread]) -> Option<Means> {
     Some(Means {
         sent: stat::mean(&sent)?,
         came: mean,
+        trimmed: stat::mean(&of(|train| train.trimmed))?,
         error: variance.map_or(mean / 3.0, |variance| (variance / count).sqrt()),
     })
 }
@@ -98,7 +101,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         }
         return Ok(estimate.caveat(Caveat::CapacityAssumed { capacity }));
     }
-    let closest = means.came - SPANNED * means.error;
+    let closest = means.came.min(means.trimmed) - SPANNED * means.error;
     if closest <= means.came / 3.0 {
         return Err(Reason::NoAgreement);
     }
@@ -160,8 +163,8 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
         evidence.insert("gap_in_ns", means.sent);
         evidence.insert("gap_out_ns", means.came);
         evidence.insert("gap_error_ns", means.error);
-        if means.came > 0.0 {
-            evidence.insert("asymptotic_dispersion_bps", bits * 1e9 / means.came);
+        if means.trimmed > 0.0 {
+            evidence.insert("asymptotic_dispersion_bps", bits * 1e9 / means.trimmed);
         }
     }
     evidence

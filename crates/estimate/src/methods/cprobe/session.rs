@@ -13,11 +13,13 @@ use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
 use crate::{PathFacts, StampSource};
 
-/// The means of one train's spacings, extremes left out, ns.
+/// The means of one train's spacings, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
     pub(super) sent: f64,
     pub(super) came: f64,
+    /// As they came, extremes left out.
+    pub(super) trimmed: f64,
 }
 
 /// One run.
@@ -111,10 +113,13 @@ impl Session {
         spacings.sort_by(|a, b| a.0.total_cmp(&b.0));
         let cut = self.params.dropped;
         let kept = spacings.get(cut..spacings.len().checked_sub(cut)?)?;
-        let count = kept.len() as f64;
+        let mean = |of: &[(f64, f64)], which: fn(&(f64, f64)) -> f64| {
+            of.iter().map(which).sum::<f64>() / of.len().max(1) as f64
+        };
         (kept.len() >= 2).then(|| Spread {
-            came: kept.iter().map(|(came, _)| came).sum::<f64>() / count,
-            sent: kept.iter().map(|(_, sent)| sent).sum::<f64>() / count,
+            came: mean(&spacings, |(came, _)| *came),
+            sent: mean(&spacings, |(_, sent)| *sent),
+            trimmed: mean(kept, |(came, _)| *came),
         })
     }
 }

@@ -38,6 +38,7 @@ fn the_inversion_by_hand() {
     let exact = Means {
         sent: 60_000.0,
         came: 150_000.0,
+        trimmed: 150_000.0,
         error: 0.0,
     };
     let (available, half) = inverted(100e6, 12_000.0, exact).unwrap();
@@ -51,6 +52,7 @@ fn the_inversion_by_hand() {
     let train = Spread {
         sent: 60_000.0,
         came: 140_000.0,
+        trimmed: 140_000.0,
     };
     let other = Spread {
         came: 160_000.0,

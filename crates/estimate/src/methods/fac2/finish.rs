@@ -7,8 +7,8 @@ use units::{BitRate, Metric, Sender, Stamp};
 use super::feedback::Found;
 use super::fit::{self, Fit};
 use super::reading::Reading;
-use crate::probe::TrainReport;
 use crate::methods::bucket_watch::BucketWatch;
+use crate::probe::TrainReport;
 use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Relative error of the fitted capacity up to which it is reported.
@@ -238,7 +238,10 @@ impl Seen {
         let least = (narrow * (1.0 - SAME_LINK) - fit.high).max(0.0);
         let bound = BitRate::from_bps_f64(least).map(|rate| {
             let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
-            estimate.with("basis", "the narrow link's rate between single packets, less the most that is available")
+            estimate.with(
+                "basis",
+                "the narrow link's rate between single packets, less the most that is available",
+            )
         });
         bound.into_iter().collect()
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use units::{BitRate, Sender, Stamp};
 
 use super::feedback::{Feedback, Next};
-use super::{Params, Preset};
 use super::finish::{Ending, Seen};
 use super::fit::{self, Fit};
 use super::reading::{Reading, Unusable, read};
+use super::{Params, Preset};
 use crate::observations::Follower;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
@@ -230,7 +230,11 @@ impl Machine {
                 None
             }
             Next::AtMax => Some(Ending::HostLimited),
-            Next::Done => Some(feedback.found().map_or(Ending::Flawed(Reason::NotConverged), Ending::Fed)),
+            Next::Done => Some(
+                feedback
+                    .found()
+                    .map_or(Ending::Flawed(Reason::NotConverged), Ending::Fed),
+            ),
         }
     }
 

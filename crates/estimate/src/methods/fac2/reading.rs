@@ -345,7 +345,9 @@ fn closest(samples: &[Sample], ends: &BatchEnds) -> Option<f64> {
         }
     }
     let (from, to) = best;
-    (to - from >= MIN_ALIKE).then(|| stat::median(&rates[from..to])).flatten()
+    (to - from >= MIN_ALIKE)
+        .then(|| stat::median(&rates[from..to]))
+        .flatten()
 }
 
 /// By how much the first car outruns the median of the last half, as a share of the latter.

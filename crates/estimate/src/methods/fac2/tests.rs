@@ -69,7 +69,10 @@ fn the_feedback_loop_alone_brackets_the_knee() {
         let estimate = outcome.estimate().unwrap();
         let truth = 1e9 - 1e8 * tenths as f64;
         assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
-        assert!(estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64, "{tenths} {estimate:?}");
+        assert!(
+            estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64,
+            "{tenths} {estimate:?}"
+        );
     }
     let mut slow = Fluid::new(mbps(100), mbps(30));
     slow.facts.sender.max_send_rate = Some(mbps(50));
@@ -441,7 +444,10 @@ fn parameters_are_checked() {
 fn reports_alone_give_the_runs_own_answer() {
     for (mut bed, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
         let (outcome, _) = on(&mut bed, Params::default());
-        let (run, again) = (outcome.estimate(), analyse(&bed.facts, &bed.reports, &Params::default()));
+        let (run, again) = (
+            outcome.estimate(),
+            analyse(&bed.facts, &bed.reports, &Params::default()),
+        );
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }

@@ -9,11 +9,11 @@ use stat::Thresholds;
 use units::{BitRate, Sender, Stamp};
 
 use super::Params;
-use crate::methods::bucket_watch::BucketWatch;
 use super::fleet::{Fleet, Judgement, Rules};
 use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
+use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Caveat, Estimator, Event, HostFacts, Outcome, PathFacts, Reason, Refusal, StampSource, Step};
 

@@ -55,11 +55,23 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                     "{capacity} {tenths} {estimate:?}"
                 );
                 // The search is as narrow as it was told to be; the interval adds one packet of others per stream on either side.
-                let of = |name| estimate.evidence.get(name).and_then(crate::EvidenceValue::as_f64).unwrap();
+                let of = |name| {
+                    estimate
+                        .evidence
+                        .get(name)
+                        .and_then(crate::EvidenceValue::as_f64)
+                        .unwrap()
+                };
                 let searched = of("increasing_from_bps") - of("no_trend_up_to_bps");
-                assert!(searched <= 0.021 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
+                assert!(
+                    searched <= 0.021 * capacity.as_f64(),
+                    "{capacity} {tenths} {estimate:?}"
+                );
                 if params.full_size && truth > 12e6 {
-                    assert!(high - low <= 0.042 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
+                    assert!(
+                        high - low <= 0.042 * capacity.as_f64(),
+                        "{capacity} {tenths} {estimate:?}"
+                    );
                 }
                 assert_eq!(estimate.verdict, Verdict::Estimated);
             }
@@ -317,7 +329,10 @@ fn parameters_are_checked() {
 fn reports_alone_give_the_runs_own_answer() {
     for (mut bed, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
         let (outcome, _) = on(&mut bed, Params::default());
-        let (run, again) = (outcome.estimate(), analyse(&bed.facts, &bed.reports, &Params::default()));
+        let (run, again) = (
+            outcome.estimate(),
+            analyse(&bed.facts, &bed.reports, &Params::default()),
+        );
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }
