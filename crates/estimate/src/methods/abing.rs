@@ -25,8 +25,8 @@
 //!
 //! Spacings in ns, `L` bits of a packet at the IP layer.
 //!
-//! - `C` (`capacity_bps`): `capacity`, or the rate at which the spacings of pairs crowd that the path closed up (`pairs.rs`). The
-//!   original takes the least or most frequent spacing (recalled, not verified).
+//! - `C` (`capacity_bps`): `capacity`, or the rate at which the spacings of the first measurement's pairs crowd (`pairs.rs`), which leave
+//!   back to back, if most come further apart than they left. The original takes the least or most frequent spacing (recalled).
 //! - `X/C = (mean g_out - L/C) / mean g_in`, `A = C - X`, kept to `0..C` (`analyse`). That is the fluid law of two packets; with `g_in`
 //!   the spacing *as it left*. The original's equation could not be verified; for pairs sent back to back (`gap=0`) it divides by
 //!   next to nothing, so after the first measurement pairs leave `gap` of the packet time at `C` apart (ours).
@@ -56,7 +56,7 @@
 //!   40 %. An interval beyond half of `C` on either side is no answer: [`Reason::NoAgreement`](crate::Reason).
 //! - A1, a tight link that is not narrow: too high. Nothing betrays it.
 //! - A2: pairs that come as far apart as they left tell nothing of a faster link: [`Reason::SenderTooSlow`](crate::Reason).
-//! - A3: at high load, or where two rates crowd alike: [`Caveat::Multimodal`](crate::Caveat), low confidence.
+//! - A3: where two rates crowd alike: [`Caveat::Multimodal`](crate::Caveat), low confidence.
 //! - A4, a receiver that batches or stamps coarsely: [`Reason::ReceiveBatching`](crate::Reason),
 //!   [`Reason::StampsTooCoarse`](crate::Reason), [`Reason::ReceiverTooSlow`](crate::Reason). Above 1 Gbit/s that is the rule (tests of
 //!   others found the tool poor there, recalled).

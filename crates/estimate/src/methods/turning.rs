@@ -215,12 +215,12 @@ pub(super) const LONGEST: usize = 600;
 /// No method here asks for more than this, whatever its parameters.
 const MOST_OCTETS: u64 = 1_000_000_000;
 
-/// A share of the rate (`0.01`) or a rate (`500 kbit/s`).
+/// A share of the rate (`0.01`, up to 1) or a rate (`500 kbit/s`).
 fn read_resolution(raw: &RawParams, default: Resolution) -> Result<Resolution, ParamError> {
     let Some((_, text)) = raw.iter().find(|(name, _)| *name == "resolution") else {
         return Ok(default);
     };
-    if let Ok(share) = text.parse::<f64>() {
+    if let Some(share) = text.parse::<f64>().ok().filter(|share| *share <= 1.0) {
         within(
             (0.0001..=0.2).contains(&share),
             "resolution",

@@ -51,6 +51,13 @@ fn mean(gaps: &[PairGap], of: impl Fn(&PairGap) -> f64) -> f64 {
     stat::mean(&values).unwrap_or(0.0)
 }
 
+/// The pairs that tell the capacity: the first measurement's, as close as the host can send them, for between those is least of others.
+/// Of paced ones more than half may hold a packet of others at high load, and crowd at two packet times. All, if the first lost most.
+fn closest(session: &Session) -> Vec<PairGap> {
+    let first = session.measurements.iter().find(|gaps| gaps.len() >= LEAST_PAIRS);
+    first.cloned().unwrap_or_else(|| all(session))
+}
+
 fn sifted(session: &Session) -> Sifted {
     let octets = f64::from(session.ip_octets);
     let pair = |gap: &PairGap| {
@@ -59,14 +66,8 @@ fn sifted(session: &Session) -> Sifted {
             sent: Some(8e9 * octets / gap.sent),
         })
     };
-    let pairs: Vec<Pair> = all(session).iter().filter_map(pair).collect();
-    let filter = Filter {
-        window: usize::MAX,
-        // Pairs sent at 0.75 of the packet time are closed up by a third.
-        closed_below: 0.97,
-        ..Filter::DENSITY
-    };
-    densest(&pairs, &filter)
+    let pairs: Vec<Pair> = closest(session).iter().filter_map(pair).collect();
+    densest(&pairs, &Filter::DENSITY)
 }
 
 /// The caller's capacity, or where the spacings crowd of pairs that the path closed up.
@@ -81,7 +82,7 @@ pub(super) fn narrow(session: &Session) -> Option<Narrow> {
     let sifted = sifted(session);
     // Most of the first pairs, as close as the host can send them, must have come further apart than they left: else the sender is no
     // faster than the link, and what crowds is chance.
-    let first = session.measurements.iter().find(|gaps| !gaps.is_empty())?;
+    let first = closest(session);
     let spread = first.iter().filter(|gap| gap.came > GROWN * gap.sent).count();
     if (spread as f64) < MOSTLY * first.len() as f64 {
         return None;
