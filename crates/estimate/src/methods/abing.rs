@@ -67,7 +67,7 @@
 //!
 //! # References
 //!
-//! - `[ABwE03]` J. Navratil, R. Cottrell, ABwE: A Practical Approach to Available Bandwidth Estimation, PAM 2003. Not re-read: numbers and
+//! - `[ABwE03]` J. Navratil, R. Cottrell, `ABwE`: A Practical Approach to Available Bandwidth Estimation, PAM 2003. Not re-read: numbers and
 //!   names are as recalled, the equation is derived.
 //! - `[Spruce03]` J. Strauss, D. Katabi, F. Kaashoek, A Measurement Study of Available Bandwidth Estimation Tools, IMC 2003: the same
 //!   law with pairs one packet time apart.

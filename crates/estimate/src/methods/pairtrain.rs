@@ -53,7 +53,7 @@ pub(super) fn is_pairs(train: &Train, ip_octets: u16) -> bool {
         .windows(3)
         .step_by(2)
         .all(|three| three[1].gap < three[2].gap);
-    train.packets.len() >= 4 && train.packets.len() % 2 == 0 && train.packets.iter().all(alike) && closer
+    train.packets.len() >= 4 && train.packets.len().is_multiple_of(2) && train.packets.iter().all(alike) && closer
 }
 
 /// The spacings inside the pairs of a train.

@@ -10,8 +10,7 @@ use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Rea
 pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) -> Outcome {
     let ending = match (&session.ended, stopped) {
         (Some(Flawed::Rule(ending)), None) => Ok(*ending),
-        (Some(Flawed::Trains(reason)), None) => Err(reason.clone()),
-        (_, Some(reason)) => Err(reason.clone()),
+        (Some(Flawed::Trains(reason)), None) | (_, Some(reason)) => Err(reason.clone()),
         (None, None) => Err(Reason::UnexpectedEvent),
     };
     let found = match &ending {

@@ -55,7 +55,7 @@ fn a_floor_above_the_spacing_is_no_estimate() {
     let mut path = half_full(10e9, 1500);
     let params = [("preset", "tool"), ("start", "10G")];
     let estimate = path.estimate("yaz", &params);
-    assert_eq!(number(&estimate, "rounds") as u32, 1);
+    between(number(&estimate, "rounds"), 1.0, 1.0);
     assert_eq!(estimate.verdict, Verdict::LowerBound);
     assert!(estimate.value <= 5_000_000_000, "{}", estimate.value);
     // Without floor and with full steps, the truth.
