@@ -330,7 +330,10 @@ fn available_bandwidth_from_one_end() {
     }
     let ended = run(&["available", "127.0.0.1", "--via", "udp"]);
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("--via icmp: ") && ended.stderr.contains("fac2"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("--via icmp: ") && ended.stderr.contains("fac2"),
+        "{ended:?}"
+    );
 }
 
 #[track_caller]

@@ -64,7 +64,7 @@ impl Fluid {
                     .and_then(|rate| rate.time_for(u64::from(packet.ip_octets)));
                 let gap = packet.gap.max(least.unwrap_or_default());
                 if !packet.gap.is_zero() {
-                    worst = worst.max(gap - packet.gap);
+                    worst = worst.max(gap.saturating_sub(packet.gap));
                 }
                 let gap_ns = gap.as_nanos() as f64;
                 departed = departed + gap;

@@ -441,15 +441,22 @@ fn available_bandwidth_by_echoes_alone() {
         lab.names[1]
     ));
     lab.groups("0 65535");
-    let method = estimate::methods::automatic_for(units::Metric::AvailableIpCapacity, estimate::Answering::Echo).unwrap();
+    let method =
+        estimate::methods::automatic_for(units::Metric::AvailableIpCapacity, estimate::Answering::Echo).unwrap();
     for _ in 0..3 {
         let mut world = lab.world(FAR[0], Via::Icmp);
         let raw = estimate::RawParams::new();
         let mut estimator = method.begin(&raw).unwrap();
         let measured = estimate::run(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
-        let warned = measured.outcome.caveats().iter().any(|caveat| caveat.id() == "reverse_influence");
+        let warned = measured
+            .outcome
+            .caveats()
+            .iter()
+            .any(|caveat| caveat.id() == "reverse_influence");
         assert!(warned, "{measured:?}");
-        let Some(estimate) = measured.outcome.estimate() else { continue };
+        let Some(estimate) = measured.outcome.estimate() else {
+            continue;
+        };
         let point = estimate.verdict == estimate::Verdict::Estimated;
         if point && (35_600_000..43_600_000).contains(&estimate.value) {
             return;

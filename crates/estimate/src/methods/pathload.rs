@@ -33,7 +33,7 @@
 //!   `PDT = (m_G - m_1)/sum |m_k - m_(k-1)|`; PCT above 0.605 rises, below 0.495 does not; PDT 0.44 and 0.36. One may abstain, none
 //!   may contradict.
 //! - Stream (`stream.rs`): cut where the sender paused for longer than `max(2 T, T + 1 ms)`; packets that the next follows back
-//!   to back are dropped; a piece needs 37 samples. Under interrupt coalescence a stream of which most gaps are short gives one delay per burst.
+//!   to back are dropped; a piece needs 37 samples. Under interrupt coalescence a stream of which most gaps are short gives one delay per burst of four or more.
 //! - Fleet (`fleet.rs`): of the usable pieces, the share `fraction` must agree; grey if it does not. A stream with 15 % loss, or
 //!   half of the streams with 3 %, count as increasing.
 //! - Search (`search.rs`): doubling until the first change of verdict, then bisection of the range, then of the two edges of the
@@ -53,8 +53,7 @@
 //! - full packets down to 12 Mbit/s by default: small ones pay more for framing, so on Ethernet at 70 % load the tool's sizes
 //!   underestimate what full packets get by 10 %, which is the trend of `[Abut18]` table 10;
 //! - a stream's shortest period is the sender's call, not two of them; two of the receiver's only where its program stamps;
-//! - a burst of coalesced packets is two or more, not four, and counts of streams with few bursts begin anew with each fleet, not with
-//!   the run;
+//! - counts of streams with few bursts begin anew with each fleet, not with the run;
 //! - fleets wait for the queue of the one before to drain; there is no control connection to wait 2 ms for;
 //! - a fleet ends when the streams to come cannot change its verdict;
 //! - the grey region is a caveat, and the interval reaches beyond it to what was seen;

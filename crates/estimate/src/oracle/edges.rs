@@ -47,6 +47,7 @@ fn shift(fate: &mut Fate, by_ns: i64) {
 }
 
 /// Every case: what happens to the reports, and whether anything can be said at all.
+#[expect(clippy::too_many_lines, reason = "a table, not a procedure")]
 fn cases() -> Vec<(&'static str, Fault, bool)> {
     vec![
         ("nothing arrives", each(|_, report| lose(report, |_, _| true)), false),
@@ -112,7 +113,7 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
                 report
                     .arrivals
                     .iter_mut()
-                    .for_each(|row| shift(&mut row.fate, -3_600_000_000_000))
+                    .for_each(|row| shift(&mut row.fate, -3_600_000_000_000));
             }),
             true,
         ),
@@ -228,7 +229,7 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
             world.sender_rate = Some(BitRate::from_mbps(sender));
             world.facts.sender.max_send_rate = world.sender_rate.filter(|_| told);
             let outcome = measure(method, law, &mut world);
-            let (limit, _) = ((sender * 1_000_000) as f64, ());
+            let limit = (sender * 1_000_000) as f64;
             let found = match outcome.estimate() {
                 None => Ok(()),
                 Some(estimate) if estimate.verdict == Verdict::LowerBound => {
@@ -369,8 +370,8 @@ fn garbled(train: &crate::probe::Train, word: u64) -> TrainReport {
             .wrapping_add(1_442_695_040_888_963_407);
         state >> 20
     };
-    let mut world = path();
-    let mut report = world.report(train);
+    let mut fluid = path();
+    let mut report = fluid.report(train);
     for row in &mut report.arrivals {
         match next() % 6 {
             0 => row.fate = Fate::Lost,

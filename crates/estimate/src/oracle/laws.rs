@@ -57,8 +57,12 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        method: "available",
+        blind: UNSEEN_BUCKETS,
+        ..LAW
+    },
+    Law {
         method: "slope",
-        within: 0.01,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
@@ -86,19 +90,24 @@ pub(super) const LAWS: &[Law] = &[
     },
     Law {
         method: "kite2",
+        silent_above: 0.8,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     // In a fluid, the turning point to the step of the gaps.
     Law {
         method: "igi",
+        // The fluid path wraps no packets.
+        params: &[("framing", "bare")],
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
     Law {
         method: "ptr",
         within: 0.03,
+        silent_above: 0.9,
         blind: UNSEEN_BUCKETS,
         ..LAW
     },

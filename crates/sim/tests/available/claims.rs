@@ -145,10 +145,21 @@ fn pairs_fail_under_coalescing() {
 #[test]
 fn fac2_is_right_to_a_hundredth_below_seven_tenths() {
     let fac2 = methods::find("fac2").expect("a method");
-    for (mbps, cross) in [(1000, 97.53), (1000, 292.59), (1000, 487.65), (1000, 633.9), (100, 29.26), (100, 48.76)] {
+    for (mbps, cross) in [
+        (1000, 97.53),
+        (1000, 292.59),
+        (1000, 487.65),
+        (1000, 633.9),
+        (100, 29.26),
+        (100, 48.76),
+    ] {
         let scenario = link(mbps, cross, "1 us", "");
         let record = Record::of(&scenario, fac2, &[]);
-        assert_eq!((record.silent + record.bounds, record.lies), (0, 0), "{mbps} {cross} {record:?}");
+        assert_eq!(
+            (record.silent + record.bounds, record.lies),
+            (0, 0),
+            "{mbps} {cross} {record:?}"
+        );
         assert!(median(record.absolute()) <= 0.02, "{mbps} {cross} {record:?}");
         the_default_is_right(&scenario, 0.03);
     }

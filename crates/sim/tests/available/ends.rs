@@ -39,8 +39,16 @@ fn every_method_ends_on_every_scenario() {
     for method in registered() {
         for (index, scenario) in scenarios.iter().enumerate() {
             let budget = [
-                Budget { octets: 600_000, time: Duration::from_millis(150), ..Budget::default() },
-                Budget { steps: 7, time: Duration::from_millis(150), ..Budget::default() },
+                Budget {
+                    octets: 600_000,
+                    time: Duration::from_millis(150),
+                    ..Budget::default()
+                },
+                Budget {
+                    steps: 7,
+                    time: Duration::from_millis(150),
+                    ..Budget::default()
+                },
             ][index % 2];
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
             let mut world = SimWorld::new(scenario, Way::Forward, 1);
@@ -67,7 +75,12 @@ fn every_method_ends_by_itself_or_by_its_budget() {
             let Ok(measured) = run(&mut world, estimator.as_mut(), budget);
             let cost = measured.cost;
             let within = cost.octets <= budget.octets && cost.time <= budget.time + Duration::from_secs(2);
-            assert!(within, "{} {}: {cost:?} of {budget:?}", method.info().name, scenario.name);
+            assert!(
+                within,
+                "{} {}: {cost:?} of {budget:?}",
+                method.info().name,
+                scenario.name
+            );
         }
     }
 }

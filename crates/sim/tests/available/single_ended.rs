@@ -72,7 +72,11 @@ fn what_comes_back_tells_of_both_ways_or_of_one() {
                 let mut errors = Vec::new();
                 for seed in 0..5 {
                     let outcome = measured(&scenario, method, &[("far_end", far_end)], seed);
-                    assert_eq!(by_far_stamps(&outcome), Some(far_end == "reflector"), "{name} {outcome:?}");
+                    assert_eq!(
+                        by_far_stamps(&outcome),
+                        Some(far_end == "reflector"),
+                        "{name} {outcome:?}"
+                    );
                     assert_eq!(warns_of_the_way_back(&outcome), far_end == "echo", "{name} {outcome:?}");
                     let estimate = outcome.estimate().expect("an answer");
                     assert_eq!(estimate.verdict, Verdict::Estimated, "{name} {outcome:?}");

@@ -330,7 +330,7 @@ fn closest(samples: &[Sample], ends: &BatchEnds) -> Option<f64> {
     }
     let mut rates: Vec<f64> = samples
         .windows(2)
-        .map(|pair| rate_between(pair))
+        .map(rate_between)
         .filter(|rate| rate.is_finite())
         .collect();
     rates.sort_by(f64::total_cmp);

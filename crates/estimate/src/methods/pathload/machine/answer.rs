@@ -52,7 +52,6 @@ impl Machine {
             });
         }
         let bound_only = self.lower_bound_only || search.high.is_none();
-        let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
         if (bound_only && search.low <= 0.0) || high <= 0.0 {
             let coalesced = self.reader.coalescing;
             return self.finish_without(if coalesced {
@@ -61,53 +60,60 @@ impl Machine {
                 Reason::NotConverged
             });
         }
-        // Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only,
-        // so the interval reaches from the highest rate without trend to the lowest with one.
         let mut estimate = if bound_only {
-            let limit = if self.lower_bound_only {
-                Limit::Receiver
-            } else {
-                self.rate_limit()
-            };
-            let low = rate(search.low);
-            Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit)
+            self.bound(search, stop)
         } else {
-            let low = search.low * (1.0 - self.unseen(search.low));
-            let high = high * self.framing(high) * (1.0 + self.grain(high));
-            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(low), rate(high))
+            self.range(search, middle, high)
         };
-        if bound_only && !self.lower_bound_only && stop == Some(Stop::MaxRate) {
-            let caveat = match estimate.limited_by {
-                Limit::Receiver => Caveat::ReceiverLimited,
-                Limit::Clock => Caveat::TimerLimited,
-                _ => Caveat::SenderLimited,
-            };
-            estimate = estimate.caveat(caveat);
-        }
-        if let Some((low, high)) = grey.filter(|_| !bound_only) {
-            let (low, high) = (rate(low), rate(high));
-            estimate = estimate.caveat(Caveat::GreyRegion { low, high });
-        }
         let settled = matches!(stop, Some(Stop::Resolution | Stop::GreyResolution | Stop::MaxRate));
         if !settled {
             estimate = estimate.caveat(Caveat::NotConverged);
-            estimate.confidence = Confidence::Low;
-        }
-        if self.high_by_loss && !bound_only {
-            // Whether those losses are of the queue that the rate fills or of the path at any rate, nothing tells.
             estimate.confidence = Confidence::Low;
         }
         if stop == Some(Stop::Timer) {
             estimate = estimate.caveat(Caveat::TimerLimited);
         }
         estimate.interval = Some(self.now.since(self.began));
-        if !bound_only {
-            estimate = self.buckets.tell(estimate);
-        }
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
         self.with_evidence(estimate, search).into()
+    }
+
+    /// No rate with a trend, or none that could be judged.
+    fn bound(&self, search: &Search, stop: Option<Stop>) -> Estimate {
+        let limit = if self.lower_bound_only {
+            Limit::Receiver
+        } else {
+            self.rate_limit()
+        };
+        let low = rate(search.low);
+        let estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit);
+        if self.lower_bound_only || stop != Some(Stop::MaxRate) {
+            return estimate;
+        }
+        estimate.caveat(match limit {
+            Limit::Receiver => Caveat::ReceiverLimited,
+            Limit::Clock => Caveat::TimerLimited,
+            _ => Caveat::SenderLimited,
+        })
+    }
+
+    /// Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only, so the
+    /// interval reaches from the highest rate without trend to the lowest with one.
+    fn range(&self, search: &Search, middle: f64, high: f64) -> Estimate {
+        let low = search.low * (1.0 - self.unseen(search.low));
+        let high = high * self.framing(high) * (1.0 + self.grain(high));
+        let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(middle), rate(low), rate(high));
+        if let Some((low, high)) = search.grey_low.zip(search.grey_high) {
+            let (low, high) = (rate(low), rate(high));
+            estimate = estimate.caveat(Caveat::GreyRegion { low, high });
+        }
+        if self.high_by_loss {
+            // Whether those losses are of the queue that the rate fills or of the path at any rate, nothing tells.
+            estimate.confidence = Confidence::Low;
+        }
+        self.buckets.tell(estimate)
     }
 
     /// Overload that goes unseen, as a share of the rate: the delay that it adds over a whole stream is no more than one tick of each
@@ -185,4 +191,8 @@ impl Machine {
         ];
         seen.into_iter().flatten().collect()
     }
+}
+
+fn rate(bps: f64) -> BitRate {
+    BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO)
 }
