@@ -31,8 +31,8 @@
 //! - Too fast (`next_rate`): `R := R - s (R - R_out)`, `R_out` at most `(1 - w) R`; where the sender's clock saw no time pass, `R_out`.
 //! - Through: `R := R + s (R_up - R)`, `R_up` the least of the rates that were too fast and of those at which they came; twice the
 //!   rate while none was. `s` is halved whenever one follows the other.
-//! - Stop: after three rounds, once the step is less than `w R/(1 - u)`, or than what the round's own error makes of the rate (ours:
-//!   steps below it follow noise).
+//! - Stop: after three rounds, once the step is less than `w R`, or than what the round's own error makes of the rate (ours: steps below
+//!   it follow noise); `1/(1 - u)` times that for a step up.
 //! - Fluid law with `s` = 1 and `R_0 = C`: `R_k = A (1 + u^(k+1)/(1 - u^(k+1)))`, within 1 % after 3 rounds at u = 0.3, 6 at 0.5.
 //! - Value: the last round's rate if it went through, else the rate at which it came.
 //! - Samples: trains begin at `packets`, and have twice as many while ten sub-trains leave the mean spacing a standard error above
@@ -52,7 +52,7 @@
 //! | `max-streams` | | 4 | from `streams` | ours |
 //! | `resolution` | share or bit/s | 0.005 | above 0 | derived: 0.1 to 1 % |
 //! | `allowance` | deviations | 0.8 | 0 to 3 | ours: what a knee that packets round off adds |
-//! | `max-rounds` | | 30 | 3 to 200 | ours: the end of any search |
+//! | `max-rounds` | | 40 | 3 to 200 | ours: the end of any search |
 //! | `loss` | share | 0.03 | 0 to 0.5 | ours |
 //! | `burst` | octets | 150000 | 20000 and up | ours: half of a small switch's buffer |
 //! | `load` | share | 0.2 | 0.001 to 1 | ours |
@@ -119,7 +119,7 @@ impl Default for Params {
                 max_packets: 4000,
                 streams: 2,
                 most_streams: 4,
-                max_rounds: 30,
+                max_rounds: 40,
                 resolution: Resolution::Share(RESOLUTION),
                 floor: Duration::ZERO,
                 allowance: 0.8,
@@ -219,7 +219,13 @@ impl Rule for Decreasing {
         };
         let rate = round.rate_in();
         let share = Seen::resolution_ns(settings, round).max(seen.error_ns(round)) / round.gap_in();
-        let settled = rate.is_finite() && (next - rate).abs() <= share / (1.0 - seen.utilisation()) * rate;
+        // From above each step is `1 - u` of what is left; from below it is all of it.
+        let share = if falls {
+            share
+        } else {
+            share / (1.0 - seen.utilisation())
+        };
+        let settled = rate.is_finite() && (next - rate).abs() <= share * rate;
         if settled && seen.judged().count() >= LEAST_ROUNDS {
             return Turn::Stop(Ending::Settled);
         }
@@ -292,7 +298,7 @@ const PARAMETERS: &[(&str, &str)] = &[
         "allowance",
         "deviations of a full queue's train that are allowed for, 0..3; 0.8",
     ),
-    ("max-rounds", "rates tried at most (default: 30)"),
+    ("max-rounds", "rates tried at most (default: 40)"),
     (
         "loss",
         "share of packets lost from which a rate is too high (default: 0.03)",

@@ -90,13 +90,15 @@ pub(super) fn hidden(gaps: &[PairGap], facts: &PathFacts, ip_octets: u16, source
     let apart = mean(&|gap| gap.came.max(gap.sent))?;
     let error = |host: &HostFacts| nanos(host.stamp_error).max(nanos(host.clock_resolution));
     let blur = error(&facts.receiver).hypot(error(&facts.sender));
-    if apart <= 0.0 || (blur <= COARSEST * apart && together(gaps, apart) > MOST_TOGETHER) {
+    // No path brings pairs closer together than they left, on the mean.
+    let (came, sent) = (mean(&|gap| gap.came)?, mean(&|gap| gap.sent)?);
+    let batched = together(gaps, apart) > MOST_TOGETHER || came < CLOSER * sent;
+    if apart <= 0.0 || (blur <= COARSEST * apart && batched) {
         return Some(Reason::ReceiveBatching);
     }
     if blur > COARSEST * apart {
         return Some(Reason::StampsTooCoarse);
     }
-    let came = mean(&|gap| gap.came)?;
     let rate = f64::from(ip_octets) * 8e9 / came.max(1.0);
     let slow = facts.receiver.stamps_limit(rate, ip_octets, source);
     slow.then_some(Reason::ReceiverTooSlow)
@@ -105,7 +107,7 @@ pub(super) fn hidden(gaps: &[PairGap], facts: &PathFacts, ip_octets: u16, source
 /// Share of pairs whose packets came within [`TOGETHER`] of both the time at which they left and what is usual, `apart_ns`: the
 /// receiving host handed them over together.
 fn together(gaps: &[PairGap], apart_ns: f64) -> f64 {
-    let close = |gap: &&PairGap| gap.came <= TOGETHER * gap.sent.max(apart_ns);
+    let close = |gap: &&PairGap| gap.came <= (TOGETHER * apart_ns).max(TOGETHER_SENT * gap.sent);
     gaps.iter().filter(close).count() as f64 / gaps.len().max(1) as f64
 }
 
@@ -126,6 +128,11 @@ pub(super) fn trimmed_growth(gaps: &[PairGap]) -> Option<(f64, f64)> {
 
 /// A pair closer than this share of its packet time was handed over by the host (`[PJD04]`, made relative).
 const TOGETHER: f64 = 0.3;
+/// Nor does a path bring packets to less than this share of the time at which they left (ours; half of all traffic would have to be
+/// behind the narrow link).
+const TOGETHER_SENT: f64 = 0.5;
+/// Mean spacing over that at the sender below which the host is at work (ours).
+const CLOSER: f64 = 0.9;
 /// Pairs handed over together: more than this share, and stamps hide them (as `fac2` has it of trains).
 const MOST_TOGETHER: f64 = 0.25;
 /// Stamps coarser than this share of the spacing hide it (as `spacing.rs` has it).

@@ -181,7 +181,8 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let half = (SPANNED * error)
         .hypot(lever * narrow.error * capacity)
         .max(FLOOR * capacity);
-    if half > WIDEST * capacity {
+    // More than the link carries is no answer either.
+    if half > WIDEST * capacity || available - half > (1.0 + 2.0 * FLOOR) * capacity {
         return Err(Reason::NoAgreement);
     }
     state(session, narrow, available, half)

@@ -32,7 +32,7 @@ pub(in crate::methods) struct Session {
     pub(super) packets: u64,
     pub(super) lost: u64,
     pub(super) disordered: u64,
-    /// Neighbours with one stamp.
+    /// Neighbours that were handed over together.
     pub(super) together: u64,
     pub(super) neighbours: u64,
     pub(super) stamped: Option<Stamped>,
@@ -107,9 +107,12 @@ impl Session {
                 continue;
             }
             self.neighbours += 1;
-            self.together += u64::from(came <= 0.0);
             spacings.push((came, sent));
         }
+        // Handed over together: much closer than usual, and than they left.
+        let usual = spacings.iter().map(|(came, _)| came).sum::<f64>() / spacings.len().max(1) as f64;
+        let close = |spacing: &&(f64, f64)| spacing.0 <= TOGETHER * usual.max(spacing.1);
+        self.together += spacings.iter().filter(close).count() as u64;
         spacings.sort_by(|a, b| a.0.total_cmp(&b.0));
         let cut = self.params.dropped;
         let kept = spacings.get(cut..spacings.len().checked_sub(cut)?)?;
@@ -216,6 +219,8 @@ impl Campaign for Session {
     }
 }
 
+/// Neighbours closer than this share of the usual spacing were handed over together (as for pairs: `pairtrain.rs`).
+const TOGETHER: f64 = 0.3;
 /// As for `bprobe`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;
 /// Fewest packets of a train, as its parameter has it.

@@ -204,6 +204,9 @@ impl PairSession {
     fn bounds(&self) -> Option<(f64, f64)> {
         let narrow = self.narrow_ns()?;
         let capacity = self.bits() * 1e9 / narrow;
+        // Where every pair held its share of others (a fluid), the crowd is off by up to the spacing at which the closest left.
+        let first = self.rounds.first().map_or(0.0, Round::sent);
+        let least = (narrow - first).max(narrow / 2.0);
         let (mut low, mut high) = (0.0f64, capacity);
         for round in self.rounds.iter().filter(|round| round.gaps.len() >= 5) {
             let (sent, came, error) = (round.sent(), round.came(), SPANNED * round.error());
@@ -212,7 +215,7 @@ impl PairSession {
             }
             let rate = self.bits() * 1e9 / sent;
             let grown = (came - sent).max(0.0) + error;
-            low = low.max(rate.min(capacity) * (1.0 - grown / narrow));
+            low = low.max(rate.min(capacity) * (1.0 - grown / least));
             if (0.5 * narrow..=1.1 * narrow).contains(&sent) {
                 let used = (came - narrow.max(sent)).max(0.0) / sent;
                 high = high.min(capacity * (1.0 - used + error / sent));

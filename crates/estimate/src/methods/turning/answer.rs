@@ -33,7 +33,7 @@ pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) 
 
 fn reason(seen: &Seen, own: Option<Reason>) -> Reason {
     let (lost, sent) = (seen.tally.lost, seen.tally.sent);
-    own.unwrap_or(if lost * 2 > sent {
+    own.unwrap_or(if lost * LOSSY > sent {
         Reason::TooMuchLoss { lost, sent }
     } else {
         Reason::NotConverged
@@ -49,6 +49,16 @@ fn of(value: f64, low: f64, high: f64) -> Option<Estimate> {
     ))
 }
 
+/// The rounds that filled the queue of a link.
+fn full<R: Rule>(session: &Session<R>) -> impl Iterator<Item = &Round> {
+    let stretched = |round: &&Round| session.seen.stretched(&session.settings, round);
+    session
+        .seen
+        .judged()
+        .filter(|round| round.is_congested())
+        .filter(stretched)
+}
+
 /// The rates between which the knee lies if `round` is at it, as far as its trains tell: in the fluid model an error `e` of the
 /// stretch moves the knee's spacing by `e / (1 - u)`.
 fn range<R: Rule>(session: &Session<R>, round: &Round) -> (f64, f64) {
@@ -60,9 +70,9 @@ fn range<R: Rule>(session: &Session<R>, round: &Round) -> (f64, f64) {
     let bits = f64::from(round.ip_octets) * 8.0;
     let (low, high) = (rate(bits, round.gap_in() + half), rate(bits, round.gap_in() - half));
     // No more can be available than came through while a queue stood, stamps and spread aside.
-    let most = seen.judged().filter(|round| round.is_congested()).map(|round| {
+    let most = full(session).map(|round| {
         let error = SPANNED * seen.error_ns(round) / round.gap_out();
-        round.rate_out() / (1.0 - error.min(0.5))
+        round.rate_through() / (1.0 - error.min(0.5))
     });
     (low, most.fold(high, f64::min))
 }
@@ -120,28 +130,24 @@ fn unreached<R: Rule>(session: &Session<R>) -> Option<Estimate> {
     })
 }
 
+/// Of what came through while a queue stood, the least.
+fn least<R: Rule>(session: &Session<R>) -> Option<f64> {
+    let rates = full(session).map(Round::rate_through);
+    rates.filter(|rate| rate.is_finite()).reduce(f64::min)
+}
+
 /// The slowest round was still too fast.
 fn at_most<R: Rule>(session: &Session<R>) -> Option<Estimate> {
-    let seen = &session.seen;
-    let over = seen.judged().filter(|round| round.is_congested());
-    let slowest = over
-        .map(Round::rate_out)
-        .filter(|rate| rate.is_finite())
-        .reduce(f64::min)?;
-    let lossy = seen.judged().any(|round| round.lost_share() > 0.5);
+    let slowest = least(session)?;
+    let lossy = session.seen.judged().any(|round| round.lost_share() > 0.5);
     let estimate = of(slowest, slowest, slowest).filter(|_| !lossy)?;
     Some(estimate.at_most().caveat(Caveat::NotConverged))
 }
 
 /// Stopped on the way: between the fastest rate that came through and the slowest that did not; one side is a bound.
 fn bracket<R: Rule>(session: &Session<R>) -> Option<Estimate> {
-    let seen = &session.seen;
-    let over = seen.judged().filter(|round| round.is_congested());
-    let high = over
-        .map(Round::rate_out)
-        .filter(|rate| rate.is_finite())
-        .reduce(f64::min);
-    let through = seen.judged().filter(|round| !round.is_congested());
+    let high = least(session);
+    let through = session.seen.judged().filter(|round| !round.is_congested());
     let low = through.map(|round| range(session, round).0).reduce(f64::max);
     match (low, high) {
         (Some(low), Some(high)) if low < high => {
@@ -218,6 +224,8 @@ fn evidence(seen: &Seen, mut evidence: Evidence) -> Evidence {
     evidence
 }
 
+/// Losses of more than one packet in this many are named as the reason.
+const LOSSY: u64 = 20;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours, from sweeps): stamps, framing, and the
 /// bias of short trains.
 const FLOOR: f64 = 0.025;

@@ -84,6 +84,11 @@ impl Round {
         self.mean(|look| look.packets as f64) * self.gap_out() * 1e-9
     }
 
+    /// Rate at which they would have come had none been lost: no less than what went through a full link.
+    pub(super) fn rate_through(&self) -> f64 {
+        self.rate_out() / (1.0 - self.lost_share().min(0.5))
+    }
+
     /// Share of the packets lost on the path.
     pub(super) fn lost_share(&self) -> f64 {
         let sum = |of: fn(&Look) -> usize| self.looks.iter().map(of).sum::<usize>() as f64;
@@ -232,6 +237,11 @@ impl Seen {
     pub(in crate::methods) fn limit_ns(&self, settings: &Settings, round: &Round) -> f64 {
         let stamps = self.end_error_ns(round);
         Self::resolution_ns(settings, round).max(stamps) + settings.allowance * self.spread_ns(round)
+    }
+
+    /// Whether a round came more slowly than it left, whatever it lost: losses at random say nothing of the rate.
+    pub(super) fn stretched(&self, settings: &Settings, round: &Round) -> bool {
+        round.stretch() > self.limit_ns(settings, round)
     }
 
     /// What a round says, and whether it is clear.
