@@ -27,14 +27,15 @@ pub(super) struct PairsRead {
 }
 
 /// A train of `pairs` pairs, `intra` apart inside, and about `silence` from the second packet to the next first one: half as long up to
-/// one and a half times. Begins fall on multiples of the silence, shifted by the golden ratio's multiples of half of it: periodic
-/// traffic meets pairs at every phase evenly, as no sum of such shifts would.
+/// one and a half times, drawn anew for each (from `serial`, so that a run can be repeated), for periodic traffic meets pairs in step
+/// always at one phase, and pairs at regular shifts mostly at a few.
 pub(super) fn plan(ip_octets: u16, intra: Duration, silence: Duration, pairs: usize, serial: u32) -> Vec<PacketPlan> {
     let mut packets = Vec::with_capacity(2 * pairs);
-    for pair in (serial..).take(pairs) {
-        let phase = |pair: u32| (f64::from(pair) * 0.618_033_988_749_895).fract();
-        let shift = if pair == 0 { 0.0 } else { phase(pair) - phase(pair - 1) };
-        for gap in [silence.mul_f64(1.0 + shift / 2.0), intra] {
+    let mut random = stat::SplitMix64::new(u64::from(serial));
+    for _ in 0..pairs {
+        // The upper 32 of 64 bits, as a share of 1.
+        let share = (random.next_u64() >> 32) as f64 / 4_294_967_296.0;
+        for gap in [silence.mul_f64(0.5 + share), intra] {
             packets.push(PacketPlan {
                 gap,
                 ip_octets,
