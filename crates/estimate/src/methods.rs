@@ -2,6 +2,7 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod abing;
 pub mod asymprobe;
 pub mod bart;
 pub mod bprobe;
@@ -14,6 +15,7 @@ pub mod capprobe;
 mod chaos;
 pub mod clink;
 pub mod diettopp;
+pub mod cprobe;
 mod echoed;
 pub mod fac2;
 #[cfg(test)]
@@ -23,6 +25,11 @@ pub mod igi;
 mod mindelay;
 pub mod nettimer;
 pub mod pathchar;
+pub mod kite;
+pub mod kite2;
+mod mindelay;
+pub mod nettimer;
+mod pairtrain;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
@@ -41,12 +48,14 @@ pub mod streams;
 pub mod tailgate;
 pub mod tcp;
 pub mod track;
+mod turning;
 pub mod udp;
 mod vps;
 pub mod topp;
 pub mod udp;
 pub mod wbest;
 pub mod window;
+pub mod yaz;
 
 use units::Metric;
 
@@ -82,6 +91,11 @@ pub const METHODS: &[&dyn Method] = &[
     &topp::Topp,
     &diettopp::DietTopp,
     &wbest::Wbest,
+    &yaz::Yaz,
+    &kite::Kite,
+    &kite2::Kite2,
+    &abing::Abing,
+    &cprobe::Cprobe,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

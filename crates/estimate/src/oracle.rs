@@ -167,6 +167,7 @@ fn obeys(law: &Law, outcome: &Outcome, capacity: BitRate, cross: BitRate) -> Res
         Verdict::Estimated if law.range && low - 1e-3 * capacity <= expected && expected <= high + 1e-3 * capacity => {
             Ok(())
         }
+        Verdict::UpperBound if law.bounds_above && value >= expected - slack => Ok(()),
         // Nothing of others: no more than everything is there to be seen.
         Verdict::LowerBound if cross == 0.0 && value >= expected - slack && value <= expected + slack => Ok(()),
         _ => Err(format!(

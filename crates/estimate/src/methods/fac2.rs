@@ -119,6 +119,7 @@
 mod feedback;
 mod finish;
 mod fit;
+pub(in crate::methods) mod look;
 pub(crate) mod machine;
 pub(in crate::methods) mod reading;
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub(super) struct Law {
     pub(super) within: f64,
     /// Its answer is a range, which holds what it finds; the value in its middle may be further off.
     pub(super) range: bool,
+    /// It bounds from above, and no more.
+    pub(super) bounds_above: bool,
     /// Fastest path for which the law holds.
     pub(super) up_to_mbps: u64,
     /// It may say nothing from this utilisation on.
@@ -33,6 +35,7 @@ const LAW: Law = Law {
     expects: available,
     within: 0.02,
     range: false,
+    bounds_above: false,
     up_to_mbps: 100_000,
     silent_above: 1.0,
     blind: &[],
@@ -165,8 +168,10 @@ pub(super) const LAWS: &[Law] = &[
         ..LAW
     },
     Law {
+        // Trains that leave at once divide the law by nothing.
         method: "cprobe",
         told_capacity: true,
+        bounds_above: true,
         within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW

@@ -1,0 +1,289 @@
+//! Kite 2: estimates available IP-layer path capacity from the spacing of packet pairs or trains, lowered until it survives the path.
+//!
+//! # Model
+//!
+//! FIFO links; on the tight one the traffic of others, `X`, takes a share `u = X/C` of the capacity `C` and leaves `A = C - X`.
+//!
+//! ```text
+//!  train of pairs  ||      ||     ||       ||     spacing inside pairs: g_in out, g_out in;
+//!                  g  silence                     mean growth above its error: slower, g := g_in + growth
+//!  packet train    | | | | | | | | | | | |        the same with the mean spacing of a train
+//! ```
+//!
+//! It begins as fast as the sender can, compares the mean inter-packet interval at the receiver with that at the sender, and
+//! slows down until they match, in three iterations at least.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues, and traffic of others that does not yield.
+//! - A2 That traffic is a fluid: over a train; for pairs over the few packet times of one spacing, which it hardly ever is.
+//! - A3 The sender can go faster than what is available.
+//! - A4 Departure stamps are true; planned gaps are never used.
+//! - A5 What is available stays for the time of the search, for it never goes back.
+//! - A6 Pairs alone: stamps tell the spacing of two packets; the narrow link is the tight one.
+//!
+//! # Formula
+//!
+//! Spacings in ns, `L` bits of a packet at the IP layer, `d` the mean growth.
+//!
+//! - Trains: as `yaz` with full steps, `g := g_out`; three rounds at least; the value is the mean rate of the matching rounds.
+//! - Pairs: `d` without the tenth at either end; too fast if `d` is above the resolution and above twice its standard error
+//!   (`congested`). Next `g := g_in + max(d, resolution)`. Value: `L/g_in` where it stops, kept to the interval.
+//! - Interval of pairs. Bursts lengthen the mean spacing beyond the fluid's, at any rate: `E[g_out] >= max(g_in, L/C + u g_in)`
+//!   (`[LRL07]`, recalled), with equality while the queue never empties between the two, `g_in <= L/C`. So each rate gives
+//!   `A >= R (1 - (d + 2 se) C/L)`, and pairs about as close as `L/C` give `A = C (1 - (g_out - L/C)/g_in)` with twice its
+//!   standard error, as `spruce` has it (`bounds`). `L/C` is where the spacings of the closest pairs crowd (`pairs.rs`).
+//! - Silence: pairs take `occupied` of the fastest rate seen.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | preset tool | range | source |
+//! |---|---|---|---|---|---|
+//! | `preset` | | adaptive | tool | | `[Kachan17]` table 2: the tool's defaults |
+//! | `mode` | | auto | pairs | auto, pairs, trains | tool: pairs, trains at 10 Gbit/s; ours: auto takes pairs and changes to trains where stamps hide them |
+//! | `size` | IP octets | path MTU | 1500 | 68 and up | tool: 1472 octets of payload, 8972 at 10 Gbit/s |
+//! | `start` | bit/s | the sender's highest | 100 Mbit/s | above 0 | tool; 1 Gbit/s at 10 Gbit/s; the text also says "the maximum possible" |
+//! | `occupied` | share | 0.01 | 0.0001 | 0.00001 to 0.2 | tool: 0.01 %, 1 % at 10 Gbit/s; read as what pairs take of the path |
+//! | `pairs` | | 40 | 40 | 10 to 1000 | ours: of one rate, at least |
+//! | `max-pairs` | | 100 | 100 | from `pairs` | ours: of one rate, at most |
+//! | `iterations` | | 3 | 3 | 1 to 20 | `[Kachan17]`: at least three |
+//! | `resolution` | share or bit/s | 0.01 | 0.01 | above 0 | ours |
+//! | `train-time` | time | 25 ms | 25 ms | 100 us to 1 s | ours |
+//! | `max-packets` | | 4000 | 4000 | 50 to 20000 | ours |
+//! | `streams` | | 2 | 2 | 1 to 100 | ours |
+//! | `max-streams` | | 10 | 10 | from `streams` | ours |
+//! | `allowance` | deviations | 0.8 | 0 | 0 to 3 | ours, trains: what a knee that packets round off adds |
+//! | `max-rounds` | | 40 | 40 | 3 to 200 | ours |
+//! | `loss` | share | 0.03 | 0.03 | 0 to 0.5 | ours |
+//! | `burst` | octets | 150000 | 150000 | 20000 and up | ours |
+//! | `load` | share | 0.16 | 0.16 | 0.001 to 1 | `[Kachan17]`: 1.6 Gbit/s on 10, trains |
+//!
+//! # Cost
+//!
+//! Pairs at 100 Mbit/s: 0.5 to 1.5 MB, 5 to 15 s (with `preset=tool` a hundred times as long: the budget ends it); at 1 Gbit/s a
+//! tenth of that time. Trains as `yaz`. `[Kachan17]` saw 1.6 Gbit/s of load with trains at 10 Gbit/s.
+//!
+//! # Fails when
+//!
+//! - A2, pairs: under traffic in packets of the probes' own size the mean spacing grows at any rate. The point is 10 to 40 % low with many
+//!   pairs, high with few; the interval says how little is known, and confidence is low.
+//! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat), with trains; pairs of which most come as they
+//!   left show no narrow link: `mode=auto` changes to trains, `mode=pairs` ends with [`Reason::SenderTooSlow`](crate::Reason).
+//! - A6, a receiver that batches or stamps coarsely: `mode=auto` changes to trains, `mode=pairs` ends with
+//!   [`Reason::ReceiveBatching`](crate::Reason) or [`Reason::StampsTooCoarse`](crate::Reason).
+//! - A6, a tight link that is not narrow: the pairs' interval is too high.
+//! - Loss: torn pairs are left out; more than half torn, [`Reason::TooMuchLoss`](crate::Reason). Trains as `yaz`.
+//! - The text of `[Kachan17]` contradicts itself on the sign of its error: over "at high speeds", and under by up to 100 Mbit/s.
+//!
+//! # References
+//!
+//! - `[Kachan17]` D. Kachan, V. Kirova, M. Korniichuk, Performance evaluation of PRM-based available bandwidth using estimation tools
+//!   in a high-speed network environment, 2017: parts, order and settings. Tests, filter and bounds are derived; no source was found.
+//! - `[LRL07]` X. Liu, K. Ravindran, D. Loguinov, A Queueing-Theoretic Foundation of Available Bandwidth Estimation: Single-Hop
+//!   Analysis, IEEE/ACM Transactions on Networking 15, 2007. Recalled.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+
+mod pairs;
+mod params;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{Layer, Metric, Sender, Stamp};
+
+use crate::PathFacts;
+use crate::contract::{Estimator, Event, Step};
+use crate::methods::campaign::Machine;
+use crate::methods::turning::{Ending, Round, Rule, Seen, Session, Settings, Turn};
+use crate::observations::{self, AnalyseError, Follower, Observations};
+use crate::outcome::Outcome;
+use crate::probe::Probe;
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+use pairs::PairSession;
+pub use params::{Mode, Params};
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Kite2;
+
+/// Lowers trains until they match.
+#[derive(Debug, Clone)]
+struct Matching {
+    iterations: usize,
+}
+
+impl Rule for Matching {
+    const READS: (&'static str, &'static str) = (
+        "kite2",
+        "trains of 16 packets or more to the receiver, of ever lower rates",
+    );
+
+    fn turn(&mut self, settings: &Settings, seen: &Seen) -> Turn {
+        let Some(round) = seen.judged().next_back() else {
+            return Turn::Stop(Ending::Exhausted);
+        };
+        if round.is_congested() {
+            let gap = round.gap_in() + round.stretch().max(seen.limit_ns(settings, round));
+            return if gap < WIDEST_NS {
+                Turn::Gap(gap)
+            } else {
+                Turn::Stop(Ending::TooLow)
+            };
+        }
+        let first = seen.judged().all(|round| !round.is_congested()) && settings.start.is_some();
+        if seen.judged().count() < self.iterations {
+            Turn::Gap(round.gap_in())
+        } else if first {
+            Turn::Stop(Ending::BelowStart)
+        } else {
+            Turn::Stop(Ending::Settled)
+        }
+    }
+
+    fn value(&self, _: &Settings, seen: &Seen) -> Option<f64> {
+        let matched: Vec<f64> = seen
+            .judged()
+            .filter(|round| !round.is_congested())
+            .map(Round::rate_in)
+            .collect();
+        stat::mean(&matched).filter(|rate| rate.is_finite())
+    }
+}
+
+/// Spacings wider than this are not tried: 100 ms from packet to packet.
+const WIDEST_NS: f64 = 1e8;
+
+/// Pairs until they are seen not to do, trains from then on.
+#[derive(Debug, Clone)]
+struct Both {
+    params: Params,
+    facts: Option<PathFacts>,
+    now: Running,
+}
+
+/// What is under way.
+#[derive(Debug, Clone)]
+enum Running {
+    Pairs(Box<Machine<PairSession>>),
+    Trains(Box<Machine<Session<Matching>>>),
+}
+
+impl Both {
+    fn new(params: Params) -> Self {
+        let now = match params.mode {
+            Mode::Trains => Running::trains(&params),
+            Mode::Auto | Mode::Pairs => Running::Pairs(Box::new(Machine::new(PairSession::new(params.clone())))),
+        };
+        Self {
+            params,
+            facts: None,
+            now,
+        }
+    }
+}
+
+impl Running {
+    fn trains(params: &Params) -> Self {
+        let rule = Matching {
+            iterations: params.iterations,
+        };
+        Self::Trains(Box::new(Machine::new(Session::new(rule, params.search.clone()))))
+    }
+}
+
+impl Estimator for Both {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        if let Event::Started(facts) = &event {
+            self.facts = Some(facts.clone());
+        }
+        let stopped = matches!(event, Event::Stop(_));
+        let step = match &mut self.now {
+            Running::Trains(machine) => return machine.step(now, event),
+            Running::Pairs(machine) => machine.step(now, event),
+        };
+        let hidden = |outcome: &Outcome| match outcome {
+            Outcome::Inconclusive { reason, .. } => pairs::hidden(reason),
+            Outcome::Estimated(_) => false,
+        };
+        match (&step, self.facts.clone()) {
+            (Step::Done(outcome), Some(facts)) if hidden(outcome) && self.params.mode == Mode::Auto && !stopped => {
+                self.now = Running::trains(&self.params);
+                match &mut self.now {
+                    Running::Trains(machine) => machine.step(now, Event::Started(facts)),
+                    Running::Pairs(_) => step,
+                }
+            }
+            _ => step,
+        }
+    }
+}
+
+impl Follower for Both {
+    const READS: (&'static str, &'static str) = (
+        "kite2",
+        "trains of pairs, or trains of 16 packets or more, to the receiver",
+    );
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        match &mut self.now {
+            Running::Pairs(machine) => machine.follow(asked),
+            Running::Trains(machine) => machine.follow(asked),
+        }
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "kite2",
+    summary: "available bandwidth from pairs or trains that slow down until their mean spacing survives the path",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    imposes: Imposes {
+        typical_octets: 2_000_000,
+        max_octets: 300_000_000,
+        typical_time: Duration::from_secs(10),
+        max_time: Duration::from_secs(60),
+        fills_path: false,
+    },
+    parameters: params::PARAMETERS,
+    source: include_str!("kite2.rs"),
+};
+
+impl Method for Kite2 {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, raw: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        Params::try_from(raw).map_or(usual.clone(), |params| params.search.imposes(&usual))
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Both::new(Params::try_from(raw)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
+        raw.check_names(&INFO)?;
+        observations::lead(Both::new(Params::try_from(raw)?), observations)
+    }
+}
