@@ -10,11 +10,13 @@ mod campaign;
 pub mod capprobe;
 #[cfg(test)]
 mod chaos;
+mod chirps;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
 mod mindelay;
 pub mod nettimer;
+pub mod pathchirp;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
@@ -52,6 +54,7 @@ pub const METHODS: &[&dyn Method] = &[
     &signature::SignatureMethod,
     &fac2::Fac2,
     &pathload::Pathload,
+    &pathchirp::Pathchirp,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -253,6 +253,12 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
         "streams",
         &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")],
     ),
+    ("pathchirp", &[]),
+    ("pathchirp", &[("preset", "tool")]),
+    (
+        "pathchirp",
+        &[("low", "1M"), ("high", "1G"), ("group", "3"), ("tick", "10 us")],
+    ),
     ("nettimer", &[]),
     ("nettimer", &[("preset", "tool"), ("via", "tcp_syn")]),
     ("nettimer", &[("end", "receiver"), ("pairs", "20")]),
