@@ -2,6 +2,7 @@
 //!
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
+pub mod assolo;
 pub mod asymprobe;
 pub mod bprobe;
 mod bulk;
@@ -21,6 +22,7 @@ pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pmtu;
+pub mod rapid;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
@@ -55,6 +57,8 @@ pub const METHODS: &[&dyn Method] = &[
     &fac2::Fac2,
     &pathload::Pathload,
     &pathchirp::Pathchirp,
+    &assolo::Assolo,
+    &rapid::Rapid,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -8,6 +8,7 @@
 //! - `ladder`: the rates of a train, and the packets that make them;
 //! - `points`: what of a report can be believed, with the departures as they were, not as they were planned;
 //! - `excursions`: where delays leave their level and do not come back;
+//! - `weigh`: from excursions to one rate per chirp;
 //! - `session`: first a back-to-back train, then coarse chirps over a wide range, then as many fine ones as it takes, with
 //!   more packets per rate where stamps are coarse or come in batches;
 //! - `answer`: a number with its interval, a bound, or a reason.
@@ -22,6 +23,7 @@ pub(super) mod points;
 mod session;
 #[cfg(test)]
 pub(super) mod testing;
+pub(super) mod weigh;
 
 pub(super) use params::Common;
 pub(super) use points::Chirp;
@@ -46,6 +48,11 @@ pub(super) trait Flavour: std::fmt::Debug + Clone {
 
     /// The range around what is expected, as factors.
     fn range(&self) -> (f64, f64);
+
+    /// Where a rate lies in a range, 0 at its low end, 1 at its high end: outside of the two middle quarters the range moves.
+    fn place(&self, rate: f64, low: f64, high: f64) -> f64 {
+        (rate / low).ln() / (high / low).ln()
+    }
 
     /// Ratio of neighbouring rates where they lie closest, as which rates are told apart.
     fn step(&self) -> f64;

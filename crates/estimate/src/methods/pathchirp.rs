@@ -89,7 +89,8 @@ use units::{Layer, Metric};
 
 use crate::contract::Estimator;
 use crate::methods::campaign::{Machine, unreadable, within};
-use crate::methods::chirps::excursions::{Rule, excursions};
+use crate::methods::chirps::excursions::Rule;
+use crate::methods::chirps::weigh::weigh;
 use crate::methods::chirps::{Chirp, Common, Flavour, Found, Session, ladder};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
@@ -139,7 +140,7 @@ impl Flavour for Excursionist {
             from: 0,
             noise: 0.0,
         };
-        weigh(chirp, &rule)
+        weigh(chirp, &rule, 0)
     }
 
     fn combine(&self, rates: &[f64]) -> Option<f64> {
@@ -160,38 +161,6 @@ impl Flavour for Excursionist {
     }
 }
 
-/// A chirp's estimate: rates of steps, weighted by their time.
-fn weigh(chirp: &Chirp, rule: &Rule) -> Option<Found> {
-    let (delays, rates, times) = (chirp.delays(), chirp.rates(), chirp.times());
-    let found = excursions(&delays, rule);
-    let last = rates.len().checked_sub(1)?;
-    let lasting = found.lasting.filter(|begin| taken_off(&delays, *begin, chirp.noise));
-    let usual = rates[lasting.unwrap_or(last)];
-    let mut each = vec![usual; rates.len()];
-    for (begin, end) in found.ended {
-        for step in begin..end {
-            if delays[step] < delays[step + 1] {
-                each[step] = rates[step];
-            }
-        }
-    }
-    let weight: f64 = times.iter().sum();
-    let sum: f64 = each.iter().zip(&times).map(|(rate, time)| rate * time).sum();
-    (weight > 0.0).then(|| Found {
-        rate: sum / weight,
-        // One that begins at the last step says no more than the highest rate.
-        open: lasting.is_none_or(|begin| begin + 1 >= last),
-    })
-}
-
-/// It rose by more than stamps are off by (ours).
-fn taken_off(delays: &[f64], begin: usize, noise: f64) -> bool {
-    let highest = delays[begin..].iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    highest - delays[begin] > NOISE * noise
-}
-
-/// Times the error of a stamp (ours).
-const NOISE: f64 = 2.0;
 /// The fine range reaches this far around the estimate: the tool's 1.5 above the lowest and 0.66 of the highest lie well inside.
 const AROUND: f64 = 1.7;
 /// Bursts end excursions above what is available: on the mean by a quarter to a half of the chirps' standard deviation (ours, from sweeps in

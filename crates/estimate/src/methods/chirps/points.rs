@@ -253,6 +253,14 @@ impl Chirp {
         (to.offered - from.offered) * 8e9 / time
     }
 
+    /// Rate at which packets left around gap `gap`: over five gaps, or as many as there are.
+    pub(crate) fn sent_at(&self, gap: usize) -> f64 {
+        let last = self.packets.len() - 1;
+        let (from, to) = (gap.saturating_sub(2).min(last - 1), (gap + 3).min(last));
+        let (from, to) = (&self.packets[from], &self.packets[to]);
+        (to.offered - from.offered) * 8e9 / (to.departed - from.departed).max(1.0)
+    }
+
     /// Times that the steps took at the sender.
     pub(crate) fn times(&self) -> Vec<f64> {
         let steps = self.points.windows(2);

@@ -374,7 +374,7 @@ impl<F: Flavour> Session<F> {
             return;
         }
         let Some(middle) = self.middle(WINDOW) else { return };
-        let place = (middle / self.low).ln() / (self.high / self.low).ln();
+        let place = self.flavour.place(middle, self.low, self.high);
         let open = self.open_share(WINDOW) > 0.5;
         let free = self.high < 0.99 * self.top.0;
         if place < EDGE && self.low > 1.01 * LEAST_RATE {
