@@ -36,6 +36,8 @@ pub(super) struct Found {
     pub(super) rate: f64,
     /// Delays never took off for good: what is available may lie above the highest rate.
     pub(super) open: bool,
+    /// They did from the first rate on: what is available may lie below the lowest.
+    pub(super) below: bool,
 }
 
 /// How one method departs from the others.
@@ -52,6 +54,11 @@ pub(super) trait Flavour: std::fmt::Debug + Clone {
     /// Where a rate lies in a range, 0 at its low end, 1 at its high end: outside of the two middle quarters the range moves.
     fn place(&self, rate: f64, low: f64, high: f64) -> f64 {
         (rate / low).ln() / (high / low).ln()
+    }
+
+    /// Share of chirps outside of the range from which on what is available varies by more than it holds, and whether a wider one helps.
+    fn clipped(&self) -> (f64, bool) {
+        (0.5, false)
     }
 
     /// Ratio of neighbouring rates where they lie closest, as which rates are told apart.

@@ -20,7 +20,8 @@
 //! - A2 Batches hold few packets (five at most), so that a stream sees many of them.
 //! - A3 Departures keep their gaps; those that count are the real ones.
 //! - A4 The sender reaches what is available, and half a step more.
-//! - A5 What is available stays within a quarter of the last estimate, or a new range is found.
+//! - A5 What is available stays within a quarter of the last estimate; where a third of the streams say that it does not, the range is
+//!   widened, up to the fourth power.
 //!
 //! # Formula
 //!
@@ -66,7 +67,8 @@
 //! - A2: [`Reason::ReceiveBatching`]; clocks too coarse for twenty packets per rate: [`Reason::StampsTooCoarse`].
 //! - A3: streams in which the sender paused are left out, [`Caveat::PacingBroken`]; most of them: [`Reason::SenderCannotPace`].
 //! - A4: [`Verdict::LowerBound`](crate::Verdict), limited by the host.
-//! - A5: bursts longer than a stream put most streams above or below their range; the median then says little, and its interval is wide.
+//! - A5: bursts longer than a stream put most streams above or below their range; the median then says little:
+//!   [`Caveat::VariableRate`], low confidence, and the interval reaches over four fifths of the streams.
 //! - Loss of more than a tenth, and changed order: streams are left out; most of them: [`Reason::TooMuchLoss`], [`Reason::NoAgreement`].
 //!
 //! # References
@@ -123,6 +125,10 @@ impl Flavour for MultiRate {
         (1.0 / self.width.sqrt(), self.width.sqrt())
     }
 
+    fn clipped(&self) -> (f64, bool) {
+        (CLIPPED, true)
+    }
+
     fn step(&self) -> f64 {
         // A run of the least length is as fine as it gets.
         self.width.powf(self.run as f64 / f64::from(self.packets))
@@ -130,17 +136,19 @@ impl Flavour for MultiRate {
 
     fn find(&self, chirp: &Chirp) -> Option<Found> {
         let gaps = gaps(chirp);
-        let noise = NOISE * chirp.noise;
+        let noise = NOISE * chirp.blur_ns(chirp.sent_at(gaps.len() / 2));
         let begin = run_begins(&segments(&gaps), gaps.len(), self.growth, noise, self.run);
         let last = chirp.packets.len().checked_sub(2)?;
         Some(match begin {
             None => Found {
                 rate: chirp.sent_at(last),
                 open: true,
+                below: false,
             },
             Some(begin) => Found {
                 rate: chirp.sent_at(begin.saturating_sub(1)),
                 open: false,
+                below: begin == 0,
             },
         })
     }
@@ -162,6 +170,8 @@ impl Flavour for MultiRate {
     }
 }
 
+/// Share of streams outside of the range from which on it is too narrow (ours).
+const CLIPPED: f64 = 1.0 / 3.0;
 /// Times the error of a stamp (portable rule).
 const NOISE: f64 = 2.0;
 /// What bursts hide, in standard deviations of single streams (ours, from sweeps in the simulator).

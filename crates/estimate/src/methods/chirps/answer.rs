@@ -18,6 +18,8 @@ const WIDE: f64 = 0.2;
 const COVERAGE: f64 = 0.95;
 /// Loss that is worth a word.
 const SOME_LOSS: f64 = 0.001;
+/// So many chirps that could not be read are the reason for too few that could.
+const MANY: usize = 10;
 /// Share of chirps that could not be read from which on no number is given (ours).
 const SPOILT: f64 = 0.5;
 
@@ -69,8 +71,14 @@ fn number<F: Flavour>(run: &Session<F>, rates: &[f64], value: f64) -> Estimate {
     let step = run.flavour.step();
     let open = run.open_share(run.readings.len()) >= 0.5;
     if open || value >= top / (step * step) {
-        // The middle of chirps that saw nothing is a bound, whatever some of them saw.
-        let bound = rate(value.min(top) / step);
+        // What nine tenths of the chirps say, by the ladder's last step less.
+        let ladder = run.rates();
+        let last = ladder
+            .len()
+            .checked_sub(2)
+            .map_or(step, |at| ladder[at + 1] / ladder[at]);
+        let low = stat::quantile(rates, 0.1).unwrap_or(value);
+        let bound = rate(low.min(top) / last.max(step));
         let capped = run.high >= 0.99 * run.top.0;
         let limit = if capped { run.top.1 } else { Limit::Budget };
         let estimate = Estimate::ip_rate(metric, bound, bound, bound).at_least(limit);
@@ -93,7 +101,15 @@ fn number<F: Flavour>(run: &Session<F>, rates: &[f64], value: f64) -> Estimate {
     let (under, over) = run.flavour.hidden();
     let low = (low / below - under * deviation).max(0.0);
     let high = high * above + over * deviation;
+    let varies = run.clipped(run.readings.len()) > run.flavour.clipped().0;
+    let all = |p: f64| stat::quantile(rates, p).filter(|_| varies);
+    let low = all(0.1).map_or(low, |tenth| tenth.min(low));
+    let high = all(0.9).map_or(high, |tenth| tenth.max(high));
     let mut estimate = Estimate::ip_rate(metric, rate(value), rate(low), rate(high));
+    if varies {
+        estimate = estimate.caveat(Caveat::VariableRate);
+        estimate.confidence = Confidence::Low;
+    }
     if value - low > WIDE * value || high - value > WIDE * value {
         estimate = estimate.caveat(Caveat::CoarseResolution);
         estimate.confidence = Confidence::Low;
@@ -139,7 +155,7 @@ fn reason<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) 
         return reason.clone();
     }
     let (lost, sent) = (tally.lost, tally.sent);
-    match worst(&tally.flaws).filter(|_| spoilt) {
+    match worst(&tally.flaws).filter(|_| spoilt || tally.flaws.len() >= MANY) {
         Some(Flaw::Lost) => Reason::TooMuchLoss { lost, sent },
         Some(Flaw::Batched) => Reason::ReceiveBatching,
         Some(Flaw::Pacing | Flaw::Asleep) => Reason::SenderCannotPace,

@@ -27,18 +27,14 @@ pub(crate) fn excursions(delays: &[f64], rule: &Rule) -> Excursions {
     let mut found = Excursions::default();
     let mut from = rule.from;
     while let Some(begin) = next_rise(delays, from, rule.noise) {
-        match end(delays, begin, rule.decrease) {
-            Some(end) => {
-                if end - begin >= rule.busy {
-                    found.ended.push((begin, end));
-                }
-                from = end;
-            }
-            None => {
-                found.lasting = Some(begin);
-                break;
-            }
+        let Some(end) = end(delays, begin, rule.decrease) else {
+            found.lasting = Some(begin);
+            break;
+        };
+        if end - begin >= rule.busy {
+            found.ended.push((begin, end));
         }
+        from = end;
     }
     found
 }

@@ -77,6 +77,8 @@ pub(crate) struct Reader {
 
 /// A chirp needs so many points (ours: twice the length of an excursion that counts).
 pub(crate) const LEAST_POINTS: usize = 10;
+/// Share of packets that are held back from which on the receiver counts as batching (ours, as for fac2).
+pub(crate) const BATCHED: f64 = 0.25;
 /// A batch that took longer than this to leave is a host that slept (ours, as for pathload).
 const ASLEEP_NS: f64 = 500_000.0;
 
@@ -87,6 +89,7 @@ impl Reader {
         if !sane {
             return Err(Flaw::Unread);
         }
+        let rows = self.before_overflow(rows);
         let packets = self.packets(rows);
         let lost = rows.len() - packets.len();
         if packets.len() < LEAST_POINTS || lost as f64 > self.loss * rows.len() as f64 {
@@ -125,6 +128,23 @@ impl Reader {
         Ok(chirp)
     }
 
+    /// Without the end of a chirp that a full queue dropped: the longest beginning, of half of it at least, in which no more is lost than
+    /// may be. That the queue filled shows in the delays before (ours; the tool leaves out the whole chirp).
+    fn before_overflow<'r>(&self, rows: &'r [Arrival]) -> &'r [Arrival] {
+        let mut lost = 0usize;
+        let mut longest = rows.len();
+        let mut fits = false;
+        for (index, row) in rows.iter().enumerate() {
+            lost += usize::from(arrived_ns(row).is_none());
+            let so_far = index + 1;
+            if lost as f64 <= self.loss * so_far as f64 && 2 * so_far >= rows.len() {
+                longest = so_far;
+                fits = true;
+            }
+        }
+        if self.tool || !fits { rows } else { &rows[..longest] }
+    }
+
     fn packets(&self, rows: &[Arrival]) -> Vec<Point> {
         let first_out = rows.first().map_or(0, |row| row.departed.nanos());
         let first_in = rows.iter().find_map(arrived_ns).unwrap_or(0);
@@ -158,16 +178,16 @@ impl Reader {
     fn ends(&self, packets: &[Point]) -> Result<Vec<Point>, Flaw> {
         let duration = packets.last().map_or(0.0, |last| last.departed);
         let (mut ends, mut spans) = (Vec::with_capacity(packets.len()), Vec::new());
-        let mut begin = None;
+        let mut open_since = None;
         for (index, point) in packets.iter().enumerate() {
-            let begun = *begin.get_or_insert(point.departed);
+            let since = *open_since.get_or_insert(point.departed);
             let held = packets
                 .get(index + 1)
                 .is_some_and(|next| next.arrived - point.arrived < self.short_ns);
             if !held {
                 ends.push(*point);
-                spans.push(point.departed - begun);
-                begin = None;
+                spans.push(point.departed - since);
+                open_since = None;
             }
         }
         let longest = spans.iter().copied().fold(0.0, f64::max);
@@ -261,6 +281,18 @@ impl Chirp {
         (to.offered - from.offered) * 8e9 / (to.departed - from.departed).max(1.0)
     }
 
+    /// What the delay of a point may be off by at this rate: a stamp's error, and where packets are held back, the time that the last of a batch
+    /// may have waited for a timer, up to one gap.
+    pub(crate) fn blur_ns(&self, rate: f64) -> f64 {
+        let octets = self.packets.windows(2).map(|two| two[1].offered - two[0].offered);
+        let gap = octets.fold(0.0, f64::max) * 8e9 / rate.max(1.0);
+        if self.batched >= BATCHED {
+            self.noise.max(gap)
+        } else {
+            self.noise
+        }
+    }
+
     /// Times that the steps took at the sender.
     pub(crate) fn times(&self) -> Vec<f64> {
         let steps = self.points.windows(2);
@@ -330,6 +362,19 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_overflows_ends_the_chirp() {
+        let asked = train(&[100e6; 40]);
+        let mut report = chirp_report(&asked, |_| 0);
+        for row in &mut report.arrivals[30..] {
+            row.fate = Fate::Lost;
+        }
+        let chirp = READER.read(&asked, &report).unwrap();
+        assert_eq!(chirp.packets.len(), 30);
+        let whole = Reader { tool: true, ..READER };
+        assert_eq!(whole.read(&asked, &report).map(|_| ()), Err(Flaw::Lost));
+    }
+
+    #[test]
     fn flaws_have_names() {
         let asked = train(&[100e6; 40]);
         let read = |report| READER.read(&asked, &report).map(|_| ());
@@ -340,7 +385,7 @@ mod tests {
         let stepped = chirp_report(&asked, |k| if k < 20 { 0 } else { -50_000_000 });
         assert_eq!(read(stepped), Err(Flaw::ClockStep));
         let mut lossy = chirp_report(&asked, |_| 0);
-        for row in &mut lossy.arrivals[10..20] {
+        for row in &mut lossy.arrivals[5..19] {
             row.fate = Fate::Lost;
         }
         assert_eq!(read(lossy), Err(Flaw::Lost));

@@ -6,7 +6,7 @@ use units::{BitRate, Sender, Stamp};
 
 use super::ladder;
 use super::params::{Common, MOST_GROUP, Range};
-use super::points::{Flaw, Reader};
+use super::points::{BATCHED, Flaw, Reader};
 use super::{Flavour, Found, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
@@ -74,6 +74,8 @@ pub(in crate::methods) struct Session<F> {
     serial: u32,
     average: f64,
     resized: u32,
+    /// Powers by which the fine range is wider than the method's own.
+    wider: f64,
 }
 
 /// Lengths of back-to-back trains, tried in turn while their packets arrive in too few batches (50 as in pathload's; ours).
@@ -121,6 +123,7 @@ impl<F: Flavour> Session<F> {
             serial: 0,
             average: TOOL_AVERAGE,
             resized: 0,
+            wider: 1.0,
             params,
         }
     }
@@ -304,7 +307,7 @@ impl<F: Flavour> Session<F> {
             short_ns: if self.params.tool {
                 TOOL_COALESCED_NS
             } else {
-                SHORT * f64::from(self.octets) * 8e9 / fastest
+                (SHORT * f64::from(self.octets) * 8e9 / fastest).max(self.program_ns())
             },
             tick_ns: nanos(self.params.tick),
             noise_ns: self.noise_ns(),
@@ -314,10 +317,25 @@ impl<F: Flavour> Session<F> {
         }
     }
 
+    /// Packets that came closer than this waited for the program that stamps them.
+    fn program_ns(&self) -> f64 {
+        let facts = self.facts.as_ref();
+        let stamped = facts.and_then(|facts| {
+            facts
+                .receiver
+                .max_stamped_rate(self.octets, facts.receiver.stamp_source)
+        });
+        stamped.map_or(0.0, |rate| {
+            AT_PROGRAM * f64::from(self.octets) * 8e9 / rate.as_f64().max(1.0)
+        })
+    }
+
     fn take_chirp(&mut self, asked: &Train, report: &TrainReport) {
+        let mut learnt = false;
         let read = self.reader().read(asked, report).and_then(|chirp| {
             let most = self.flavour.most_batched().unwrap_or(f64::INFINITY);
             if chirp.batched >= BATCHED && !self.params.tool {
+                learnt = self.batch_ns.is_none();
                 self.batch_ns.get_or_insert(chirp.period);
             }
             if 1.0 / (1.0 - chirp.batched).max(1e-9) > most {
@@ -333,6 +351,11 @@ impl<F: Flavour> Session<F> {
                 self.readings.push(reading);
             }
             Err(flaw) => self.tally.flaws.push(flaw),
+        }
+        if learnt && self.ranges < MOST_RANGES {
+            // Batches that only chirps show: the same range again, with as many packets per rate as they ask for.
+            self.enter(self.phase, self.low, self.high);
+            return;
         }
         match (self.phase, self.params.range) {
             (Phase::Coarse, _) => self.look_at_coarse(),
@@ -361,6 +384,7 @@ impl<F: Flavour> Session<F> {
 
     fn enter_around(&mut self, middle: f64) {
         let (down, up) = self.flavour.range();
+        let (down, up) = (down.powf(self.wider), up.powf(self.wider));
         let high = (middle * up).min(self.top.0);
         // Near the host's limit the range moves down as a whole.
         let low = (middle * down).min(high * (down / up).sqrt());
@@ -377,7 +401,12 @@ impl<F: Flavour> Session<F> {
         let place = self.flavour.place(middle, self.low, self.high);
         let open = self.open_share(WINDOW) > 0.5;
         let free = self.high < 0.99 * self.top.0;
-        if place < EDGE && self.low > 1.01 * LEAST_RATE {
+        let (most, widens) = self.flavour.clipped();
+        if widens && self.clipped(WINDOW) > most && self.open_share(WINDOW) < 0.5 && self.wider < WIDEST {
+            // Much of what is available lies outside: it varies by more than the range holds.
+            self.wider += 1.0;
+            self.enter_around(middle);
+        } else if place < EDGE && self.low > 1.01 * LEAST_RATE {
             self.enter_around(middle);
         } else if (place > 1.0 - EDGE || open) && free {
             self.enter_around(if open { 1.5 * self.high } else { middle });
@@ -391,7 +420,7 @@ impl<F: Flavour> Session<F> {
         };
         let (low, high) = (self.low, self.high);
         let factor = if low <= 1e6 { 4.0 } else { 7.0 };
-        let moved = if outputs.iter().all(|output| *output < 1.5 * low) {
+        let next = if outputs.iter().all(|output| *output < 1.5 * low) {
             Some((low / factor, low * factor))
         } else if outputs.iter().all(|output| *output > 0.66 * high) && high < 1350e6 {
             let factor = if high <= 1e6 { 4.0 } else { 7.0 };
@@ -399,7 +428,7 @@ impl<F: Flavour> Session<F> {
         } else {
             None
         };
-        if let Some((low, high)) = moved {
+        if let Some((low, high)) = next {
             self.enter(Phase::Fine, low, high.min(TOOL_MOST));
             let (least, most) = TOOL_AVERAGES;
             self.average = self.average.clamp(low / 10.0, low / 5.0).clamp(least, most);
@@ -429,6 +458,15 @@ impl<F: Flavour> Session<F> {
         let of = &self.readings[from..];
         let open = of.iter().filter(|reading| reading.found.open).count();
         open as f64 / of.len().max(1) as f64
+    }
+
+    /// Share of the last chirps that say that what is available lies outside of the range.
+    pub(super) fn clipped(&self, last: usize) -> f64 {
+        let from = self.readings.len().saturating_sub(last);
+        let of = &self.readings[from..];
+        let outside = |found: &Found| found.open || found.below;
+        let count = of.iter().filter(|reading| outside(&reading.found)).count();
+        count as f64 / of.len().max(1) as f64
     }
 
     /// Chirps of the last range that the answer needs.
@@ -549,8 +587,8 @@ fn is_burst(train: &Train) -> bool {
 pub(super) const LEAST_RATE: f64 = 10e3;
 /// Arrivals closer than this share of what the path leaves come from the host (the share of pathload's rule for fast paths).
 const SHORT: f64 = 0.3;
-/// Share of such gaps from which the receiver counts as batching (ours, as for fac2).
-pub(super) const BATCHED: f64 = 0.25;
+/// Packets this close to the program's own time per packet were waiting for it (ours).
+const AT_PROGRAM: f64 = 1.05;
 /// Ends of batches that a back-to-back train must show.
 const LEAST_BATCHES: usize = 6;
 /// Share of a chirp's packets that may be lost (ours; the tool: none).
@@ -565,5 +603,7 @@ const HOPELESS: usize = 12;
 const EDGE: f64 = 0.25;
 /// A run should take no longer, if half of the load allows it (ours).
 const HASTE: Duration = Duration::from_secs(30);
+/// The power up to which a range that is too narrow grows (ours).
+const WIDEST: f64 = 4.0;
 /// Longest chirp and pause.
 const LONGEST_CHIRP_S: f64 = 60.0;

@@ -9,7 +9,9 @@ pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<Found> 
     let (delays, rates, times) = (chirp.delays(), chirp.rates(), chirp.times());
     let found = excursions(&delays, rule);
     let last = rates.len().checked_sub(1)?;
-    let lasting = found.lasting.filter(|begin| taken_off(&delays, *begin, chirp.noise));
+    let lasting = found
+        .lasting
+        .filter(|begin| taken_off(&delays, *begin, chirp.blur_ns(rates[*begin])));
     let usual = lasting.map_or(rates[last], |begin| rates[begin.saturating_sub(before)]);
     let mut each = vec![usual; rates.len()];
     for (begin, end) in found.ended {
@@ -25,6 +27,7 @@ pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<Found> 
         rate: sum / weight,
         // One that begins at the last step says no more than the highest rate.
         open: lasting.is_none_or(|begin| begin + 1 >= last),
+        below: lasting.is_some_and(|begin| begin <= rule.from),
     })
 }
 
