@@ -142,5 +142,7 @@ fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
         Answering::Echo => true,
         Answering::Server | Answering::ClosedPort | Answering::TcpSyn => false,
     };
-    echoes && method.metric != Metric::RoundTripTime && !method.class.works_on_asymmetric
+    // Right on asymmetric paths: by the sizes of its echoes, or by a receiver, which there is none of here.
+    let one_way = method.class.works_on_asymmetric && method.class.deployment == Deployment::Sender;
+    echoes && method.metric != Metric::RoundTripTime && !one_way
 }

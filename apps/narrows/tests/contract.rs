@@ -309,6 +309,33 @@ fn a_reflector_stands_in_for_a_receiver() {
     assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
 }
 
+/// Available bandwidth by a reflector's stamps is that of the way there; by errors of closed ports it is not to be had.
+#[test]
+fn available_bandwidth_from_one_end() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let port = free.local_addr().expect("it is bound").port().to_string();
+    drop(free);
+    let _server = Server::start(&["--stamp", &port]);
+    let via = format!("stamp:{port}");
+    for method in ["fac2", "pathload"] {
+        let call = ["available", "127.0.0.1", "--via", &via, "--method", method];
+        let call = [&call[..], &["--quiet", "--json", "--budget", "3 MB, 3 s"]].concat();
+        let ended = run(&call);
+        assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+        let row = ended.json();
+        is_a_row(&row);
+        assert_eq!((&row["direction"], &row["method"]), (&"forward".into(), &method.into()));
+        assert_eq!(row["evidence"]["answered_via"], "stamp");
+        assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
+    }
+    let ended = run(&["available", "127.0.0.1", "--via", "udp"]);
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("--via icmp: ") && ended.stderr.contains("fac2"),
+        "{ended:?}"
+    );
+}
+
 #[track_caller]
 fn is_a_row(row: &Value) {
     has_samples(row);

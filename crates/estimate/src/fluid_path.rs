@@ -21,6 +21,8 @@ pub(crate) struct Fluid {
     /// Receiver's clock minus sender's, nanoseconds.
     pub(crate) offset_ns: i64,
     pub(crate) fault: Option<Fault>,
+    /// The sender cannot go faster, whatever it is asked for and whatever its facts say.
+    pub(crate) sender_rate: Option<BitRate>,
     pub(crate) trains: Vec<Train>,
     now: Stamp<Sender>,
 }
@@ -33,6 +35,7 @@ impl Fluid {
             facts: PathFacts::ideal(1500, Duration::from_millis(10)),
             offset_ns: -40_000_000,
             fault: None,
+            sender_rate: None,
             trains: Vec::new(),
             now: Stamp::from_nanos(1_000_000_000),
         }
@@ -43,15 +46,28 @@ impl Fluid {
         self
     }
 
+    /// What the path makes of a train, before anything happens to the report.
+    pub(crate) fn report(&mut self, train: &Train) -> TrainReport {
+        self.carry(train)
+    }
+
     fn carry(&mut self, train: &Train) -> TrainReport {
         let utilisation = self.cross.as_f64() / self.capacity.as_f64();
         let (mut departed, mut queue_ns) = (self.now, 0.0f64);
         let mut arrivals = Vec::with_capacity(train.packets.len());
+        let mut worst = Duration::ZERO;
         for (seq, packet) in (0u32..).zip(&train.packets) {
             let service_ns = f64::from(packet.ip_octets) * 8e9 / self.capacity.as_f64();
             if seq > 0 {
-                let gap_ns = packet.gap.as_nanos() as f64;
-                departed = departed + packet.gap;
+                let least = self
+                    .sender_rate
+                    .and_then(|rate| rate.time_for(u64::from(packet.ip_octets)));
+                let gap = packet.gap.max(least.unwrap_or_default());
+                if !packet.gap.is_zero() {
+                    worst = worst.max(gap - packet.gap);
+                }
+                let gap_ns = gap.as_nanos() as f64;
+                departed = departed + gap;
                 queue_ns = (queue_ns + service_ns + utilisation * gap_ns - gap_ns).max(0.0);
             }
             let delay = Duration::from_millis(5) + Duration::from_secs_f64((queue_ns + service_ns) * 1e-9);
@@ -72,7 +88,11 @@ impl Fluid {
             local_drops: 0,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
-            pacing: PacingCheck::Kept,
+            pacing: if worst.is_zero() {
+                PacingCheck::Kept
+            } else {
+                PacingCheck::Broken { worst }
+            },
         }
     }
 }

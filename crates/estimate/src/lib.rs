@@ -16,6 +16,8 @@ mod fluid_path;
 pub mod job;
 pub mod methods;
 mod observations;
+#[cfg(test)]
+mod oracle;
 mod outcome;
 pub mod pairs;
 pub mod passive;

@@ -5,6 +5,7 @@
 pub mod assolo;
 pub mod asymprobe;
 pub mod bprobe;
+mod bucket_watch;
 mod bulk;
 pub mod burst;
 mod campaign;
@@ -12,6 +13,7 @@ pub mod capprobe;
 #[cfg(test)]
 mod chaos;
 mod chirps;
+mod echoed;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;
@@ -111,11 +113,14 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
 /// quarter short in one of four. By SYNs and closed ports: `nettimer`, which asks for the fewest answers (such hosts mostly limit them,
 /// and SYNs should be few), and tells the way there even where the way back is slower, where `capprobe`'s check by small packets,
 /// which are no longer than their answers, does not.
+///
+/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back tells of both ways.
 pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
     let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
     let other: Option<&'static dyn Method> = match (metric, answering) {
         (Metric::IpCapacity, Answering::Echo) => Some(&capprobe::CapProbe),
         (Metric::IpCapacity, Answering::ClosedPort | Answering::TcpSyn) => Some(&nettimer::Nettimer),
+        (Metric::AvailableIpCapacity, Answering::Echo) => Some(&fac2::Fac2),
         _ => None,
     };
     usual.or(other).or_else(|| answered(metric, answering).next())

@@ -1,6 +1,7 @@
 //! What a run saw, to be analysed again without probing again.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 use thiserror::Error;
@@ -10,7 +11,7 @@ use crate::budget::restrain;
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{FarEnd, Probe};
+use crate::probe::{FarEnd, Probe, Train, TrainReport};
 use crate::registry::ParamError;
 
 /// What a run knew at its begin and was told on the way, in order.
@@ -118,6 +119,20 @@ impl Observations {
         rows
     }
 
+    /// Reports without what was planned: each train as it really left. Rows of one size that left evenly stand for a train at their
+    /// median gap; any other for one with the gaps that it had.
+    pub(crate) fn of_reports(facts: &PathFacts, reports: &[TrainReport]) -> Self {
+        let rows: Vec<Observation> = reports.iter().filter_map(|report| as_asked(facts, report)).collect();
+        let zero = Stamp::from_nanos(0);
+        Self {
+            facts: facts.clone(),
+            began: rows.first().map_or(zero, |row| row.asked_at),
+            ended: rows.last().map_or(zero, |row| row.told_at),
+            stopped: None,
+            rows,
+        }
+    }
+
     pub(crate) fn nothing(&self, method: &'static str, needs: &'static str) -> AnalyseError {
         AnalyseError::NothingToGoOn {
             method,
@@ -125,6 +140,50 @@ impl Observations {
             holds: self.holds(),
         }
     }
+}
+
+/// Gaps within this share of their median, or this time of it, are even ("ours": what pacing on a good host leaves).
+const EVEN: (f64, f64) = (0.1, 2000.0);
+
+/// The train of a report, as it left.
+fn as_asked(facts: &PathFacts, report: &TrainReport) -> Option<Observation> {
+    let (first, last) = (report.arrivals.first()?, report.arrivals.last()?);
+    let gaps: Vec<Duration> = report
+        .arrivals
+        .windows(2)
+        .map(|pair| pair[1].departed.since(pair[0].departed))
+        .collect();
+    let in_ns: Vec<f64> = gaps.iter().map(|gap| gap.as_nanos() as f64).collect();
+    let usual = stat::median(&in_ns).unwrap_or(0.0);
+    let near = in_ns
+        .iter()
+        .filter(|gap| (*gap - usual).abs() <= (EVEN.0 * usual).max(EVEN.1));
+    // Pauses of the sender are no plan.
+    let even = near.count() * 5 >= in_ns.len() * 4;
+    let sizes = report.arrivals.iter().all(|row| row.ip_octets == first.ip_octets);
+    let mut train = Train::uniform(report.id, report.arrivals.len(), first.ip_octets, Duration::ZERO);
+    for (index, (packet, row)) in train.packets.iter_mut().zip(&report.arrivals).enumerate() {
+        packet.ip_octets = row.ip_octets;
+        let own = index.checked_sub(1).and_then(|before| gaps.get(before)).copied();
+        packet.gap = if even && sizes {
+            Duration::from_secs_f64(usual.max(0.0) * 1e-9)
+        } else {
+            own.unwrap_or_default()
+        };
+    }
+    Some(Observation {
+        asked_at: first.departed,
+        asked: Probe::Train(train),
+        // About when the last packet had arrived and its report was back.
+        told_at: last.departed + facts.rtt,
+        told: Event::Train(report.clone()),
+    })
+}
+
+/// What a machine makes of reports alone: see [`Observations::of_reports`].
+pub(crate) fn lead_reports<M: Follower>(machine: M, facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
+    lead(machine, &Observations::of_reports(facts, reports))
+        .unwrap_or_else(|_| Outcome::inconclusive(Reason::TooFewSamples { samples: 0 }))
 }
 
 /// A state machine that can be led through observations.

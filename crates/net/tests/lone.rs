@@ -429,6 +429,47 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
+/// What a kernel's echoes tell of a link of 40 Mbit/s (39.6 at the IP layer) on the way there, with nothing else on it: that, to a tenth, in
+/// as many tries as it takes a busy machine to keep time once.
+#[test]
+#[ignore = "lab: needs root: network namespaces"]
+#[expect(clippy::print_stdout, reason = "the suite counts what could not be judged")]
+fn available_bandwidth_by_echoes_alone() {
+    let lab = Lab::new("free");
+    run(&format!(
+        "ip netns exec {} tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000",
+        lab.names[1]
+    ));
+    lab.groups("0 65535");
+    let method =
+        estimate::methods::automatic_for(units::Metric::AvailableIpCapacity, estimate::Answering::Echo).unwrap();
+    for _ in 0..3 {
+        let mut world = lab.world(FAR[0], Via::Icmp);
+        let raw = estimate::RawParams::new();
+        let mut estimator = method.begin(&raw).unwrap();
+        let measured = estimate::run(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
+        let warned = measured
+            .outcome
+            .caveats()
+            .iter()
+            .any(|caveat| caveat.id() == "reverse_influence");
+        assert!(warned, "{measured:?}");
+        let Some(estimate) = measured.outcome.estimate() else {
+            continue;
+        };
+        let point = estimate.verdict == estimate::Verdict::Estimated;
+        if point && (35_600_000..43_600_000).contains(&estimate.value) {
+            return;
+        }
+        // Sure of itself and wrong would be a defect on any machine.
+        assert!(
+            estimate.confidence == estimate::Confidence::Low || estimate.low < 43_600_000 && estimate.high > 35_600_000,
+            "{estimate:?}"
+        );
+    }
+    println!("\nNOT JUDGED: available_bandwidth_by_echoes_alone: the machine never kept time");
+}
+
 #[test]
 #[ignore = "lab: needs root: network namespaces"]
 fn silence_and_missing_ways_are_said() {

@@ -240,6 +240,12 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("shaper", &[]),
     ("shaper", &[("preset", "faithful"), ("settle_below_bps", "18 Ebit/s")]),
     ("shaper", &[("probe_time", "20 s"), ("bin", "100 ms"), ("quiet", "0 s")]),
+    ("fac2", &[]),
+    ("fac2", &[("far_end", "echo"), ("trains", "20")]),
+    ("fac2", &[("far_end", "reflector"), ("capacity", "100M")]),
+    ("pathload", &[("streams", "3")]),
+    ("pathload", &[("far_end", "echo"), ("full-size", "false")]),
+    ("pathload", &[("far_end", "reflector"), ("quick", "true")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("udp", &[]),
@@ -309,6 +315,28 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
 ];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every method of the registry with its defaults, whatever comes back: it ends, within its budget, and in order.
+    #[test]
+    fn every_method_ends_within_its_budget(seed: u64, which in 0..super::METHODS.len()) {
+        let method = super::METHODS[which];
+        let mut estimator = method.begin(&RawParams::new()).unwrap();
+        let mut world = Chaos { random: SplitMix64::new(seed), now: 0 };
+        let own = method.info().imposes.budget();
+        let budget = Budget { steps: own.steps.min(3000), ..own };
+        let Ok(measured) = run(&mut world, estimator.as_mut(), budget);
+        let samples = measured.cost.samples;
+        // What loads and transfers carried is this world's invention, told when they are over.
+        let own = samples.loads + samples.transfers == 0;
+        prop_assert!(!own || measured.cost.octets <= budget.octets, "{} {:?}", method.info().name, measured.cost);
+        if let Outcome::Estimated(estimate) = measured.outcome {
+            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high, "{:?}", estimate);
+        }
+    }
+}
 
 proptest! {
     #[test]

@@ -55,6 +55,7 @@
 //!
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
+//! | `preset` | | `slopes` | or `feedback` | the loop of phase 1 alone, with the confirmation below: `[Netest03]`, as far as it tells |
 //! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
 //! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
 //! | `train-time` | time | 25 ms | 100 us to 1 s | ours: 200 packets at 100 Mbit/s average the traffic to 5 % |
@@ -63,6 +64,13 @@
 //! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
 //! | `burst` | octets | 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
 //! | `load` | share | 0.2 | 0.001 to 1 | ours: short runs outweigh the 0.1 that long monitoring would take |
+//!
+//! | `far_end` | | auto | receiver, echo, reflector | ours: measured from one end |
+//!
+//! With `preset=feedback`: a train is congested if its rate falls by more than 1 %, or by what its stamps may be off; one that is not is
+//! a candidate, which a train 10 % faster confirms if its rate falls by at least half of what the law says, or else replaces. Ten rounds,
+//! three confirmations; the median of the candidates, between the last rates of either kind, at low confidence. Published is that the
+//! received rate is what is available once the two rates agree, five round trips in theory; the rest is ours.
 //!
 //! # Cost
 //!
@@ -77,8 +85,10 @@
 //! - A3, a tight link several times as fast as the narrow one (1 Gbit/s, 95 % full, behind 100 Mbit/s): overload makes delays
 //!   grow by so little that noise hides it, and the estimate is too high, by up to the narrow link's rate less the truth.
 //!   Nothing betrays it but a wide interval in most runs.
-//! - A3, two links with as much left: what is available holds, the by-products do not (both come out too low); they have low
-//!   confidence therefore.
+//! - A3, two links with as much left: what is available holds; the slopes are those of one link with two thirds of the capacity and
+//!   a third of the traffic. Single packets of the fastest train show the narrow link's own rate: where that is another, capacity is not
+//!   said, and of the traffic only that it is at least what the narrow link leaves. Where no packets follow one another at that rate
+//!   (heavy load, batches) nothing tells, so by-products always have low confidence.
 //! - A4: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point.
 //! - A receiver that takes packets more slowly than the narrow link sends them, with stamps taken by the program: trains at its
 //!   rate do not count; if the knee is there, [`Verdict::LowerBound`](crate::Verdict),
@@ -93,7 +103,9 @@
 //! - Receivers that batch: trains grow to 20 batches, [`Caveat::ReceiveBatching`](crate::Caveat); beyond `max-packets`
 //!   [`Reason::ReceiveBatching`](crate::Reason).
 //! - Token buckets: trains within the bucket's depth see the rate behind it, longer ones a mixture;
-//!   [`Caveat::Shaped`](crate::Caveat) and low confidence if the heads of overloaded trains outrun their tails.
+//!   [`Caveat::Shaped`](crate::Caveat) and low confidence if the heads of overloaded trains outrun their tails, or trains bend at one
+//!   place; else [`Caveat::BucketNotExcluded`](crate::Caveat) says how deep a bucket would have gone unseen.
+//! - Echoes instead of a receiver: the lesser of both ways, [`Caveat::ReverseInfluence`](crate::Caveat).
 //!
 //! # References
 //!
@@ -104,6 +116,7 @@
 //! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
 //! - `[DN03]` H. David, H. Nagaraja, Order Statistics, 2003.
 
+mod feedback;
 mod finish;
 mod fit;
 pub(crate) mod machine;
@@ -115,19 +128,33 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
+use super::echoed::{Echoed, FAR_END};
+use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
+use crate::probe::TrainReport;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use crate::{Estimator, Outcome};
+use crate::{Estimator, Outcome, PathFacts};
 
 /// The method.
 pub struct Fac2;
 
+/// How far it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// Feedback, then slopes (ours).
+    Slopes,
+    /// The feedback loop alone, as far as it was published.
+    Feedback,
+}
+
 /// Its parameters; the module's documentation gives unit, range and source of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
+    /// How far it goes.
+    pub preset: Preset,
     /// Length of the probe packets, IP header included; `None` takes the path MTU.
     pub ip_octets: Option<u16>,
     /// IP-layer capacity of the tight link, if known.
@@ -149,6 +176,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            preset: Preset::Slopes,
             ip_octets: None,
             capacity: None,
             train_time: Duration::from_millis(25),
@@ -168,7 +196,19 @@ impl TryFrom<&RawParams> for Params {
         raw.check_names(&INFO)?;
         let default = Self::default();
         let given = |name: &str| raw.iter().any(|(known, _)| known == name);
+        let preset: String = raw.get("preset", "slopes".to_owned())?;
         let params = Self {
+            preset: match preset.as_str() {
+                "slopes" => Preset::Slopes,
+                "feedback" => Preset::Feedback,
+                _ => {
+                    return Err(ParamError::Unreadable {
+                        name: "preset".to_owned(),
+                        value: preset,
+                        why: "write slopes or feedback".to_owned(),
+                    });
+                }
+            },
             ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
             capacity: given("capacity")
                 .then(|| raw.get("capacity", BitRate::ZERO))
@@ -237,12 +277,26 @@ impl Method for Fac2 {
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+        Ok(Box::new(Echoed::begin(params, machine)?))
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+        observations::lead(Echoed::begin(params, machine)?, observations)
     }
+}
+
+/// What the reports of a run say, in the order in which they came: any trains of 16 packets or more that left evenly. Pure, and the
+/// same machine that a run steps.
+pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
+    observations::lead_reports(machine::Machine::new(params.clone()), facts, reports)
+}
+
+fn machine(raw: &RawParams) -> Result<machine::Machine, ParamError> {
+    Ok(machine::Machine::new(Params::try_from(raw)?))
 }
 
 static INFO: MethodInfo = MethodInfo {
@@ -277,6 +331,10 @@ static INFO: MethodInfo = MethodInfo {
 
 /// Name and meaning of each.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[
+    (
+        "preset",
+        "slopes, or feedback: the published loop alone, with its bracket for an interval (default: slopes)",
+    ),
     ("size", "IP octets of a probe packet (default: path MTU)"),
     (
         "capacity",
@@ -291,4 +349,5 @@ pub(crate) const PARAMETERS: &[(&str, &str)] = &[
     ("max-packets", "packets of a train at most (default: 4000)"),
     ("burst", "octets of queue that a train may build (default: 150000)"),
     ("load", "mean load as a share of the path's rate (default: 0.2)"),
+    FAR_END,
 ];

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use units::{BitRate, Metric, Sender, Stamp};
 
+use super::feedback::Found;
 use super::fit::{self, Fit};
 use super::reading::Reading;
+use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::TrainReport;
-use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
+/// Rates of one link, by packets and by slopes, agree to this share ("ours").
+const SAME_LINK: f64 = 0.1;
 /// Growth of delay from which a train has overloaded the path beyond doubt.
 const OVERLOAD: f64 = 0.05;
 /// Overloaded trains whose first car outruns the late ones by this share, in the median, have emptied a token bucket on the
@@ -24,6 +28,8 @@ const MIN_TRAINS: usize = 5;
 pub(super) enum Ending {
     /// The interval is narrow enough, or there are trains enough.
     Settled,
+    /// The feedback loop alone has found it.
+    Fed(Found),
     /// The sender cannot overload the path.
     HostLimited,
     /// The allowed number of trains is spent.
@@ -38,6 +44,7 @@ pub(super) enum Ending {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) readings: Vec<Reading>,
+    buckets: BucketWatch,
     pub(super) packet_octets: u16,
     /// The sender's highest rate, bit/s, as far as known.
     pub(super) max_rate: Option<f64>,
@@ -72,6 +79,7 @@ impl Seen {
 
     pub(super) fn count(&mut self, report: &TrainReport) {
         self.trains += 1;
+        self.buckets.take(report);
         self.sent += report.arrivals.len() as u64;
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
@@ -92,6 +100,7 @@ impl Seen {
         let fit = fit::fit(&self.readings, coarse, self.capacity.map(BitRate::as_f64));
         let estimate = match (ending, fit) {
             (Ending::HostLimited, _) => self.host_limited(),
+            (Ending::Fed(found), fit) => self.fed(found, fit.as_ref()),
             (_, Some(fit)) if fit.receiver => Self::receiver_limited(&fit),
             (_, Some(fit)) => self.estimated(&fit, ending),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
@@ -129,6 +138,20 @@ impl Seen {
         ]
     }
 
+    /// What the feedback loop says by itself.
+    fn fed(&self, found: &Found, fit: Option<&Fit>) -> Option<Estimate> {
+        let rate = |bps: f64| BitRate::from_bps_f64(bps);
+        let (value, low, high) = (rate(found.value)?, rate(found.low)?, rate(found.high)?);
+        let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, value, low, high);
+        // A bracket of two trains, not an interval of many.
+        estimate.confidence = Confidence::Low;
+        if !found.confirmed {
+            estimate = estimate.caveat(Caveat::NotConverged);
+        }
+        estimate.also = fit.map_or_else(Vec::new, |fit| self.by_products(fit));
+        Some(estimate)
+    }
+
     fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
         let rate = |bps: f64| BitRate::from_bps_f64(bps);
         // What is lost behind the tight link has gone through it; nothing tells which losses those are.
@@ -161,6 +184,9 @@ impl Seen {
 
     /// Capacity and cross traffic of the tight link, where the fit gives them.
     fn by_products(&self, fit: &Fit) -> Vec<Estimate> {
+        if let Some(narrow) = self.contradicted(fit) {
+            return self.cross_at_least(fit, narrow);
+        }
         let margin = (2.0 * fit.capacity_error).max(0.02);
         let (low, high) = (fit.capacity * (1.0 - margin).max(0.0), fit.capacity * (1.0 + margin));
         let rate = |metric, value: f64, low: f64, high: f64| {
@@ -189,6 +215,35 @@ impl Seen {
             estimate
         };
         [capacity, cross].into_iter().flatten().map(unsure).collect()
+    }
+
+    /// The narrow link's own rate, where single packets show another than the capacity which the trains' slopes show. Of a single full link
+    /// both are the same; two that are alike in what they leave look to trains like one of less capacity and less cross traffic.
+    fn contradicted(&self, fit: &Fit) -> Option<f64> {
+        let shown = self.readings.iter().filter(|reading| reading.closest.is_some());
+        let fastest = shown.max_by(|a, b| a.rate_in.total_cmp(&b.rate_in))?;
+        let margin = (2.0 * fit.capacity_error).max(SAME_LINK);
+        fastest
+            .closest
+            .filter(|rate| (rate / fit.capacity).max(fit.capacity / rate) > 1.0 + margin)
+    }
+
+    /// The tight link is at least as fast as the narrow one, and carries at least what that leaves.
+    fn cross_at_least(&self, fit: &Fit, narrow: f64) -> Vec<Estimate> {
+        let receiver = self.readings.iter().any(|reading| reading.receiver_bound);
+        if self.capacity.is_some() || receiver {
+            return Vec::new();
+        }
+        // The margin is for what is free: between two full links trains find that up to a twelfth of the path's rate too low.
+        let least = (narrow * (1.0 - SAME_LINK) - fit.high).max(0.0);
+        let bound = BitRate::from_bps_f64(least).map(|rate| {
+            let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
+            estimate.with(
+                "basis",
+                "the narrow link's rate between single packets, less the most that is available",
+            )
+        });
+        bound.into_iter().collect()
     }
 
     /// The sender's highest rate came through unharmed.
@@ -236,6 +291,8 @@ impl Seen {
         }
         if self.shaped() {
             estimate.confidence = Confidence::Low;
+        } else if estimate.verdict == Verdict::Estimated {
+            estimate = self.buckets.tell(estimate);
         }
         if matches!(ending, Ending::Stopped(_)) {
             estimate = estimate.caveat(Caveat::StoppedEarly);

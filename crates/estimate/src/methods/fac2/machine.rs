@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
 
-use super::Params;
+use super::feedback::{Feedback, Next};
 use super::finish::{Ending, Seen};
 use super::fit::{self, Fit};
 use super::reading::{Reading, Unusable, read};
+use super::{Params, Preset};
 use crate::observations::Follower;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
@@ -70,6 +71,8 @@ pub(crate) struct Machine {
     quiet_at_max: u32,
     /// Another link than the narrow one is tight.
     local: bool,
+    /// The feedback loop, where nothing follows it.
+    feedback: Option<Feedback>,
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
 }
@@ -79,6 +82,7 @@ impl Machine {
         Self {
             burst_octets: f64::from(params.burst_octets),
             seen: Seen::new(params.capacity),
+            feedback: (params.preset == Preset::Feedback).then(Feedback::default),
             params,
             facts: None,
             phase: Phase::Converge,
@@ -196,6 +200,10 @@ impl Machine {
             self.quiet_at_max += 1;
         }
         self.seen.readings.push(reading);
+        if self.feedback.is_some() {
+            self.seen.refined(self.train_began, now);
+            return self.feed(at_max);
+        }
         if self.quiet_at_max >= 3 {
             return Some(Ending::HostLimited);
         }
@@ -205,6 +213,28 @@ impl Machine {
                 None
             }
             Phase::Refine => self.refine(now),
+        }
+    }
+
+    /// The feedback loop's next train.
+    fn feed(&mut self, at_max: bool) -> Option<Ending> {
+        let end_error = self.facts.as_ref().map_or(Duration::ZERO, |facts| {
+            facts.receiver.stamp_error + facts.receiver.clock_resolution
+        });
+        let feedback = self.feedback.as_mut()?;
+        match feedback.next(&self.seen.readings, at_max, end_error.as_secs_f64()) {
+            Next::Rate(rate) => {
+                let rate = self.seen.max_rate.map_or(rate, |max| rate.min(max));
+                self.available = rate;
+                self.rate = Some(rate);
+                None
+            }
+            Next::AtMax => Some(Ending::HostLimited),
+            Next::Done => Some(
+                feedback
+                    .found()
+                    .map_or(Ending::Flawed(Reason::NotConverged), Ending::Fed),
+            ),
         }
     }
 

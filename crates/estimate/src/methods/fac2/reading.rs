@@ -15,6 +15,11 @@ const MIN_SAMPLES: usize = 5;
 /// Sub-trains, whose rates tell how steady the path is (`[Jin03a]` asks for ten or more).
 const CARS: usize = 10;
 
+/// Rates of one mode differ by this factor at most ("ours").
+const ALIKE: f64 = 1.06;
+/// Packets that make a mode.
+const MIN_ALIKE: usize = 8;
+
 /// One train, reduced.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reading {
@@ -44,6 +49,8 @@ pub(super) struct Reading {
     pub(super) car_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
     pub(super) head_excess: f64,
+    /// The rate at which most packets followed one another: where nothing of others came between them, the narrow link's, bit/s.
+    pub(super) closest: Option<f64>,
 }
 
 impl Reading {
@@ -104,8 +111,8 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
         return Err(Unusable::FewBatches);
     }
     check_jump(&ends, span_ns)?;
-    let growth = growth(&ends.kept, span_ns)?;
     let cars = car_rates(&ends.kept);
+    let growth = growth(&ends.kept, span_ns)?;
     Ok(Reading {
         rate_sent,
         rate_in: rate_in(&samples, span_ns),
@@ -120,6 +127,7 @@ pub(super) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) ->
         stalled: ends.stalled,
         car_variation: stat::coefficient_of_variation(&cars),
         head_excess: head_excess(&cars),
+        closest: closest(&samples, &ends),
     })
 }
 
@@ -230,9 +238,13 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
             kept.push(*sample);
         }
     }
+    let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
+    if batching {
+        // The last batch ended for want of packets: it waited for the timer, where the others may not have.
+        kept.pop();
+    }
     let spacings: Vec<f64> = kept.windows(2).map(|pair| pair[1].arrived - pair[0].arrived).collect();
     let typical = stat::median(&spacings).unwrap_or(0.0).max(0.0);
-    let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
     let span = samples.last().map_or(0.0, |last| last.departed);
     BatchEnds {
         stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
@@ -309,6 +321,33 @@ fn car_rates(kept: &[Sample]) -> Vec<f64> {
         .map(rate_between)
         .filter(|rate| rate.is_finite())
         .collect()
+}
+
+/// The rate at which the largest share of the packets follow one another, if the host shows them one by one.
+fn closest(samples: &[Sample], ends: &BatchEnds) -> Option<f64> {
+    if ends.period.is_some() || ends.kept.len() * 20 < samples.len() * 19 {
+        return None;
+    }
+    let mut rates: Vec<f64> = samples
+        .windows(2)
+        .map(|pair| rate_between(pair))
+        .filter(|rate| rate.is_finite())
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    let (mut best, mut from) = ((0, 0), 0);
+    for to in 0..rates.len() {
+        while rates[to] > ALIKE * rates[from] {
+            from += 1;
+        }
+        // Of two modes alike, the faster.
+        if to + 1 - from >= best.1 - best.0 {
+            best = (from, to + 1);
+        }
+    }
+    let (from, to) = best;
+    (to - from >= MIN_ALIKE)
+        .then(|| stat::median(&rates[from..to]))
+        .flatten()
 }
 
 /// By how much the first car outruns the median of the last half, as a share of the latter.

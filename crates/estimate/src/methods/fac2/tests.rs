@@ -54,6 +54,50 @@ fn exact_in_the_fluid_model_with_its_by_products() {
     }
 }
 
+fn feedback() -> Params {
+    Params {
+        preset: Preset::Feedback,
+        ..Params::default()
+    }
+}
+
+/// The published loop: exact in the fluid model, and within the bracket of its last trains.
+#[test]
+fn the_feedback_loop_alone_brackets_the_knee() {
+    for tenths in 1..=9 {
+        let outcome = on(&mut Fluid::new(mbps(1000), mbps(100 * tenths)), feedback()).0;
+        let estimate = outcome.estimate().unwrap();
+        let truth = 1e9 - 1e8 * tenths as f64;
+        assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
+        assert!(
+            estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64,
+            "{tenths} {estimate:?}"
+        );
+    }
+    let mut slow = Fluid::new(mbps(100), mbps(30));
+    slow.facts.sender.max_send_rate = Some(mbps(50));
+    let outcome = on(&mut slow, feedback()).0;
+    assert_eq!(outcome.estimate().unwrap().verdict, Verdict::LowerBound, "{outcome:?}");
+}
+
+/// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by that), and never sure of itself.
+#[test]
+fn the_feedback_loop_alone_under_load() {
+    for load in [30, 50, 70] {
+        let mut errors = Vec::new();
+        for seed in 0..SEEDS {
+            let mut bed = one_link(100, load, seed);
+            let (truth, capacity) = (bed.available(1500).as_f64(), bed.ip_capacity(1500).as_f64());
+            let outcome = on(&mut bed, feedback()).0;
+            let Some(estimate) = outcome.estimate() else { continue };
+            assert_eq!(estimate.confidence, Confidence::Low);
+            errors.push(off(estimate, truth, capacity));
+        }
+        assert!(errors.len() >= 15, "{load} {}", errors.len());
+        assert!(stat::median(&errors).unwrap() < 0.1, "{load} {errors:?}");
+    }
+}
+
 #[test]
 fn aitken_is_exact_after_two_trains() {
     let reading = |rate_in: f64| {
@@ -72,6 +116,7 @@ fn aitken_is_exact_after_two_trains() {
             stalled: false,
             car_variation: None,
             head_excess: 0.0,
+            closest: None,
         }
     };
     // C = 100, X = 60: 100 comes out at 62.5, which comes out at 51.02. Plain after one train; then the fixed point, 40.
@@ -375,6 +420,7 @@ fn parameters_are_checked() {
         Duration::from_millis(10)
     );
     for (name, value) in [
+        ("preset", "netest"),
         ("size", "20"),
         ("capacity", "0"),
         ("capacity", "fast"),
@@ -391,6 +437,22 @@ fn parameters_are_checked() {
     }
     assert!(Fac2.begin(&RawParams::new()).is_ok());
     assert!(INFO.manual().starts_with("FAC2"));
+}
+
+/// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
+#[test]
+fn reports_alone_give_the_runs_own_answer() {
+    for (mut bed, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
+        let (outcome, _) = on(&mut bed, Params::default());
+        let (run, again) = (
+            outcome.estimate(),
+            analyse(&bed.facts, &bed.reports, &Params::default()),
+        );
+        let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
+        assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
+    }
+    let nothing = analyse(&PathFacts::ideal(1500, Duration::ZERO), &[], &Params::default());
+    assert_eq!(nothing.estimate(), None);
 }
 
 proptest! {
@@ -541,6 +603,45 @@ fn two_full_links() {
         );
         assert!(sweep.wrong <= 1 && sweep.without == 0, "{first} {second} {sweep:?}");
     }
+}
+
+/// Two full links look to trains like one of two thirds of the capacity and a third of the traffic. Single packets tell: no capacity is
+/// said then, and of the traffic a bound that holds. One full link keeps both numbers.
+#[test]
+fn by_products_of_one_and_of_two_full_links() {
+    let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
+    let edge = || Hop::ethernet(mbps(1000));
+    let other = |outcome: &Outcome, metric| {
+        let estimate = outcome.estimate().unwrap();
+        estimate.also.iter().find(|estimate| estimate.metric == metric).cloned()
+    };
+    let (mut bounds, mut points) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut two = Testbed::new(vec![edge(), loaded(50), loaded(50)], seed);
+        let (outcome, _) = on(&mut two, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic) {
+            let value = cross.value as f64;
+            match cross.verdict {
+                Verdict::LowerBound => {
+                    assert!((25e6..=50.5e6).contains(&value), "{seed} {cross:?}");
+                    bounds += 1;
+                }
+                _ => assert!(cross.high as f64 > 45e6, "{seed} {cross:?}"),
+            }
+        }
+        let capacity = other(&outcome, Metric::IpCapacity);
+        assert!(
+            capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6),
+            "{seed} {capacity:?}"
+        );
+        let mut one = Testbed::new(vec![edge(), loaded(50)], seed);
+        let (outcome, _) = on(&mut one, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == Verdict::Estimated) {
+            assert!((cross.value as f64 - 50e6).abs() < 15e6, "{seed} {cross:?}");
+            points += 1;
+        }
+    }
+    assert!(bounds >= 15 && points >= 15, "{bounds} {points}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Fleet {
         self.sent += 1;
         self.mean_gaps_ns.extend(reading.mean_gap_ns);
         self.any_loss |= reading.loss > 0.0;
-        self.lossy += usize::from(reading.loss > MEDIUM_LOSS);
+        self.lossy += usize::from(reading.loss >= MEDIUM_LOSS);
         if reading.loss >= HIGH_LOSS {
             return Judgement::Lost;
         }
@@ -105,7 +105,7 @@ impl Fleet {
             return Judgement::Lost;
         }
         let usable = self.usable();
-        if (2 * usable < rules.streams && rules.streams > 1 && !rules.coalescing) || usable == 0 {
+        if (usable < rules.streams / 2 && rules.streams > 1 && !rules.coalescing) || usable == 0 {
             return Judgement::Unusable;
         }
         let need = rules.fraction * usable as f64;
@@ -123,7 +123,7 @@ impl Fleet {
     fn early(&self, rules: Rules, left: usize) -> Judgement {
         let usable = self.usable();
         // Enough streams are usable whatever comes.
-        if 2 * usable < rules.streams {
+        if usable < rules.streams / 2 {
             return Judgement::Open;
         }
         let need = rules.fraction * (usable + left) as f64;

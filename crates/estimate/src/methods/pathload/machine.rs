@@ -13,8 +13,9 @@ use super::fleet::{Fleet, Judgement, Rules};
 use super::search::{Next, Search, Stop, Verdict};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
+use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
-use crate::{Caveat, Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
+use crate::{Caveat, Estimator, Event, HostFacts, Outcome, PathFacts, Reason, Refusal, StampSource, Step};
 
 /// Lengths of the initial trains, tried in turn until one arrives whole; one packet more is sent.
 const INITIAL_LENGTHS: [usize; 5] = [50, 35, 20, 5, 3];
@@ -53,6 +54,9 @@ pub(crate) struct Machine {
     judged: Option<Shape>,
     repeats: u32,
     lower_bound_only: bool,
+    /// The lowest rate that counts as increasing does so for its losses alone.
+    high_by_loss: bool,
+    buckets: BucketWatch,
     next_id: u32,
     fleets: u32,
     /// Per fleet: rate, and -1, 0, 1 for no trend, grey, increasing.
@@ -103,6 +107,8 @@ impl Machine {
             judged: None,
             repeats: 0,
             lower_bound_only: false,
+            high_by_loss: false,
+            buckets: BucketWatch::default(),
             next_id: 0,
             fleets: 0,
             log: [Vec::new(), Vec::new()],
@@ -122,7 +128,9 @@ impl Machine {
     fn start(&mut self, facts: PathFacts) -> Step {
         self.began = self.now;
         let header = facts.udp_header_octets();
-        let calls = 2 * facts.sender.send_cost.max(facts.receiver.receive_cost);
+        // The tool leaves a call's time free at either end. A sender that keeps up is seen to (departure stamps); a receiver that does
+        // not looks like a path, unless its stamps come from below the program.
+        let calls = facts.sender.send_cost.max(receiving_gap(&facts.receiver));
         // Within one tick of either clock, several packets leave or arrive at once.
         let tick = facts.sender.clock_resolution.max(facts.receiver.clock_resolution);
         let gap = calls.max(facts.sender.min_gap).max(tick);
@@ -162,6 +170,7 @@ impl Machine {
     }
 
     fn train(&mut self, report: &TrainReport) -> Step {
+        self.buckets.take(report);
         self.sent += report.arrivals.len() as u64;
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
@@ -254,8 +263,12 @@ impl Machine {
         let rules = self.rules();
         match self.fleet.take(&reading, rules) {
             Judgement::Open => self.pause(self.idle_end()),
-            Judgement::Verdict(verdict) => self.judged(verdict),
+            Judgement::Verdict(verdict) => {
+                self.high_by_loss &= verdict != Verdict::Increasing;
+                self.judged(verdict)
+            }
             Judgement::Lost => {
+                self.high_by_loss = true;
                 self.lower_bound_only |= self.lengthened;
                 self.lengthened = false;
                 self.judged(Verdict::Increasing)
@@ -358,6 +371,14 @@ impl Machine {
             self.shape = self.limits.shape(self.wanted);
         }
         self.send()
+    }
+}
+
+/// Smallest gap at which the receiver's own pace does not show.
+fn receiving_gap(receiver: &HostFacts) -> Duration {
+    match receiver.stamp_source {
+        StampSource::Simulated | StampSource::User => 2 * receiver.receive_cost,
+        StampSource::Hardware | StampSource::Kernel => Duration::ZERO,
     }
 }
 

@@ -128,6 +128,7 @@ impl Search {
     }
 
     fn increasing(&mut self, rate: f64) -> Next {
+        self.at_max = 0;
         if self.grey_high.is_some_and(|grey| grey >= rate) {
             (self.grey_low, self.grey_high) = (None, None);
         }

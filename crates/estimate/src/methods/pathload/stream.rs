@@ -10,8 +10,13 @@ use crate::probe::{Arrival, TrainReport};
 
 /// Fewest samples of a piece, unless the whole stream is there.
 const LEAST_SAMPLES: usize = 36;
+/// Share of short gaps from which a train or a stream counts as bunched by interrupts.
+const COALESCED: f64 = 0.6;
 /// Short gaps that make a burst of interrupt coalescence.
-const BURST_GAPS: usize = 3;
+///
+/// Departs from pathload 1.3.2, where it takes three, and where those of several shorter runs add up: most gaps of the stream are short
+/// by then, and the last packet of two has waited as little as the last of ten.
+const BURST_GAPS: usize = 1;
 /// Times the median beyond which a sending gap is a pause ("ours": ticks of the clock make up to twice).
 const PAUSE: f64 = 2.5;
 /// Packets that the receiver took together after they had been sent over this time had waited for a host that did not run, not
@@ -55,7 +60,7 @@ impl Receiving {
             .filter(|pair| (pair[1] - pair[0]).as_f64() > short)
             .map(|pair| pair[0])
             .collect();
-        if mean <= 0.0 || (steps - ends.len()) as f64 <= 0.6 * steps as f64 {
+        if mean <= 0.0 || (steps - ends.len()) as f64 <= COALESCED * steps as f64 {
             return None;
         }
         let distances: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_f64()).collect();
@@ -117,7 +122,7 @@ impl Reader {
             receiver_switches: 0,
             mean_gap_ns: mean_gap(&report.arrivals),
         };
-        if self.coalescing {
+        if self.coalescing && self.bunched(&samples, gap_ns) {
             let delays = self.burst_delays(&samples, gap_ns);
             reading.bursts = Some(delays.len());
             if delays.len() > 5 {
@@ -138,6 +143,16 @@ impl Reader {
         }
         reading.sender_switches = reading.sender_switches.saturating_sub(1);
         reading
+    }
+
+    /// More than 60 % of this stream's own gaps are short; slower streams meet fewer packets per interrupt, and are read as ever.
+    fn bunched(&self, samples: &[Sample], gap_ns: f64) -> bool {
+        let short = self.receiving.coalesced_ns(gap_ns);
+        let close = samples
+            .windows(2)
+            .filter(|pair| pair[1].arrived_ns - pair[0].arrived_ns <= short)
+            .count();
+        close as f64 > COALESCED * samples.len() as f64
     }
 
     /// Delays of the packets that the next does not follow back to back, and how many runs the host slept through.

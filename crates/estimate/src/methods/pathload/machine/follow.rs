@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Machine, Phase};
+use super::{INITIAL_LENGTHS, Machine, Phase};
 use crate::methods::pathload::fleet::{Fleet, Judgement, Rules};
 use crate::methods::pathload::shape::Shape;
 use crate::observations::Follower;
@@ -10,6 +10,8 @@ use crate::probe::{Probe, Train};
 
 /// Fewest packets that make a trend: the least that the parameter allows.
 const LEAST_PACKETS: usize = 40;
+/// Share of the sender's highest paced rate from which a train of the right length was sent back to back ("ours").
+const AT_ONCE: f64 = 0.9;
 
 impl Follower for Machine {
     const READS: (&'static str, &'static str) = ("pathload", "periodic trains of 40 packets or more to the receiver");
@@ -20,8 +22,11 @@ impl Follower for Machine {
         let Probe::Train(train) = asked else { return false };
         let Some(shape) = periodic(train) else { return false };
         let bursts = shape.gap_ns == 0;
-        if matches!(self.phase, Phase::Initial { .. }) {
-            if bursts {
+        if let Phase::Initial { tries, .. } = &self.phase {
+            // On a real host a train that was sent back to back left in no less than its own time.
+            let fast = shape.rate() >= AT_ONCE * self.limits.max_rate();
+            let initial = INITIAL_LENGTHS.get(*tries).map(|length| length + 1);
+            if bursts || (fast && initial == Some(train.packets.len())) {
                 return true;
             }
             // No initial train: the search begins without its rate.
