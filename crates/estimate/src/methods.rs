@@ -3,6 +3,7 @@
 //! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
 
 pub mod abing;
+pub mod assolo;
 pub mod asymprobe;
 pub mod bart;
 pub mod bprobe;
@@ -16,6 +17,7 @@ mod chaos;
 pub mod clink;
 pub mod diettopp;
 pub mod cprobe;
+mod chirps;
 mod echoed;
 pub mod fac2;
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub mod kite2;
 mod mindelay;
 pub mod nettimer;
 mod pairtrain;
+pub mod pathchirp;
 pub mod pathload;
 pub mod pathrate;
 pub mod pbprobe;
@@ -37,6 +40,7 @@ pub mod pchar;
 pub mod pmtu;
 mod purse;
 pub mod ptr;
+pub mod rapid;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
@@ -96,6 +100,9 @@ pub const METHODS: &[&dyn Method] = &[
     &kite2::Kite2,
     &abing::Abing,
     &cprobe::Cprobe,
+    &pathchirp::Pathchirp,
+    &assolo::Assolo,
+    &rapid::Rapid,
     &burst::Burst,
     &udp::Udp,
     &tcp::Tcp,

@@ -1,0 +1,297 @@
+//! pathchirp: estimates available IP-layer capacity from chirps, trains whose packets come closer and closer, by the excursions of their delays.
+//!
+//! # Model
+//!
+//! FIFO links. One train probes a whole range of rates: each gap is shorter than the one before by a factor. Where its rate stays above what
+//! is available delays grow and do not come back; other traffic makes excursions that do.
+//!
+//! ```text
+//!  departures |        |      |    |   |  | | |||
+//!  delays          .'.                  .·'
+//!             ....'   '....'.........··'          R of the last excursion's begin: what is available
+//! ```
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues, one of them tight.
+//! - A2 Stamps resolve the growth from packet to packet, or as many packets share a rate as it takes.
+//! - A3 Departures keep their gaps; the rates that count are those that really left.
+//! - A4 The sender reaches what is available.
+//! - A5 Other traffic varies little within a chirp; what it varies from chirp to chirp averages out.
+//!
+//! # Formula
+//!
+//! Point `k` of a chirp left at `t_k` and came with delay `q_k`; step `k` took `D_k = t_(k+1) - t_k` at rate `R_k`, all from actual departures.
+//!
+//! - Excursions (`chirps/excursions.rs`): one begins at the first `k` with `q_k < q_(k+1)`, and ends at the first `j` with
+//!   `q_j - q_k < max(q_k..q_j - q_k)/F`; it counts if it has `L` steps. The one that does not end begins at `l`.
+//! - `E_k = R_k` where `k` lies in an excursion that ended and counts, and `q_k < q_(k+1)`; everywhere else `E_k = R_l`; without an `l`
+//!   the highest rate.
+//! - A chirp's estimate is `sum E_k D_k / sum D_k`; the answer is the mean of chirps, at the middle of a step (the first rate above what is
+//!   available is half a step too high on the mean; `preset=tool`: not corrected).
+//! - Interval: Student's 95 % of the mean (correlated chirps count for fewer), and what bursts may hide, see below.
+//!
+//! Departs from pathChirp 2.3.7:
+//!
+//! - its sender counts rates from the lowest up, its receiver from the highest down, which differ by up to one spread factor (8.2 % with
+//!   its defaults, all of it too high): ours are those of the departures;
+//! - packets that it marks as coalesced can begin an excursion: ours are left out everywhere;
+//! - "coalesced" is closer than 10 us there, so that 1000 octets at 800 Mbit/s always are; ours is closer than the path leaves, and the
+//!   last packet of each batch is kept;
+//! - an incomplete chirp counts as half the lowest rate if it is alone: ours are left out, up to a tenth of lost packets are borne;
+//! - range by a back-to-back train and coarse chirps, not by factors of seven every few minutes; spread 1.05 and packets of full
+//!   size, several per rate;
+//! - delays may drift by 0.1 % of time: two clocks do, and to the tool that is an excursion from the first packet on.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `preset` | | ours | ours, tool | tool: spread 1.2, 10 to 200 Mbit/s, 1028 octets, 11 chirps, one packet per rate, clocks of 1 us, its rules of range and coalescence |
+//! | `low`, `high` | bit/s | found | 1 kbit/s up | tool: 10, 200 Mbit/s |
+//! | `spread` | factor | 1.05 | 1.005 to 2 | tool: 1.2; A is known to one step |
+//! | `decrease` | factor | 1.5 | above 1 to 10 | F, pathChirp 2.3.7 |
+//! | `busy` | steps | 5 | 1 to 100 | L, pathChirp 2.3.7 |
+//! | `chirps` | | 33 | 3 to 1000 | tool: 11 |
+//! | `group` | packets | as stamps ask for, 4 at least | 1 to 20 | tool: `-J`, 1 |
+//! | `octets` | IP octets | path MTU | 64 to 65535 | tool: 1000 of payload |
+//! | `load` | share | 0.1 | above 0 to 0.5 | ours: of what is expected, on the mean |
+//! | `tick` | s | 0 | 0 to 1 ms | what gaps and stamps are cut to; tool: 1 us |
+//!
+//! # Cost
+//!
+//! On a 100 Mbit/s path some 50 chirps of 130 packets: see `docs/available-methods.md`. A chirp's last packets leave at twice what is available.
+//!
+//! # Fails when
+//!
+//! - A1: a shaper's bucket deeper than a chirp is its line rate, and nothing shows it.
+//! - A2: clocks too coarse for twenty packets per rate: [`Reason::StampsTooCoarse`]; batches too far apart:
+//!   [`Reason::ReceiveBatching`].
+//! - A3: chirps in which the sender paused are left out, [`Caveat::PacingBroken`]; most of them: [`Reason::SenderCannotPace`].
+//! - A4: [`Verdict::LowerBound`](crate::Verdict), limited by the host, never a number.
+//! - A5: bursty traffic begins excursions below what is available and ends them above it.
+//! - Loss: chirps with more than a tenth of it are left out; most of them: [`Reason::TooMuchLoss`]. Changed order: left out, then
+//!   [`Reason::NoAgreement`].
+//!
+//! # References
+//!
+//! - `[Chirp03]` V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil, L. Cottrell, pathChirp: Efficient Available Bandwidth Estimation for Network
+//!   Paths, PAM 2003; constants and rules from the source of 2.3.7.
+//! - `[Jin03a]` G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003: where it
+//!   fails.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{Layer, Metric};
+
+use crate::contract::Estimator;
+use crate::methods::campaign::{Machine, unreadable, within};
+use crate::methods::chirps::excursions::Rule;
+use crate::methods::chirps::weigh::weigh;
+use crate::methods::chirps::{Chirp, Common, Flavour, Found, Session, ladder};
+use crate::observations::{self, AnalyseError, Observations};
+use crate::outcome::Outcome;
+#[cfg(doc)]
+use crate::outcome::{Caveat, Reason};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Pathchirp;
+
+/// What is its own.
+#[derive(Debug, Clone, PartialEq)]
+struct Excursionist {
+    tool: bool,
+    spread: f64,
+    decrease: f64,
+    busy: usize,
+}
+
+impl Flavour for Excursionist {
+    const READS: (&'static str, &'static str) = ("pathchirp", "trains of rising rates to the receiver");
+
+    fn rates(&self, low: f64, high: f64) -> Vec<f64> {
+        if self.tool {
+            ladder::geometric(low, high, self.spread)
+        } else {
+            ladder::geometric_to(low, high, self.spread)
+        }
+    }
+
+    fn range(&self) -> (f64, f64) {
+        (1.0 / AROUND, AROUND)
+    }
+
+    fn step(&self) -> f64 {
+        self.spread
+    }
+
+    fn find(&self, chirp: &Chirp) -> Option<Found> {
+        let rule = Rule {
+            decrease: self.decrease,
+            busy: self.busy,
+            from: 0,
+            noise: 0.0,
+        };
+        weigh(chirp, &rule, 0)
+    }
+
+    fn combine(&self, rates: &[f64]) -> Option<f64> {
+        let mean = stat::mean(rates)?;
+        Some(if self.tool { mean } else { mean / self.spread.sqrt() })
+    }
+
+    fn blur(&self) -> (f64, f64) {
+        (self.spread, self.spread)
+    }
+
+    fn hidden(&self) -> (f64, f64) {
+        (BURSTS_BELOW, BURSTS_ABOVE)
+    }
+
+    fn most_batched(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// The fine range reaches this far around the estimate: the tool's 1.5 above the lowest and 0.66 of the highest lie well inside.
+const AROUND: f64 = 1.7;
+/// Bursts end excursions above what is available: on the mean by a quarter to a half of the chirps' standard deviation (ours, from sweeps in
+/// the simulator).
+const BURSTS_BELOW: f64 = 0.75;
+const BURSTS_ABOVE: f64 = 0.25;
+
+struct Params {
+    common: Common,
+    flavour: Excursionist,
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        raw.check_names(&INFO)?;
+        let word: String = raw.get("preset", "ours".to_owned())?;
+        let (tool, base, spread) = match word.as_str() {
+            "ours" => (false, Common::ours(CHIRPS, LEAST_GROUP), 1.05),
+            "tool" => (true, Common::tool(true), 1.2),
+            _ => return Err(unreadable("preset", &word, "write ours or tool")),
+        };
+        let flavour = Excursionist {
+            tool,
+            spread: raw.get("spread", spread)?,
+            decrease: raw.get("decrease", 1.5)?,
+            busy: raw.get("busy", 5)?,
+        };
+        let (spread, decrease, busy) = (flavour.spread, flavour.decrease, flavour.busy);
+        within((1.005..=2.0).contains(&spread), "spread", spread, "1.005 to 2")?;
+        within(
+            decrease > 1.0 && decrease <= 10.0,
+            "decrease",
+            decrease,
+            "above 1, at most 10",
+        )?;
+        within((1..=100).contains(&busy), "busy", busy, "1 to 100")?;
+        let common = base.read(raw)?;
+        Ok(Self { common, flavour })
+    }
+}
+
+impl Params {
+    fn machine(self) -> Machine<Session<Excursionist>> {
+        Machine::new(Session::new(self.flavour, self.common))
+    }
+}
+
+/// Chirps that the answer rests on, and packets per rate (ours, from sweeps in the simulator).
+const CHIRPS: usize = 22;
+const LEAST_GROUP: u32 = 8;
+
+impl Method for Pathchirp {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, raw: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        Params::try_from(raw).map_or(usual.clone(), |params| params.common.imposes(&usual, CHIRPS))
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        Ok(Box::new(Params::try_from(raw)?.machine()))
+    }
+
+    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
+        observations::lead(Params::try_from(raw)?.machine(), observations)
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "pathchirp",
+    summary: "available bandwidth from chirps: trains of rising rates, and the excursions of their delays",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: true,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    imposes: Imposes {
+        typical_octets: 8_000_000,
+        max_octets: 150_000_000,
+        typical_time: Duration::from_secs(10),
+        max_time: Duration::from_secs(120),
+        fills_path: false,
+    },
+    parameters: &[
+        (
+            "preset",
+            "ours, or tool: constants and rules of pathChirp 2.3.7 (default: ours)",
+        ),
+        ("low", "lowest rate, with high (default: found; tool: 10 Mbit/s)"),
+        ("high", "highest rate, with low (default: found; tool: 200 Mbit/s)"),
+        (
+            "spread",
+            "ratio of neighbouring rates, 1.005..2 (default: 1.05; tool: 1.2)",
+        ),
+        (
+            "decrease",
+            "F: an excursion ends below its height over this, 1..10 (default: 1.5)",
+        ),
+        ("busy", "L: steps of an excursion that counts, 1..100 (default: 5)"),
+        (
+            "chirps",
+            "chirps that the answer rests on, 3..1000 (default: 33; tool: 11)",
+        ),
+        (
+            "group",
+            "packets per rate, 1..20 (default: as stamps ask for, at least 4; tool: 1)",
+        ),
+        (
+            "octets",
+            "IP octets of a packet, 64..65535 (default: path MTU; tool: 1028)",
+        ),
+        ("load", "mean load over what is expected, above 0 to 0.5 (default: 0.1)"),
+        (
+            "tick",
+            "what gaps and stamps are cut to, 0..1 ms (default: 0; tool: 1 us)",
+        ),
+    ],
+    source: include_str!("pathchirp.rs"),
+};
