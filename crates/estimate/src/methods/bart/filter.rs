@@ -61,27 +61,31 @@ impl Filter {
     /// One train: strain and its variance.
     pub(super) fn take(&mut self, u: f64, strain: f64, variance: f64) -> Took {
         let noise = self.q * self.agility;
-        let p = [self.p[0] + noise, self.p[1], self.p[2] + noise];
+        let prior = [self.p[0] + noise, self.p[1], self.p[2] + noise];
         // P h, with h = (u, 1).
-        let ph = [p[0] * u + p[1], p[1] * u + p[2]];
-        let s = ph[0] * u + ph[1] + variance;
+        let ph = [prior[0] * u + prior[1], prior[1] * u + prior[2]];
+        let total = ph[0] * u + ph[1] + variance;
         let innovation = strain - self.expected(u);
         // Innovations beyond three deviations: the line has moved by more than the noise allows for.
-        self.agility = if innovation * innovation > 9.0 * s {
+        self.agility = if innovation * innovation > 9.0 * total {
             (self.agility * 10.0).min(MOST_AGILE)
         } else {
             (self.agility * 0.5).max(1.0)
         };
-        let k = [ph[0] / s, ph[1] / s];
-        let x = [self.x[0] + k[0] * innovation, self.x[1] + k[1] * innovation];
+        let gain = [ph[0] / total, ph[1] / total];
+        let next = [self.x[0] + gain[0] * innovation, self.x[1] + gain[1] * innovation];
         let bounded = |value: f64| value.clamp(0.0, 1.0);
-        if !(s > 0.0 && possible(x)) {
-            self.p = [bounded(p[0]), p[1].clamp(-1.0, 1.0), bounded(p[2])];
+        if !(total > 0.0 && possible(next)) {
+            self.p = [bounded(prior[0]), prior[1].clamp(-1.0, 1.0), bounded(prior[2])];
             return Took::No;
         }
-        self.x = x;
+        self.x = next;
         // (I - K h) P, whose off-diagonal terms are equal for this K.
-        self.p = [p[0] - k[0] * ph[0], p[1] - k[0] * ph[1], p[2] - k[1] * ph[1]];
+        self.p = [
+            prior[0] - gain[0] * ph[0],
+            prior[1] - gain[0] * ph[1],
+            prior[2] - gain[1] * ph[1],
+        ];
         Took::Yes
     }
 

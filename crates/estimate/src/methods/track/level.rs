@@ -151,38 +151,19 @@ impl Level {
         Some((1.0 / gradient, error))
     }
 
-    /// Gradient of growth on rate and its standard error.
+    /// Gradient of growth on rate and its standard error, in shares of `scale`; trains that stand apart from the line are left out.
     fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
-        let points: Vec<&Point> = self
-            .points
-            .iter()
-            .filter(|point| point.overloaded() && !point.far())
-            .collect();
-        // What an idle path's line would make of each: trains that stand apart from the others draw the line to themselves.
-        let at: Vec<f64> = points.iter().map(|point| by(point, scale) / scale).collect();
-        let (middle, reach) = (stat::median(&at)?, 5.0 * stat::MAD_TO_SD * stat::mad(&at)?);
-        let near = points
-            .iter()
-            .zip(&at)
-            .filter(|(_, at)| (*at - middle).abs() <= reach.max(0.1));
-        let points: Vec<&Point> = near.map(|(point, _)| *point).collect();
-        let weight: f64 = points.iter().map(|point| point.time).sum();
-        if points.len() < 3 || weight <= 0.0 {
-            return None;
-        }
-        let mean = |of: &dyn Fn(&Point) -> f64| points.iter().map(|point| point.time * of(point)).sum::<f64>() / weight;
-        let (rate, growth) = (mean(&|point| point.rate / scale), mean(&|point| point.growth));
-        let sxx = mean(&|point| (point.rate / scale - rate).powi(2));
-        let sxy = mean(&|point| (point.rate / scale - rate) * (point.growth - growth));
-        let gradient = sxy / sxx;
-        if !gradient.is_finite() {
-            return None;
-        }
-        let residual = mean(&|point| (point.growth - growth - gradient * (point.rate / scale - rate)).powi(2));
-        let count = points.len() as f64;
-        // Two trains more with the error that trains have at least keep few points from looking exact.
-        let variance = (count * residual + 2.0 * LEAST_ERROR * LEAST_ERROR) / (count - 1.0);
-        Some((gradient / scale, (variance / (count * sxx)).sqrt() / scale))
+        let points = self.points.iter().filter(|point| point.overloaded() && !point.far());
+        let points: Vec<&Point> = points.collect();
+        let first = line(&points, scale)?;
+        let off =
+            |point: &Point| (point.growth - first.mean.1 - first.gradient * (point.rate / scale - first.mean.0)).abs();
+        let offs: Vec<f64> = points.iter().map(|point| off(point)).collect();
+        let reach = 5.0 * (stat::MAD_TO_SD * stat::median(&offs)?).max(LEAST_ERROR);
+        let near: Vec<&Point> = points.iter().copied().filter(|point| off(point) <= reach).collect();
+        let few_strays = 4 * (points.len() - near.len()) <= points.len();
+        let line = line(&near, scale).filter(|_| few_strays).unwrap_or(first);
+        Some((line.gradient / scale, line.error / scale))
     }
 
     /// What one train says is available, with the level's capacity.
@@ -199,11 +180,11 @@ impl Level {
         let telling: Vec<&Point> = self.points.iter().rev().filter(telling).collect();
         let few: Vec<f64> = telling.iter().take(FEW).map(|point| by(point, capacity)).collect();
         let rough = stat::variance_sample(&few).is_some_and(|variance| variance.sqrt() > ROUGH * capacity);
-        let least = if rough { 2 * FEW } else { FEW };
+        let enough = if rough { 2 * FEW } else { FEW };
         let fresh: Vec<&Point> = telling
             .into_iter()
             .enumerate()
-            .take_while(|(index, point)| *index < least || last.since(point.at) <= memory)
+            .take_while(|(index, point)| *index < enough || last.since(point.at) <= memory)
             .map(|(_, point)| point)
             .collect();
         if !fresh.iter().any(|point| point.overloaded()) {
@@ -244,6 +225,39 @@ impl Level {
         let mut others = self.points.iter().filter(|other| other.overloaded() && !other.far());
         others.any(|other| by(other, capacity) <= point.rate)
     }
+}
+
+/// A line of growth on rate, the rate in shares of a scale.
+struct Line {
+    gradient: f64,
+    error: f64,
+    /// Mean rate and growth.
+    mean: (f64, f64),
+}
+
+/// Least squares, weighted by the trains' times.
+fn line(points: &[&Point], scale: f64) -> Option<Line> {
+    let weight: f64 = points.iter().map(|point| point.time).sum();
+    if points.len() < 3 || weight <= 0.0 {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&Point) -> f64| points.iter().map(|point| point.time * of(point)).sum::<f64>() / weight;
+    let (rate, growth) = (mean(&|point| point.rate / scale), mean(&|point| point.growth));
+    let sxx = mean(&|point| (point.rate / scale - rate).powi(2));
+    let sxy = mean(&|point| (point.rate / scale - rate) * (point.growth - growth));
+    let gradient = sxy / sxx;
+    if !gradient.is_finite() {
+        return None;
+    }
+    let residual = mean(&|point| (point.growth - growth - gradient * (point.rate / scale - rate)).powi(2));
+    let count = points.len() as f64;
+    // Two trains more with the error that trains have at least keep few points from looking exact.
+    let variance = (count * residual + 2.0 * LEAST_ERROR * LEAST_ERROR) / (count - 1.0);
+    Some(Line {
+        gradient,
+        error: (variance / (count * sxx)).sqrt(),
+        mean: (rate, growth),
+    })
 }
 
 /// `A = R - C s`; a train that has not overloaded the path says that its own rate is there.
@@ -339,7 +353,8 @@ mod tests {
         let mut level = fluid(1e9, 5e8);
         level.push(point(2600, 6e8, 0.9));
         let now = level.now(Duration::from_secs(1)).unwrap();
-        assert!((now.available / 5e8 - 1.0).abs() < 0.01, "{now:?}");
+        assert!((now.available / 5e8 - 1.0).abs() < 0.03, "{now:?}");
+        assert!((now.available - 5e8).abs() < now.error, "{now:?}");
         let new = level.restarted(&[point(3000, 3e8, 0.5)]);
         assert!((new.now(Duration::from_secs(1)).unwrap().available / 2e8 - 1.0).abs() < 1e-9);
     }

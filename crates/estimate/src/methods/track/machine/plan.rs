@@ -17,14 +17,14 @@ impl Machine {
         let wanted = match (self.mode, now, last) {
             (Mode::Ceiling, ..) => self.max_rate,
             (Mode::Follow, Some(now), _) if !self.searching() => {
-                let least = (3.0 * now.spread / now.capacity).clamp(0.08, 0.25);
+                let nearest = (3.0 * now.spread / now.capacity).clamp(0.08, 0.25);
                 // A suspicion is settled by a train well above: it is overloaded beyond doubt, or nothing has it overloaded.
                 let far = if self.suspects.is_empty() {
                     OFFSETS[self.step % OFFSETS.len()]
                 } else {
                     DECISIVE
                 };
-                let offset = least * far;
+                let offset = nearest * far;
                 self.step = self.step.wrapping_add(1);
                 Some(now.available + offset * scale.unwrap_or(now.capacity))
             }
