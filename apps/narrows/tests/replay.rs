@@ -100,7 +100,7 @@ fn a_job_is_one_run_per_method() {
     let (_, document) = replayed(&[text(&path)]);
     let runs = document["runs"].as_array().expect("a list");
     let methods: Vec<&str> = runs.iter().filter_map(|run| run["recorded_method"].as_str()).collect();
-    assert_eq!(methods[..4], ["rtt", "pmtu", "capacity", "fac2"], "{methods:?}");
+    assert_eq!(methods[..4], ["rtt", "pmtu", "capacity", "slope"], "{methods:?}");
     assert!(
         runs.iter().all(|run| run["same"] == true && run["complete"] == true),
         "{document:#}"

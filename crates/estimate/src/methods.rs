@@ -22,6 +22,7 @@ pub mod pmtu;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
+pub mod slope;
 mod spacing;
 pub mod sprobe;
 pub mod streams;
@@ -50,6 +51,7 @@ pub const METHODS: &[&dyn Method] = &[
     &asymprobe::AsymProbe,
     &shaper::Shaper,
     &signature::SignatureMethod,
+    &slope::Slope,
     &fac2::Fac2,
     &pathload::Pathload,
     &burst::Burst,

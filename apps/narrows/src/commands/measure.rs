@@ -240,7 +240,7 @@ fn answered_by(outcome: &Outcome) -> Option<&'static str> {
     let Some(EvidenceValue::Text(name)) = evidence.get("answered_by") else {
         return None;
     };
-    ["fac2", "pathload", "fac2 and pathload"]
+    ["slope", "pathload", "slope and pathload"]
         .into_iter()
         .find(|known| known == name)
 }

@@ -1,6 +1,6 @@
-//! The automatic choice for available bandwidth, as one method: the fast one first, and the slow, independent one beside it where
-//! the first is not sure, joined by their variances. What the main job does by default, for callers that ask for this metric
-//! alone.
+//! The automatic choice for available bandwidth, as one method: the slope of delays on batch ends first, found roughly by accelerated
+//! feedback; and an independent one beside it where that gives no number, or a range rather than a value, joined by their variances.
+//! What the main job does by default, for callers that ask for this metric alone.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::plan::{SECOND_OPINION, doubtful};
 use crate::budget::{Cost, lasts};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
-use crate::methods::fac2::machine::Machine as Fac2Machine;
 use crate::methods::pathload::machine::Machine as PathloadMachine;
-use crate::methods::{fac2, pathload};
+use crate::methods::slope::machine::Machine as SlopeMachine;
+use crate::methods::{pathload, slope};
 use crate::observations::{AnalyseError, Follower, Observations, lead};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::Probe;
@@ -23,7 +23,7 @@ use crate::registry::{
     Protocol, RawParams, Scope,
 };
 
-/// `fac2`, and `pathload` in its quick form where that is in doubt. Parameters are `fac2`'s.
+/// `slope`, and `pathload` in its quick form where that is in doubt. Parameters are `slope`'s.
 pub struct Available;
 
 impl Method for Available {
@@ -41,8 +41,8 @@ impl Method for Available {
 }
 
 static INFO: MethodInfo = MethodInfo {
-    name: "fac2 and pathload",
-    summary: "available bandwidth by the fast method, and by a second one where that is in doubt",
+    name: "available",
+    summary: "available bandwidth by the growth of delays near the knee, and by a second method where that is in doubt",
     metric: Metric::AvailableIpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,
@@ -61,19 +61,19 @@ static INFO: MethodInfo = MethodInfo {
     },
     // What the first imposes, and of the second what fits into its time.
     imposes: Imposes {
-        typical_octets: 3_000_000,
-        max_octets: 420_000_000,
+        typical_octets: 1_000_000,
+        max_octets: 820_000_000,
         typical_time: Duration::from_secs(3),
-        max_time: Duration::from_secs(38),
+        max_time: Duration::from_secs(28),
         fills_path: false,
     },
-    parameters: fac2::PARAMETERS,
+    parameters: slope::PARAMETERS,
     source: include_str!("available.rs"),
 };
 
 /// The two state machines, one after the other.
 struct Joined {
-    first: Fac2Machine,
+    first: SlopeMachine,
     second: PathloadMachine,
     facts: Option<PathFacts>,
     under_way: UnderWay,
@@ -93,18 +93,29 @@ impl Joined {
         let mut quick = RawParams::new();
         quick.set("quick", "true");
         Ok(Self {
-            first: Fac2Machine::new(fac2::Params::try_from(params)?),
+            first: SlopeMachine::new(slope::Params::try_from(params)?),
             second: PathloadMachine::new(pathload::Params::try_from(&quick)?),
             facts: None,
             under_way: UnderWay::First,
         })
     }
 
+    /// No number for a reason that another method may not share, or a range instead of a value.
+    fn wants_another(outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Inconclusive { reason, .. } => !matches!(
+                reason,
+                Reason::NoAnswer | Reason::NotOffered { .. } | Reason::ForbiddenByPeer | Reason::UnexpectedEvent
+            ),
+            Outcome::Estimated(_) => doubtful(outcome, scale(outcome)),
+        }
+    }
+
     /// The first one's answer, or the second one's first step.
     fn after_first(&mut self, now: Stamp<Sender>, outcome: Outcome, stopped: bool) -> Step {
         let facts = match &self.facts {
-            Some(facts) if !stopped && doubtful(&outcome, scale(&outcome)) => facts.clone(),
-            _ => return Step::Done(answered_by(outcome, "fac2")),
+            Some(facts) if !stopped && Self::wants_another(&outcome) => facts.clone(),
+            _ => return Step::Done(answered_by(outcome, "slope")),
         };
         self.under_way = UnderWay::Second {
             first: outcome,
@@ -132,7 +143,7 @@ impl Joined {
             },
         };
         let scale = scale(first);
-        let both = combine(entry("fac2", first.clone()), entry("pathload", second), scale);
+        let both = combine(entry("slope", first.clone()), entry("pathload", second), scale);
         Step::Done(answered_by(both.outcome, both.method))
     }
 }
@@ -157,7 +168,7 @@ impl Estimator for Joined {
 }
 
 impl Follower for Joined {
-    const READS: (&'static str, &'static str) = Fac2Machine::READS;
+    const READS: (&'static str, &'static str) = SlopeMachine::READS;
 
     fn follow(&mut self, asked: &Probe) -> bool {
         match self.under_way {
@@ -167,12 +178,12 @@ impl Follower for Joined {
     }
 }
 
-/// What widths are judged by: the tight link's capacity where the trains give it, else the most that is available.
+/// What widths are judged by: the most that came through, else the most that is available.
 fn scale(outcome: &Outcome) -> u64 {
     let Some(estimate) = outcome.estimate() else { return 0 };
     let fitted = estimate
         .evidence
-        .get("tight_capacity_bps")
+        .get("path_rate_bps")
         .and_then(crate::EvidenceValue::as_f64);
     let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
     fitted.unwrap_or(0).max(estimate.high)
@@ -222,7 +233,7 @@ mod tests {
     fn an_even_path_needs_no_second_opinion() {
         let hop = Hop::loaded(BitRate::from_mbps(100), Cross::constant(BitRate::from_mbps(40)));
         let outcome = measured(vec![hop], 3);
-        assert!(by(&outcome).contains("\"fac2\""), "{}", by(&outcome));
+        assert!(by(&outcome).contains("\"slope\""), "{}", by(&outcome));
         let estimate = outcome.estimate().expect("a value");
         assert_eq!(estimate.verdict, Verdict::Estimated);
         assert!((50_000_000..65_000_000).contains(&estimate.value), "{}", estimate.value);
@@ -239,7 +250,7 @@ mod tests {
         let mut joined = 0;
         for seed in 1..=10 {
             let outcome = measured(vec![Hop::loaded(BitRate::from_mbps(100), traffic.clone())], seed);
-            if by(&outcome).contains("fac2 and pathload") {
+            if by(&outcome).contains("slope and pathload") {
                 joined += 1;
                 let estimate = outcome.estimate().expect("joined answers are values");
                 assert!((25_000_000..75_000_000).contains(&estimate.value), "{}", estimate.value);

@@ -45,11 +45,11 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     estimate.also.clone_from(&a.also);
     estimate.evidence.clone_from(&a.evidence);
     let estimate = estimate
-        .with("fac2_bps", a.value)
+        .with("slope_bps", a.value)
         .with("pathload_bps", b.value)
-        .with("fac2_weight", weight_a / (weight_a + weight_b));
+        .with("slope_weight", weight_a / (weight_a + weight_b));
     Entry {
-        method: "fac2 and pathload",
+        method: "slope and pathload",
         cost: trains.cost.then(search.cost),
         outcome: estimate.into(),
         ..trains
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn weights_go_by_variance() {
         let both = combine(
-            entry("fac2", Some((50, 60, 70))),
+            entry("slope", Some((50, 60, 70))),
             entry("pathload", Some((64, 66, 68))),
             CAPACITY,
         );
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn contradiction_widens_the_interval() {
         let both = combine(
-            entry("fac2", Some((49, 50, 51))),
+            entry("slope", Some((49, 50, 51))),
             entry("pathload", Some((89, 90, 91))),
             CAPACITY,
         );
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn what_claims_nothing_has_no_weight() {
-        let one = combine(entry("fac2", None), entry("pathload", Some((64, 66, 68))), CAPACITY);
+        let one = combine(entry("slope", None), entry("pathload", Some((64, 66, 68))), CAPACITY);
         assert_eq!(
             (one.method, one.outcome.estimate().map(|e| e.value)),
             ("pathload", Some(66_000_000))
         );
-        let none = combine(entry("fac2", None), entry("pathload", None), CAPACITY);
+        let none = combine(entry("slope", None), entry("pathload", None), CAPACITY);
         assert_eq!(none.outcome.verdict(), Verdict::Inconclusive);
     }
 }

@@ -1,0 +1,219 @@
+//! Slope: estimates available IP-layer path capacity from the growth of delays in constant-rate trains, read at batch ends.
+//!
+//! # Model
+//!
+//! FIFO links; on the tight one the traffic of others, `X`, takes a share of the capacity `C` and leaves `A = C - X`.
+//!
+//! ```text
+//!  delay                                  departures   | | | | | | | | | | | |
+//!   |            . '      slope s         arrivals          ||||     ||||     ||||
+//!   |        . '          (R - A)/C                            ^        ^        ^
+//!   |_ _ . '                              batch ends: waited least for the interrupt
+//!   +----------- departure time
+//!     ^ the head has filled the queue: from here on it counts
+//! ```
+//!
+//! A train sent at `R > A` fills the tight link's queue, so that its delays grow by `s = (R - A)/C` per unit of send time: `A = R - C s`.
+//! Near the knee `s` is small, and a wrong `C` matters little. Two modes:
+//!
+//! - `slope`: trains at constant rates a little above the knee;
+//! - `curve`: trains whose rate grows from below the knee to above it, and the queue that such a train should build,
+//!   `Q_k(A) = max(0, Q_(k-1) + b_k - A g_k)`, fitted to the delays with free intercept and scale.
+//!
+//! Before either, a few short trains find the knee roughly: the rate out becomes the next rate in, accelerated (as in `fac2`).
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO queues, and traffic of others that does not yield within a train.
+//! - A2 The link that is tight is tight for all trains near the knee.
+//! - A3 The sender can go faster than what is available.
+//! - A4 Departure stamps are true; planned gaps are never used.
+//! - A5 The two clocks drift by less than 1000 ppm within a train.
+//! - A6 Delays wander as random walks do once the queue has formed; what is available varies about one mean during the run.
+//!
+//! # Formula
+//!
+//! Rates in bit/s at the IP layer, `s` dimensionless. The specification's core is derived there (`[D]`); what is added here is ours.
+//!
+//! - Batch ends (`ends.rs`, `[PJD04]`): a packet that the next one follows within 0.4 of the narrow link's packet time has waited in the
+//!   receiving host; only the last of such a run is kept.
+//! - Pauses (`busy.rs`): a departure gap of eight usual ones that is longer than the delay gathered so far may have emptied the queue;
+//!   the train is cut there, and each stretch has its own intercept.
+//! - Heads (`sizes.rs`): the first packets of a train leave at up to twice the path's rate, until their queue is one standard deviation of
+//!   what the traffic of others adds or takes within the train. So the train may go at the knee, where a wrong `C` does not matter.
+//! - The busy parts (`busy.rs`): from where the delay exceeds the least by 0.4 of what the head was to build, to where it has fallen to a
+//!   third of that. Both are stopping times, which look at no later packet: what a part gathers is `(R - A)/C` of its time in the mean,
+//!   whatever began or ended it. Idle moments, in which delays do not fall as they should, stay out. (Plain slopes of short trains are 1
+//!   to 3 % of the capacity low.)
+//! - Slope and rate: from end to end, summed over the parts; delays are medians of five neighbours. So `A` is the growth of
+//!   `bits - C delay`, whatever the departures were. A train without busy parts (below the knee): least squares over its last two thirds.
+//! - Standard error of a slope over `T` seconds: `sqrt(v/T)`, `v` from the steps between eight blocks.
+//! - All trains (`joint.rs`): `s_j = (R_j - A)/C + e_j`, `var e_j ~ 1/T_j`, for trains that the narrow link lets through. `A` (flat between
+//!   nothing and the path's rate) and the variance are integrated, `C` on a grid: the narrow link's own capacity (trains sent at once come
+//!   out at it; else `C = (R - A)/s` of trains far above the knee) with prior weight 0.85, or any up to ten times that, one `r` times as
+//!   fast being tight in one of `r` cases. The answer is the posterior's median. With `C` given it is the weighted mean of `R_j - C s_j`;
+//!   with nothing known of it, least squares of `s` on `R` and their zero crossing. Trains count by their time alone: a rare train that met
+//!   a burst is what bursty traffic looks like, so the mean is not made robust against it, but those of a sleeping host count a quarter.
+//! - Interval, 90 %: Student's over the trains, the posterior spread that `C` causes, and a floor of 0.8 % of the path's rate, in squares.
+//! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
+//! - Curves (`curve.rs`): accepted if the F statistic against a constant exceeds 6.7 (16 effective samples at most) and the scale is at
+//!   least 0.3 of the known `1/C`; the answer is the mean of the trains' knees. Traffic that is no fluid rounds the knee off, so that they
+//!   read 1 to 8 % of the capacity low: the interval's upper end reaches 12 % further, and confidence is low.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `mode` | | slope | slope, curve | specification's two estimators |
+//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
+//! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
+//! | `narrow` | bit/s | fitted | above 0 | the narrow link's, if known: likely, not certain, to be the tight one's |
+//! | `start` | bit/s | searched | above 0 | where the knee is believed; skips the search |
+//! | `trains` | | 5 | 3 to 1000 | ours: fewest near the knee |
+//! | `max-trains` | | 120 | from `trains` | ours: the end |
+//! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
+//! | `octets` | octets | 0.88 MB, or 55 ms of the path's rate | 100000 and up | ours: 2 % of the capacity at Poisson traffic of six tenths |
+//! | `burst` | octets | 100 kB, or 0.5 ms of the path's rate | 20000 and up | ours: half of a small switch's buffer; losses lower it |
+//! | `load` | share | what spends the octets in 2.4 s, 0.027 to 0.2 | 0.001 to 1 | ours |
+//! | `time` | time | 2.6 s | 10 ms to 600 s | ours |
+//!
+//! # Cost
+//!
+//! At 100 Mbit/s: steady traffic 9 to 13 trains, 0.8 to 1 MB, 2 s; Poisson traffic 1.1 to 2 MB, 2.5 to 4 s; a tight link beside the narrow
+//! one up to 5 MB and 12 s. At 1 Gbit/s 7 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
+//! the path's rate by then goes on, for six times the octets and 12 s at most. The queue that a train may build starts at `burst` and grows
+//! to four times that, as far as half of it has stood without a loss.
+//!
+//! # Fails when
+//!
+//! - A1 (schedulers, wireless, yielding TCP): the trains disagree; the interval is wide. TCP that yields within a train leaves more
+//!   than it does without the probes.
+//! - A2, two links with as much left: the knee holds within the interval, the by-products come out too low.
+//! - A2, a tight link several times as fast as the narrow one: the gradient is small against the noise, the interval wide.
+//! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point. A receiver that stamps in the
+//!   program and cannot keep up likewise, [`Caveat::ReceiverLimited`](crate::Caveat).
+//! - A4: stamps that are taken when a packet is handed to the kernel, before it leaves, look like delay that grows: too low.
+//! - A5, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).
+//! - A6, bursts of many packets: trains find the link idle at times and read low; overload grows with the trains' spread to prevent it,
+//!   and the interval says what is left.
+//! - Queues shorter than a train's overload: trains shrink, [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are
+//!   too many.
+//! - Receivers that batch: trains grow to 20 batches; beyond `max-packets` [`Reason::ReceiveBatching`](crate::Reason).
+//! - Token buckets: trains within the bucket's depth see the rate behind it; [`Caveat::Shaped`](crate::Caveat) and low confidence where
+//!   heads of trains outrun their tails.
+//!
+//! # References
+//!
+//! - `[SLoPS02]` M. Jain, C. Dovrolis, End-to-End Available Bandwidth: Measurement Methodology, Dynamics, and Relation with TCP
+//!   Throughput, SIGCOMM 2002: delays of streams above the knee grow.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+//! - `[Jin03a]` G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003.
+//! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
+
+mod answer;
+mod busy;
+mod coarse;
+pub(crate) mod curve;
+mod curves;
+pub(crate) mod ends;
+pub(crate) mod joint;
+pub(crate) mod machine;
+mod params;
+mod sizes;
+#[cfg(test)]
+mod tests;
+pub(crate) mod train;
+
+use std::time::Duration;
+
+use units::{Layer, Metric};
+
+pub use params::{Mode, Params};
+
+use crate::observations::{self, AnalyseError, Observations};
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use crate::{Estimator, Outcome};
+
+/// The method.
+pub struct Slope;
+
+impl Method for Slope {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "slope",
+    summary: "available bandwidth from the growth of delays in trains near the knee, read at batch ends",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    imposes: Imposes {
+        typical_octets: 1_000_000,
+        max_octets: 700_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(20),
+        fills_path: false,
+    },
+    parameters: PARAMETERS,
+    source: include_str!("slope.rs"),
+};
+
+/// Name and meaning of each.
+pub(crate) const PARAMETERS: &[(&str, &str)] = &[
+    (
+        "mode",
+        "slope (constant rates) or curve (growing rates) (default: slope)",
+    ),
+    ("size", "IP octets of a probe packet (default: path MTU)"),
+    (
+        "capacity",
+        "IP-layer capacity of the tight link, if known (default: fitted)",
+    ),
+    (
+        "narrow",
+        "IP-layer capacity of the narrow link, if known (default: fitted)",
+    ),
+    ("start", "where to begin, if something is known (default: searched)"),
+    ("trains", "fewest trains near the knee (default: 5)"),
+    ("max-trains", "trains of all kinds at most (default: 120)"),
+    ("max-packets", "packets of a train at most (default: 4000)"),
+    (
+        "octets",
+        "octets after which a fair interval ends the run (default: 0.88 MB, or 55 ms of the path's rate)",
+    ),
+    (
+        "burst",
+        "octets of queue that a train may build (default: 100000, or 0.5 ms of the path's rate)",
+    ),
+    (
+        "load",
+        "mean load as a share of the path's rate (default: what spends the octets in 2.4 s)",
+    ),
+    ("time", "time after which a fair interval ends the run (default: 2.6 s)"),
+];

@@ -1,0 +1,190 @@
+//! The parts of a train during which the tight link never ran idle, and the slope over them.
+
+use super::ends::Sample;
+
+/// Fewest batch ends behind a line where no part is known to be busy: below, one outlier owns it (ours).
+const MIN_ENDS: usize = 5;
+/// Fewest batch ends of a busy part.
+const SHORTEST: usize = 3;
+/// Parts into which a busy part is cut to see how much its delays wander (ours).
+const BLOCKS: usize = 8;
+/// A part ends when the delay falls below this share of what began it (ours).
+const STILL_BUSY: f64 = 0.3;
+/// Busy parts are believed from this share of the train's time on (ours).
+const ENOUGH: f64 = 0.1;
+/// Variance of a least-squares slope over a random walk, relative to that of the line from end to end: 6/5 (ours: the integral of the
+/// squared weights of the regression, `36 ∫ (x - x²)² dx`).
+const WALK: f64 = 1.2;
+
+/// The line through the parts of a train.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slope {
+    /// Departure rate, bit/s.
+    pub(super) rate: f64,
+    /// Growth of delay per unit of send time, and its standard error.
+    pub(super) growth: f64,
+    pub(super) error: f64,
+    /// Time behind it, seconds.
+    pub(super) time: f64,
+    /// The tight link was busy throughout; otherwise the line is of all but the first third.
+    pub(super) busy: bool,
+}
+
+impl Slope {
+    /// All packets left at once.
+    pub(super) const UNTIMED: Self = Self {
+        rate: f64::INFINITY,
+        growth: f64::INFINITY,
+        error: 0.0,
+        time: 0.0,
+        busy: true,
+    };
+}
+
+/// The batch ends of packets that did not belong to the head.
+pub(super) fn behind(kept: &[Sample], head: f64) -> &[Sample] {
+    let first = kept.iter().position(|sample| sample.departed >= head).unwrap_or(0);
+    &kept[first..]
+}
+
+/// The slope over the busy parts of `kept`: each begins where the delay has grown to `busy_from` above the least, and ends where it has
+/// fallen to a third of that, or where the sender paused for longer than the delay.
+///
+/// Begin and end look at no later packet (they are stopping times), so that what a part gathers in the mean is `(R - A)/C` of its time,
+/// whatever the traffic of others did to begin or end it; idle moments of the link, in which delays do not fall as they should, stay out.
+/// So the parts' slopes are those from end to end, summed over all of them, and not regressions, which would favour parts that ended
+/// early. Delays are medians of five neighbours, so that no single stamp makes an end.
+pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_from: f64) -> Option<Slope> {
+    let delays = smoothed(kept);
+    let stretches = stretches(kept, least, pauses);
+    let parts: Vec<(usize, usize)> = stretches
+        .iter()
+        .flat_map(|&(begin, end)| parts(&delays, (begin, end), least, busy_from))
+        .collect();
+    let length = |&(begin, end): &(usize, usize)| kept[end].departed - kept[begin].departed;
+    let whole: f64 = stretches.iter().map(length).sum();
+    let busy: f64 = parts.iter().map(length).sum();
+    if busy > 0.0 && busy >= ENOUGH * whole {
+        from_end_to_end(kept, &delays, &parts, busy)
+    } else {
+        regression(kept, &delays, &stretches)
+    }
+}
+
+/// Medians of five neighbours; fewer at the ends.
+fn smoothed(kept: &[Sample]) -> Vec<f64> {
+    let raw: Vec<f64> = kept.iter().map(Sample::delay).collect();
+    (0..raw.len())
+        .map(|index| {
+            let side = 2.min(index).min(raw.len() - 1 - index);
+            stat::median(&raw[index - side..=index + side]).unwrap_or(raw[index])
+        })
+        .collect()
+}
+
+/// First and last index between pauses that emptied the queue.
+fn stretches(kept: &[Sample], least: f64, pauses: &[(f64, f64)]) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut begin = 0;
+    for (index, pair) in kept.windows(2).enumerate() {
+        let emptied = pauses
+            .iter()
+            .any(|&(at, length)| pair[0].departed < at && at <= pair[1].departed && length > pair[0].delay() - least);
+        if emptied {
+            all.push((begin, index));
+            begin = index + 1;
+        }
+    }
+    if begin < kept.len() {
+        all.push((begin, kept.len() - 1));
+    }
+    all
+}
+
+/// First and last index of each busy part of a stretch.
+fn parts(delays: &[f64], (start, stop): (usize, usize), least: f64, busy_from: f64) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut begin = None;
+    for (index, delay) in delays.iter().enumerate().take(stop + 1).skip(start) {
+        let queue = delay - least;
+        begin = match begin {
+            None if queue >= busy_from => Some(index),
+            Some(from) if queue < STILL_BUSY * busy_from => {
+                all.push((from, index));
+                None
+            }
+            same => same,
+        };
+    }
+    all.extend(begin.map(|from| (from, stop)));
+    all.retain(|(begin, end)| end + 1 >= begin + SHORTEST);
+    all
+}
+
+fn from_end_to_end(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], time: f64) -> Option<Slope> {
+    let sum = |of: &dyn Fn(usize) -> f64| parts.iter().map(|&(begin, end)| of(end) - of(begin)).sum::<f64>();
+    let rate = sum(&|index| kept[index].carried) / time;
+    let growth = sum(&|index| delays[index]) / time;
+    let wander = wandering(kept, delays, parts, growth);
+    (rate.is_finite() && growth.is_finite()).then(|| Slope {
+        rate,
+        growth,
+        error: (wander / time).sqrt(),
+        time,
+        busy: true,
+    })
+}
+
+/// Least squares over the last two thirds of each stretch, weighted by their lengths.
+fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> Option<Slope> {
+    let (mut time, mut rate, mut growth, mut wander) = (0.0, 0.0, 0.0, 0.0);
+    for &(begin, end) in stretches {
+        let count = end + 1 - begin;
+        let begin = if count >= 4 * MIN_ENDS {
+            begin + count / 3
+        } else {
+            begin
+        };
+        if end + 1 < begin + MIN_ENDS {
+            continue;
+        }
+        let length = kept[end].departed - kept[begin].departed;
+        let times: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.departed).collect();
+        let carried: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.carried).collect();
+        let (Ok(bits), Ok(line)) = (stat::ols(&times, &carried), stat::ols(&times, &delays[begin..=end])) else {
+            continue;
+        };
+        time += length;
+        rate += bits.line.slope * length;
+        growth += line.line.slope * length;
+        wander += WALK * wandering(kept, delays, &[(begin, end)], line.line.slope) * length;
+    }
+    let slope = Slope {
+        rate: rate / time,
+        growth: growth / time,
+        error: (wander / time / time).sqrt(),
+        time,
+        busy: false,
+    };
+    (time > 0.0 && slope.rate.is_finite() && slope.growth.is_finite()).then_some(slope)
+}
+
+/// How fast the delay's variance grows with time (a random walk's parameter), in seconds: from what the blocks of the parts gather beyond
+/// the common growth.
+fn wandering(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], growth: f64) -> f64 {
+    let (mut squares, mut time, mut steps) = (0.0, 0.0, 0u32);
+    for &(begin, end) in parts {
+        let blocks = BLOCKS.min((end - begin) / 4).max(1);
+        let border = |block: usize| begin + block * (end - begin) / blocks;
+        for block in 0..blocks {
+            let (from, to) = (border(block), border(block + 1));
+            let passed = kept[to].departed - kept[from].departed;
+            squares += (delays[to] - delays[from] - growth * passed).powi(2);
+            time += passed;
+            steps += 1;
+        }
+    }
+    // The growth itself took one of the steps.
+    let taken = f64::from(steps) / f64::from(steps.saturating_sub(1).max(1));
+    if time > 0.0 { taken * squares / time } else { 0.0 }
+}

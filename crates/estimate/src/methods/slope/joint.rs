@@ -1,0 +1,350 @@
+//! From trains to available bandwidth: `s = (R - A)/C` over all trains near the knee, with as much or as little as is known of `C`.
+//! Pure, and usable without the method's machine.
+
+use super::train::TrainSlope;
+
+/// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
+const NEAR: f64 = 0.03;
+/// One whose head filled the queue may be this far below: it takes the whole train to drain it (ours).
+const HEADED: f64 = 0.08;
+/// Trains further above the estimate than this overload the narrow link by far, whichever is tight (ours).
+const FAR: f64 = 0.45;
+/// Trains up to this far above the estimate count even where the narrow link may not let them through, and those down to that far below
+/// it (ours).
+const PAST: f64 = 0.12;
+const BELOW: f64 = 0.2;
+/// No more can be available than this share of what came through at most.
+const MOST: f64 = 1.03;
+/// Rounding of the knee by traffic that is no fluid, as a share of the path's rate (ours).
+const ROUNDED: f64 = 0.005;
+/// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
+const PASSES: f64 = 1.02;
+/// Share of belief in the tight link being the narrow one, before the trains have spoken (ours).
+const ONE_LINK: f64 = 0.85;
+/// The tight link is at least this and at most that many times as fast as the narrow one (ours).
+const OTHER: (f64, f64) = (0.9, 10.0);
+/// Capacities tried.
+const GRID: u32 = 120;
+/// Where nothing is known, the knee's standard deviation is that of a number between nothing and the path's rate: 1/sqrt(12).
+const POSSIBLE: f64 = 0.29;
+/// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of other sizes).
+const RESOLUTION: f64 = 0.004;
+/// Fixed-point rounds of the estimate; it settles in two or three.
+const ROUNDS: usize = 12;
+/// Weight of a train during which the receiving host slept (ours).
+const SLEPT: f64 = 0.25;
+
+/// What is known of the tight link's capacity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Capacity {
+    /// It is this, bit/s.
+    Known(f64),
+    /// The narrow link's is this, with this relative standard error; the tight link may be another.
+    Narrow {
+        /// bit/s.
+        rate: f64,
+        /// Relative.
+        error: f64,
+    },
+}
+
+impl Capacity {
+    /// The centre of what is known.
+    pub(crate) fn rate(self) -> f64 {
+        match self {
+            Self::Known(rate) | Self::Narrow { rate, .. } => rate,
+        }
+    }
+}
+
+/// What the trains say together. Rates in bit/s.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Joint {
+    /// Available bandwidth.
+    pub(crate) available: f64,
+    /// Its standard error: of the trains' spread, and of the capacity.
+    pub(crate) spread_error: f64,
+    pub(crate) capacity_error: f64,
+    /// Degrees of freedom behind the former.
+    pub(crate) dof: f64,
+    /// The tight link's capacity, and its standard error.
+    pub(crate) capacity: f64,
+    pub(crate) capacity_own_error: f64,
+    /// Share of belief that the tight link is the narrow one, now.
+    pub(crate) one_link: f64,
+    /// Estimates of the single trains, with the begin of each (index into what was given).
+    pub(crate) per_train: Vec<(usize, f64)>,
+    /// Standard deviation of one train of mean length around the common line, bit/s.
+    pub(crate) train_spread: f64,
+    /// Mean overload of the trains.
+    pub(crate) overload: f64,
+}
+
+impl Joint {
+    /// Half-widths of the interval that holds the truth with 90 %: Student's for the spread, normal for the capacity, and a floor.
+    pub(crate) fn half_width(&self, floor: f64) -> f64 {
+        let t = stat::student_t_quantile(0.95, self.dof.max(1.0)).unwrap_or(6.31);
+        let spread = t * self.spread_error;
+        spread.hypot(1.645 * self.capacity_error).hypot(floor)
+    }
+}
+
+/// The narrow link's rate: what trains sent at once come out at, else from trains that overloaded it by far, `C = (R - A)/s`. Never below
+/// what came through, and never above twice that: a train at `R >= C` comes out at half of `C` or more. `None` where there is no such
+/// train.
+pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> {
+    let fastest = fastest(trains)?;
+    let of_path = || trains.iter().filter(|train| !train.receiver_bound);
+    let at_once: Vec<(f64, f64)> = of_path()
+        .filter(|train| train.growth.is_infinite())
+        .map(|train| (train.rate_out, train.packets as f64))
+        .collect();
+    // Between the ends of few batches, a packet more or less in the last one shows.
+    let coarse = trains
+        .iter()
+        .filter(|train| train.growth.is_infinite() && train.batch.is_some())
+        .map(|train| 1.0 / train.ends.max(1) as f64)
+        .fold(0.0, f64::max);
+    let by_slope = of_path()
+        .filter(|train| train.rate.is_finite() && train.rate >= available + FAR * fastest && train.growth > 0.0)
+        // Noise of the rate is that of the traffic of others while the train comes out.
+        .map(|train| ((train.rate - available) / train.growth, train.packets as f64));
+    let rates: Vec<(f64, f64)> = if at_once.is_empty() {
+        by_slope.collect()
+    } else {
+        at_once
+    };
+    let weight: f64 = rates.iter().map(|(_, weight)| weight).sum();
+    if rates.is_empty() {
+        return None;
+    }
+    let rate = rates.iter().map(|(rate, weight)| rate * weight).sum::<f64>() / weight;
+    let rate = rate.clamp(0.97 * fastest, 2.0 * fastest);
+    let load = (1.0 - available / rate).clamp(0.0, 1.0);
+    // So many packets of others come out among `weight` of ours; they are random.
+    let error = (load / weight.max(1.0)).sqrt().max(coarse).clamp(0.01, 0.3);
+    Some(Capacity::Narrow { rate, error })
+}
+
+/// Highest arrival rate: what the narrow link lets through at least.
+pub(crate) fn fastest(trains: &[TrainSlope]) -> Option<f64> {
+    trains.iter().map(|train| train.rate_out).reduce(f64::max)
+}
+
+/// Trains that the narrow link lets through, and not far below the knee: there delays are steadier than the model says.
+fn near(trains: &[TrainSlope], available: f64, scale: f64) -> Vec<(usize, &TrainSlope)> {
+    let top = (PASSES * scale).max(available + PAST * scale);
+    let range = (available - BELOW * scale)..=top;
+    trains
+        .iter()
+        .enumerate()
+        .filter(|(_, train)| train.rate.is_finite() && train.busy_time > 0.0 && range.contains(&train.rate))
+        .collect()
+}
+
+/// Estimates from all trains; `start` is where the knee is believed to be, `scale` the path's rate. `None` while no train has overloaded
+/// the path near the knee.
+pub(crate) fn joint(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity) -> Option<Joint> {
+    let mut available = start;
+    let mut result = None;
+    for _ in 0..ROUNDS {
+        let near = near(trains, available, scale);
+        let Some(found) = posterior(&near, available, scale, capacity) else {
+            break;
+        };
+        let settled = (found.available - available).abs() <= 1e-4 * scale;
+        available = found.available;
+        result = Some(found);
+        if settled {
+            break;
+        }
+    }
+    result
+}
+
+/// One capacity and what the trains say under it.
+struct Under {
+    capacity: f64,
+    log_weight: f64,
+    available: f64,
+    variance: f64,
+    narrow: bool,
+}
+
+/// A Bayesian fit of a line with a knee (ours): `s_j = max(0, R_j - A)/C + e_j`, where the errors are those of random walks, so that their
+/// variances go with the inverse of the trains' lengths. `A` has a flat prior and the common variance Jeffreys' (both drop out in closed
+/// form, given which trains are above the knee); `C` is on a grid, whose prior is a mixture: either the narrow link's, as far as that is
+/// known, or any faster one.
+fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Capacity) -> Option<Joint> {
+    let weights = lengths(near);
+    let mut grid: Vec<Under> = Vec::new();
+    let mut add = |candidate: f64, log_prior: f64, narrow: bool| {
+        let found = under(near, &weights, start, scale, candidate);
+        grid.extend(found.map(|(available, variance, log_likelihood)| Under {
+            capacity: candidate,
+            log_weight: log_prior + log_likelihood,
+            available,
+            variance,
+            narrow,
+        }));
+    };
+    match capacity {
+        Capacity::Known(rate) => add(rate, 0.0, true),
+        Capacity::Narrow { rate, error } => {
+            for step in 0..=24 {
+                let z = f64::from(step) / 6.0 - 2.0;
+                // 14.36 is the sum of the bell over these steps.
+                add(rate * (error * z).exp(), (ONE_LINK / 14.36).ln() - z * z / 2.0, true);
+            }
+            // A link so many times as fast is tight only if the traffic of others leaves one part in so many of it.
+            let (low, high) = (OTHER.0.ln(), OTHER.1.ln());
+            let step_of = (high - low) / f64::from(GRID);
+            let whole = ((-low).exp() - (-high).exp()) / step_of;
+            for step in 0..=GRID {
+                let at = low + step_of * f64::from(step);
+                add(rate * at.exp(), ((1.0 - ONE_LINK) / whole).ln() - at, false);
+            }
+        }
+    }
+    average(&grid, near, scale, &weights)
+}
+
+/// The train's slope is that of a busy link.
+fn is_above(train: &TrainSlope, knee: f64, scale: f64) -> bool {
+    let margin = if train.headed { -HEADED } else { NEAR };
+    train.busy && train.rate >= knee + margin * scale
+}
+
+/// The best knee under a capacity, its variance, and the logarithm of the likelihood. `None` if no train is above the knee.
+fn under(
+    near: &[(usize, &TrainSlope)],
+    weights: &[f64],
+    start: f64,
+    scale: f64,
+    capacity: f64,
+) -> Option<(f64, f64, f64)> {
+    let pairs = || near.iter().map(|(_, train)| *train).zip(weights);
+    let mut knee = start;
+    for _ in 0..ROUNDS {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for (train, weight) in pairs().filter(|(train, _)| is_above(train, knee, scale)) {
+            sum += weight * train.available(capacity);
+            total += weight;
+        }
+        let next = (sum / total).clamp(0.0, MOST * scale);
+        if !next.is_finite() {
+            return None;
+        }
+        let settled = (next - knee).abs() <= 1e-6 * scale;
+        knee = next;
+        if settled {
+            break;
+        }
+    }
+    let (mut squares, mut total) = (0.0, 0.0);
+    let (mut own, mut above) = (0.0, Vec::new());
+    for (train, weight) in pairs() {
+        let over = train.rate - knee;
+        let counts = is_above(train, knee, scale);
+        let expected = if counts {
+            over
+        } else {
+            // Right above the knee an idle link makes delays grow a little anyway.
+            f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale))
+        };
+        let square = weight * ((capacity * train.growth - expected).powi(2) + (RESOLUTION * scale).powi(2));
+        squares += square;
+        total += weight;
+        if counts {
+            own += square;
+            above.push(*weight);
+        }
+    }
+    let dof_above = dof(&above);
+    let variance = own / dof_above.max(1.0) / above.iter().sum::<f64>();
+    let dof = dof(weights);
+    // The likelihood is in units of the slope. The integral over the knee goes over what is possible, not over what the trains leave.
+    let room = variance.sqrt().min(POSSIBLE * scale) / scale;
+    let log_likelihood = room.ln() - 0.5 * (dof + 1.0) * (squares / total / capacity.powi(2)).ln();
+    (!above.is_empty() && log_likelihood.is_finite()).then_some((knee, variance, log_likelihood))
+}
+
+/// The mean over the grid.
+fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &[f64]) -> Option<Joint> {
+    let most = grid.iter().map(|under| under.log_weight).reduce(f64::max)?;
+    let weights: Vec<f64> = grid.iter().map(|under| (under.log_weight - most).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    let mean = |of: &dyn Fn(&Under) -> f64| {
+        grid.iter()
+            .zip(&weights)
+            .map(|(under, weight)| weight * of(under))
+            .sum::<f64>()
+            / sum
+    };
+    let available = middle(grid, &weights, sum)?;
+    let capacity = mean(&|under| under.capacity);
+    if !(available.is_finite() && capacity.is_finite() && capacity > 0.0) {
+        return None;
+    }
+    let variance = mean(&|under| under.variance);
+    let above: Vec<&(usize, &TrainSlope)> = near
+        .iter()
+        .filter(|(_, train)| is_above(train, available, scale))
+        .collect();
+    let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
+    let per_train = above
+        .iter()
+        .map(|(index, train)| (*index, train.available(capacity).max(0.0)));
+    Some(Joint {
+        available,
+        spread_error: variance.sqrt(),
+        capacity_error: mean(&|under| (under.available - available).powi(2)).sqrt(),
+        dof: dof(lengths).min(above.len().saturating_sub(1) as f64),
+        capacity,
+        capacity_own_error: mean(&|under| (under.capacity - capacity).powi(2)).sqrt(),
+        one_link: mean(&|under| if under.narrow { 1.0 } else { 0.0 }),
+        per_train: per_train.collect(),
+        train_spread: (variance * above.len() as f64).sqrt().max(RESOLUTION * scale),
+        overload,
+    })
+}
+
+/// The posterior's median. Its mean would lean to where little belief reaches far: faster links put the knee lower, never higher.
+fn middle(grid: &[Under], weights: &[f64], sum: f64) -> Option<f64> {
+    let mut knees: Vec<(f64, f64)> = grid
+        .iter()
+        .map(|under| under.available)
+        .zip(weights.iter().copied())
+        .collect();
+    knees.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut below = 0.0;
+    knees
+        .into_iter()
+        .find(|(_, weight)| {
+            below += weight;
+            below >= 0.5 * sum
+        })
+        .map(|(knee, _)| knee.max(0.0))
+}
+
+/// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.
+fn dof(weights: &[f64]) -> f64 {
+    let (sum, squares) = weights
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+    (sum * sum / squares - 1.0).max(0.5)
+}
+
+/// Lengths of the trains; those during which the receiving host slept count less. No other outliers are: a rare train that met a burst
+/// is what bursty traffic looks like.
+fn lengths(near: &[(usize, &TrainSlope)]) -> Vec<f64> {
+    near.iter()
+        .map(|(_, train)| {
+            if train.slept {
+                SLEPT * train.busy_time
+            } else {
+                train.busy_time
+            }
+        })
+        .collect()
+}

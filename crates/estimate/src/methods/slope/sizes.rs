@@ -1,0 +1,126 @@
+//! How long trains are, how far apart, and at which rate the next goes out.
+
+use std::time::Duration;
+
+use super::params::Params;
+
+/// Packets of the first trains, whose rates may be far too high (ours).
+pub(super) const FIRST_PACKETS: usize = 50;
+/// Fewest packets of a train, unless losses shorten it (ours).
+const MIN_PACKETS: usize = 60;
+/// Fewest packets to which losses shorten a train.
+pub(super) const SHORTEST: usize = 16;
+/// Octets that a run spends at least, and at least for this much of the path's time (ours: at 100 Mbit/s Poisson traffic of 60 Mbit/s
+/// leaves a standard error of 2 % of the capacity after that).
+const SPEND_OCTETS: f64 = 880_000.0;
+const SPEND_TIME: f64 = 0.055;
+/// Trains for that.
+const SHARES: f64 = 9.0;
+/// Queue that a train may build by default: this many octets, and this much of the path's time (ours: a third of the smallest buffers of
+/// gigabit switches; losses lower it).
+const BURST_OCTETS: f64 = 100_000.0;
+const BURST_TIME: f64 = 0.000_5;
+/// Mean load: what spends the octets within this time, in this range (ours).
+const SPEND_WITHIN: f64 = 2.4;
+const LOAD: (f64, f64) = (0.027, 0.2);
+/// Overload of the trains near the knee, as a share of the path's rate (ours), and its range.
+const OVERLOAD: (f64, f64) = (0.04, 0.12);
+/// It is at least so many standard deviations of a train's own estimate, so that hardly a train finds the link idle (ours).
+const CLEAR: f64 = 0.3;
+/// Overload of those that show the gradient (ours); that of those on the other side; and which of five those are.
+const GRADIENT: f64 = 0.35;
+const LOW: f64 = 0.04;
+const GRADIENT_AT: usize = 3;
+const LOW_AT: usize = 1;
+/// The head of a train builds a queue of so many standard deviations of what the traffic of others adds or takes within the train
+/// (ours), and of a share of the queue allowed at most.
+const HEAD: f64 = 1.0;
+const HEAD_SHARE: f64 = 0.5;
+/// Rate of the head, relative to the path's.
+const HEAD_RATE: f64 = 2.0;
+/// Fewest packets of a head.
+const HEAD_LEAST: f64 = 4.0;
+
+/// What lengths and pauses depend on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    /// The path's rate, bit/s.
+    pub(super) rate: f64,
+    /// Bits of a packet.
+    pub(super) packet: f64,
+}
+
+impl Scale {
+    /// Octets after which a run ends if its interval is fair.
+    pub(super) fn octets(self, params: &Params) -> f64 {
+        let default = SPEND_OCTETS.max(SPEND_TIME * self.rate / 8.0);
+        params.octets.map_or(default, |octets| octets as f64)
+    }
+
+    /// Bits of queue that a train may build.
+    pub(super) fn burst(self, params: &Params) -> f64 {
+        let default = BURST_OCTETS.max(BURST_TIME * self.rate / 8.0);
+        params.burst_octets.map_or(default, |octets| octets as f64) * 8.0
+    }
+
+    /// Mean load, as a share.
+    pub(super) fn load(self, params: &Params) -> f64 {
+        let default = self.octets(params) * 8.0 / (SPEND_WITHIN * self.rate);
+        params.load.unwrap_or(default.clamp(LOAD.0, LOAD.1))
+    }
+
+    /// Packets of a train at `rate`, which exceeds what is available by `over`: as many as share the octets out, as stamps and batches
+    /// (`least`) ask for, and no more than what fills the allowed queue (of `burst` bits).
+    pub(super) fn packets(self, params: &Params, rate: f64, over: f64, least: usize, burst: f64, hard: bool) -> usize {
+        let share = count(self.octets(params) * 8.0 / SHARES / self.packet);
+        let wanted = share.max(MIN_PACKETS).max(least).min(params.max_packets);
+        let growth = over.max(0.02 * self.rate) / rate.max(1.0);
+        let allowed = count(burst / self.packet / growth.min(1.0));
+        let extra = if hard { 0 } else { least };
+        wanted.min(allowed.max(extra).max(SHORTEST))
+    }
+
+    /// Time from a train's begin to the next one's.
+    pub(super) fn period(self, params: &Params, octets: u64) -> Duration {
+        let seconds = octets as f64 * 8.0 / (self.load(params) * self.rate.max(1.0));
+        Duration::try_from_secs_f64(seconds)
+            .unwrap_or(Duration::from_secs(1))
+            .min(Duration::from_secs(5))
+    }
+
+    /// Overload of the `index`-th train near the knee, bit/s, where single trains' estimates spread by `spread` and the narrow link lets
+    /// `room` more than the knee through. Negative where a head makes that useful: two lines through the same middle differ at its sides.
+    pub(super) fn overload(self, index: usize, spread: f64, room: f64) -> f64 {
+        let base = (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate;
+        match index % 5 {
+            GRADIENT_AT => (GRADIENT * self.rate).min(room).max(base),
+            LOW_AT => -LOW * self.rate,
+            _ => base,
+        }
+    }
+
+    /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by `wander` per second; and the delay
+    /// that they build, seconds.
+    pub(super) fn head(self, available: f64, rate: f64, length: f64, wander: f64, burst: f64) -> (usize, f64) {
+        let delay = (HEAD * (wander * length).sqrt()).min(HEAD_SHARE * burst / self.rate);
+        let kept = (1.0 - available / rate).max(0.05);
+        let packets = (delay * self.rate / self.packet / kept).max(HEAD_LEAST);
+        (count(packets), delay)
+    }
+
+    /// Rate of a head.
+    pub(super) fn head_rate(self, most: Option<f64>) -> f64 {
+        let rate = HEAD_RATE * self.rate;
+        most.map_or(rate, |most| rate.min(most))
+    }
+}
+
+/// A whole number of packets; negative and undefined become none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the clamp leaves a small whole number; NaN becomes zero"
+)]
+pub(super) fn count(packets: f64) -> usize {
+    packets.ceil().clamp(0.0, 1e6) as usize
+}
