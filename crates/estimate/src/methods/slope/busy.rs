@@ -102,10 +102,10 @@ fn stretches(kept: &[Sample], least: f64, pauses: &[(f64, f64)]) -> Vec<(usize, 
 }
 
 /// First and last index of each busy part of a stretch.
-fn parts(delays: &[f64], (start, last): (usize, usize), least: f64, busy_from: f64) -> Vec<(usize, usize)> {
+fn parts(delays: &[f64], (start, stop): (usize, usize), least: f64, busy_from: f64) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
     let mut begin = None;
-    for (index, delay) in delays.iter().enumerate().take(last + 1).skip(start) {
+    for (index, delay) in delays.iter().enumerate().take(stop + 1).skip(start) {
         let queue = delay - least;
         begin = match begin {
             None if queue >= busy_from => Some(index),
@@ -116,7 +116,7 @@ fn parts(delays: &[f64], (start, last): (usize, usize), least: f64, busy_from: f
             same => same,
         };
     }
-    all.extend(begin.map(|from| (from, last)));
+    all.extend(begin.map(|from| (from, stop)));
     all.retain(|(begin, end)| end + 1 >= begin + SHORTEST);
     all
 }

@@ -1,5 +1,8 @@
 //! Which train comes next, and when enough of them have been seen.
 
+mod hosts;
+mod sending;
+
 use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
@@ -9,10 +12,10 @@ use super::coarse;
 use super::curve;
 use super::joint::{Capacity, Joint, joint, narrow};
 use super::params::{Mode, Params};
-use super::sizes::{FIRST_PACKETS, SHORTEST, Scale, count};
+use super::sizes::{FIRST_PACKETS, SHORTEST, count};
 use super::train::{Belief, TrainSlope, Unusable, analyse};
 use crate::observations::Follower;
-use crate::probe::{PacketPlan, Probe, Train, TrainId, TrainReport};
+use crate::probe::{Probe, Train, TrainId, TrainReport};
 use crate::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 
 /// Rounds of the feedback map.
@@ -31,19 +34,10 @@ const LONGEST: Duration = Duration::from_secs(12);
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
 const AT_MAX: f64 = 0.97;
-/// Loss in a train up to which it is used without a word, and up to which it is used at all.
-const LOSS_TOLERATED: f64 = 0.03;
-const LOSS_LIMIT: f64 = 0.15;
-/// The queue that a train may build grows to so many times the default, as far as half of it has stood without a loss (ours).
-const LEARNED: f64 = 4.0;
 /// Share of the delay that a head builds from which on the train counts (ours: the traffic of others may have let less of it stand).
 const FILLED: f64 = 0.4;
-/// Growth of delays at the sender's highest rate up to which it has not reached the knee (ours).
-const NO_GROWTH: f64 = 0.01;
 /// A knee whose interval ends below this share of the receiving host's rate is the path's.
 const BELOW_HOST: f64 = 0.95;
-/// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
-const CURVE: (f64, f64) = (-0.3, 0.35);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -143,33 +137,6 @@ impl Machine {
         Step::Send(Probe::Train(train))
     }
 
-    /// The first packets leave faster, so that the tight link's queue stands when the others come.
-    fn headed(&self, mut train: Train) -> Train {
-        let rate = self.scale().head_rate(self.seen.max_rate);
-        let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::ZERO);
-        for packet in train.packets.iter_mut().take(self.head.0) {
-            packet.gap = packet.gap.min(gap);
-        }
-        train
-    }
-
-    /// Rates that grow geometrically from below the knee to above it.
-    fn curve_train(&self, id: TrainId) -> Train {
-        let scale = self.seen.scale().unwrap_or(self.available);
-        let top = self.rate.unwrap_or(self.available).max(1.0);
-        let bottom = (self.available + CURVE.0 * scale)
-            .max(0.3 * self.available)
-            .clamp(0.02 * top, 0.9 * top);
-        let steps = self.packets.saturating_sub(1).max(1) as f64;
-        let mut train = Train::uniform(id, self.packets, self.seen.packet_octets, Duration::ZERO);
-        for (index, packet) in train.packets.iter_mut().enumerate() {
-            let rate = bottom * (top / bottom).powf(index as f64 / steps);
-            let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::from_millis(100));
-            *packet = PacketPlan { gap, ..*packet };
-        }
-        train
-    }
-
     /// Waits until the train's octets, spread over the time since it began, are the allowed share of the path.
     fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
         let until = self.train_began + self.scale().period(&self.params, octets);
@@ -177,14 +144,6 @@ impl Machine {
             Step::Wait { until }
         } else {
             self.send(now)
-        }
-    }
-
-    fn scale(&self) -> Scale {
-        let known = self.params.narrow.map(BitRate::as_f64);
-        Scale {
-            rate: known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9).max(1.0),
-            packet: self.packet_bits(),
         }
     }
 
@@ -234,15 +193,6 @@ impl Machine {
         })
     }
 
-    /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what their disagreement says if that is more.
-    fn wander(&self) -> f64 {
-        let trains = self.seen.trains.iter().filter(|train| train.busy_time > 0.0);
-        let of: Vec<f64> = trains
-            .map(|train| train.growth_error.powi(2) * train.busy_time)
-            .collect();
-        stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
-    }
-
     /// Repeats a train that says nothing, or gives up.
     fn discard(&mut self, flaw: Unusable) -> Option<Ending> {
         let (count, reason) = match flaw {
@@ -258,11 +208,6 @@ impl Machine {
         };
         *count += 1;
         (*count > PATIENCE).then_some(Ending::Flawed(reason))
-    }
-
-    fn shrink(&mut self, built: f64) {
-        let allowed = self.burst.unwrap_or(self.scale().burst(&self.params));
-        self.burst = Some(allowed.min(built) / 2.0);
     }
 
     fn take(&mut self, now: Stamp<Sender>, train: TrainSlope) -> Option<Ending> {
@@ -295,80 +240,6 @@ impl Machine {
             }
             Phase::Near => self.refine(now),
         }
-    }
-
-    /// A queue that stood without a loss may stand again, and twice that be tried, up to several times the default: where bursts are
-    /// longer than the queue allowed, trains find the link idle.
-    fn note_queue(&mut self, train: &TrainSlope) {
-        if self.seen.overflows > 0 || train.lost > 0 || self.params.burst_octets.is_some() {
-            return;
-        }
-        let scale = self.scale();
-        let default = scale.burst(&self.params);
-        let stood = train.highest_delay * scale.rate;
-        let allowed = self.burst.unwrap_or(default);
-        self.burst = Some(allowed.max((2.0 * stood).min(LEARNED * default)));
-    }
-
-    /// A sender that does not reach the planned rate in three trains cannot: a pause in one of them says nothing.
-    fn note_sender(&mut self, train: &TrainSlope) {
-        if !train.rate_sent.is_finite() {
-            return;
-        }
-        let slow = self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned);
-        if !slow {
-            self.slow = (0, 0.0);
-            return;
-        }
-        self.slow = (self.slow.0 + 1, self.slow.1.max(train.rate_sent).max(train.rate));
-        // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
-        if self.slow.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
-            self.seen.max_rate = Some(self.slow.1);
-        }
-    }
-
-    /// Three trains or more at the sender's highest rate, and together their delays do not grow.
-    fn quiet_at_most(&self) -> bool {
-        let Some(max) = self.seen.max_rate else { return false };
-        let there = self
-            .seen
-            .trains
-            .iter()
-            .filter(|train| train.rate_sent >= AT_MAX * max && train.busy_time > 0.0);
-        let (mut count, mut time, mut growth, mut variance) = (0u32, 0.0, 0.0, 0.0);
-        for train in there {
-            count += 1;
-            time += train.busy_time;
-            growth += train.busy_time * train.growth;
-            variance += (train.busy_time * train.growth_error).powi(2);
-        }
-        count >= 3 && growth / time <= NO_GROWTH + (variance.sqrt() / time).min(NO_GROWTH)
-    }
-
-    /// Losses by overflow shorten the trains to come; losses at random are borne up to a limit.
-    #[expect(clippy::option_option, reason = "outer: the train is not used; inner: the run ends")]
-    fn lossy(&mut self, train: &TrainSlope) -> Option<Option<Ending>> {
-        let (lost, sent) = (train.lost as f64, train.packets as f64);
-        let overflow = train.lost_late as f64 > 2.0 * (lost - train.lost_late as f64) + 2.0;
-        if lost <= LOSS_TOLERATED * sent {
-            return None;
-        }
-        if overflow && train.packets > SHORTEST && self.seen.overflows < PATIENCE {
-            self.seen.overflows += 1;
-            let built = sent * self.packet_bits() * (1.0 - (train.rate_out / train.rate_in).min(0.99));
-            self.shrink(built);
-            return Some(None);
-        }
-        self.seen.exceeds_burst |= overflow;
-        if lost > LOSS_LIMIT * sent {
-            self.seen.lossy += 1;
-            let ending = (self.seen.lossy > PATIENCE).then_some(Ending::Flawed(Reason::TooMuchLoss {
-                lost: self.seen.lost,
-                sent: self.seen.sent,
-            }));
-            return Some(ending);
-        }
-        None
     }
 
     fn converge(&mut self, at_max: bool, rate_in: f64) {
@@ -444,26 +315,6 @@ impl Machine {
         Some(receiver)
     }
 
-    /// Alternates between little and more overload, so that the gradient shows.
-    fn next_near(&mut self) {
-        let scale = self.scale();
-        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
-        // A knee that was missed from below is approached faster each time.
-        let more = if self.joint.is_some() {
-            1.0
-        } else {
-            f64::from(1u32 << self.quiet.min(3))
-        };
-        let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
-        let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;
-        if self.params.mode == Mode::Curve {
-            rate = self.available + CURVE.1 * scale.rate;
-        }
-        self.near_sent += 1;
-        let rate = rate.max(0.02 * scale.rate);
-        self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
-    }
-
     fn refine(&mut self, now: Stamp<Sender>) -> Option<Ending> {
         self.seen.began.get_or_insert(self.train_began);
         self.seen.ended = Some(now);
@@ -529,43 +380,6 @@ impl Machine {
 
     fn packet_bits(&self) -> f64 {
         f64::from(self.seen.packet_octets.max(1)) * 8.0
-    }
-
-    /// Packets of the next train.
-    fn length(&self) -> usize {
-        let scale = self.scale();
-        let hard = self.seen.overflows > 0;
-        let burst = self.burst.unwrap_or(scale.burst(&self.params));
-        let short = FIRST_PACKETS.max(self.least_packets);
-        let (Phase::Near, Some(rate)) = (self.phase, self.rate) else {
-            let whole = count(burst / self.packet_bits()).max(SHORTEST);
-            let extra = if hard { SHORTEST } else { self.least_packets };
-            return short.min(whole.max(extra));
-        };
-        let mut over = rate - self.available;
-        let mut packets = 1;
-        if self.params.mode == Mode::Curve {
-            // Its mean overload is a quarter of its highest; and the slow half takes its packets, too.
-            over /= 4.0;
-            packets = 2;
-        }
-        packets * scale.packets(&self.params, rate, over, self.least_packets, burst, hard)
-    }
-
-    /// Gives the next train its head.
-    fn prime(&mut self) {
-        let (Phase::Near, Mode::Slope, Some(rate)) = (self.phase, self.params.mode, self.rate) else {
-            return;
-        };
-        let scale = self.scale();
-        let head_rate = scale.head_rate(self.seen.max_rate);
-        if head_rate < 1.2 * rate {
-            return;
-        }
-        let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);
-        let burst = self.burst.unwrap_or(scale.burst(&self.params));
-        let (packets, delay) = scale.head(self.available, head_rate, length, self.wander(), burst);
-        self.head = (packets.min(self.packets), delay);
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {

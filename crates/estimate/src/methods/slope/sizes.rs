@@ -11,8 +11,8 @@ const MIN_PACKETS: usize = 60;
 /// Fewest packets to which losses shorten a train.
 pub(super) const SHORTEST: usize = 16;
 /// Octets that a run spends at least, and at least for this much of the path's time (ours: at 100 Mbit/s Poisson traffic of 60 Mbit/s
-/// leaves a standard error of 2 % of the capacity after 1 MB).
-const SPEND_OCTETS: f64 = 1_000_000.0;
+/// leaves a standard error of 2 % of the capacity after that).
+const SPEND_OCTETS: f64 = 880_000.0;
 const SPEND_TIME: f64 = 0.055;
 /// Trains for that.
 const SHARES: f64 = 9.0;

@@ -289,12 +289,15 @@ fn poisson_traffic_is_read_without_bias() {
         }
         let mean = stat::mean(&errors).unwrap();
         let typical: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-        let (bias, far) = if mode == "slope" { (0.012, 0.03) } else { (0.06, 0.08) };
-        assert!(mean.abs() < bias, "{load} {mode}: mean {mean}");
+        // Traffic in packets rounds the knee off; curves read low by that, and say so.
+        let (biases, far) = if mode == "slope" {
+            (-0.012..0.012, 0.03)
+        } else {
+            (-0.12..0.0, 0.12)
+        };
+        assert!(biases.contains(&mean), "{load} {mode}: mean {mean}");
         assert!(stat::median(&typical).unwrap() < far, "{load} {mode}: {typical:?}");
-        if mode == "slope" {
-            assert!((24..=30).contains(&covered), "{load}: {covered} of 30");
-        }
+        assert!((24..=30).contains(&covered), "{load} {mode}: {covered} of 30");
     }
 }
 
