@@ -373,19 +373,17 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
 /// What a kernel's echoes tell of a link of 40 Mbit/s (39.6 at the IP layer) on the way there, with nothing else on it: that, to a tenth, in
 /// as many tries as it takes a busy machine to keep time once.
 #[test]
-#[ignore = "lab: needs root: network namespaces"]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
 #[expect(clippy::print_stdout, reason = "the suite counts what could not be judged")]
 fn available_bandwidth_by_echoes_alone() {
-    let lab = Lab::new("free");
-    run(&format!(
-        "ip netns exec {} tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000",
-        lab.names[1]
-    ));
-    lab.groups("0 65535");
+    let path = Namespaces::new("free");
+    let shaper = "tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000";
+    run(&format!("{} {shaper}", path.within(ROUTER)));
+    groups(&path, "0 65535");
     let method =
         estimate::methods::automatic_for(units::Metric::AvailableIpCapacity, estimate::Answering::Echo).unwrap();
     for _ in 0..3 {
-        let mut world = lab.world(FAR[0], Via::Icmp);
+        let mut world = world(&path, FAR_ADDRESSES[0], Via::Icmp);
         let raw = estimate::RawParams::new();
         let mut estimator = method.begin(&raw).unwrap();
         let measured = estimate::run(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
