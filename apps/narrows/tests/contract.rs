@@ -319,7 +319,7 @@ fn available_bandwidth_from_one_end() {
     let via = format!("stamp:{port}");
     for method in ["fac2", "pathload"] {
         let call = ["available", "127.0.0.1", "--via", &via, "--method", method];
-        let call = [&call[..], &["--quiet", "--json", "--budget", "3 MB, 3 s"]].concat();
+        let call = [&call[..], &["--quiet", "--json", "--budget", "60 MB, 5 s"]].concat();
         let ended = run(&call);
         assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
         let row = ended.json();

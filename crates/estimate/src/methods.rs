@@ -18,7 +18,7 @@ mod chirps;
 pub mod clink;
 pub mod cprobe;
 pub mod diettopp;
-mod echoed;
+pub(crate) mod echoed;
 pub mod fac2;
 #[cfg(test)]
 mod fluid;

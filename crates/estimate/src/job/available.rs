@@ -11,7 +11,8 @@ use super::combine::combine;
 use super::plan::{SECOND_OPINION, doubtful};
 use crate::budget::{Cost, lasts};
 use crate::contract::{Estimator, Event, Step};
-use crate::facts::PathFacts;
+use crate::facts::{Answering, PathFacts};
+use crate::methods::echoed::Echoed;
 use crate::methods::pathload::machine::Machine as PathloadMachine;
 use crate::methods::slope::machine::Machine as SlopeMachine;
 use crate::methods::{pathload, slope};
@@ -32,11 +33,15 @@ impl Method for Available {
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(Joined::new(params)?))
+        Ok(Box::new(Echoed::begin(params, Joined::new)?))
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        lead(Joined::new(params)?, observations)
+        lead(Echoed::begin(params, Joined::new)?, observations)
     }
 }
 

@@ -76,6 +76,7 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
+use crate::Answering;
 use crate::contract::Estimator;
 use crate::methods::campaign::Machine;
 use crate::observations::{self, AnalyseError, Observations};
@@ -125,6 +126,11 @@ static INFO: MethodInfo = MethodInfo {
 impl Method for Cprobe {
     fn info(&self) -> &'static MethodInfo {
         &INFO
+    }
+
+    /// Echoes; and its bound is never the automatic choice of a host that answers nothing else.
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn imposes(&self, raw: &RawParams) -> Imposes {

@@ -64,6 +64,7 @@
 //!
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
+//! | `far_end` | | auto | receiver, echo, reflector | ours: whose stamps count |
 //! | `mode` | | slope | slope, curve | specification's two estimators |
 //! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
 //! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
@@ -130,12 +131,13 @@ use units::{Layer, Metric};
 
 pub use params::{Mode, Params};
 
+use super::echoed::{Echoed, FAR_END};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use crate::{Estimator, Outcome};
+use crate::{Answering, Estimator, Outcome};
 
 /// The method.
 pub struct Slope;
@@ -146,12 +148,20 @@ impl Method for Slope {
     }
 
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(machine::Machine::new(Params::try_from(params)?)))
+        Ok(Box::new(Echoed::begin(params, machine)?))
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+        observations::lead(Echoed::begin(params, machine)?, observations)
     }
+}
+
+fn machine(params: &RawParams) -> Result<machine::Machine, ParamError> {
+    Ok(machine::Machine::new(Params::try_from(params)?))
 }
 
 static INFO: MethodInfo = MethodInfo {
@@ -186,6 +196,7 @@ static INFO: MethodInfo = MethodInfo {
 
 /// Name and meaning of each.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[
+    FAR_END,
     (
         "mode",
         "slope (constant rates) or curve (growing rates) (default: slope)",

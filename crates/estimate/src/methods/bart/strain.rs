@@ -22,7 +22,7 @@ pub(super) struct Strain {
 /// Share of gaps that betray batches, as in `fac2`.
 const BATCHING_SHARE: f64 = 0.25;
 /// A gap below this share of what was sent has no time of its own (§0.4's rule for fast links, relative).
-const SHORT_GAP: f64 = 0.3;
+const SHORT_GAP: f64 = 0.4;
 
 /// `None` with fewer than two gaps that tell, or without a rate. Gaps beside a lost packet are left out; with batches, gaps run
 /// from batch end to batch end, each weighted by its time.
@@ -49,7 +49,7 @@ pub(super) fn strain(report: &TrainReport, batch_ends: bool) -> Option<Strain> {
     let whole = batching || batch_ends;
     let gaps: Vec<(f64, f64)> = kept
         .windows(2)
-        .filter(|pair| whole || pair[1].0 == pair[0].0 + 1)
+        .filter(|pair| whole || pair[1].0 == pair[0].0.wrapping_add(1))
         .map(|pair| (pair[1].1 - pair[0].1, pair[1].2 - pair[0].2))
         .filter(|(sent, _)| *sent > 0.0)
         .collect();

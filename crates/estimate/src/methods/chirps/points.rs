@@ -79,6 +79,12 @@ pub(crate) struct Reader {
 pub(crate) const LEAST_POINTS: usize = 10;
 /// Share of packets that are held back from which on the receiver counts as batching (ours, as for fac2).
 pub(crate) const BATCHED: f64 = 0.25;
+/// Arrivals closer than this share of their departures were held back, or left a queue that drains (portable rule).
+const HELD: f64 = 0.4;
+/// Batches of so many packets blur single rates only (§11.3's limit for small ones).
+const SMALL_BATCH: usize = 5;
+/// Larger ones that a chirp must see (ours: between two of forty the rate grows by a few per cent).
+const LEAST_BATCHES: usize = 40;
 /// A batch that took longer than this to leave is a host that slept (ours, as for pathload).
 const ASLEEP_NS: f64 = 500_000.0;
 
@@ -108,9 +114,19 @@ impl Reader {
         let believed = if self.tool {
             self.marked(&packets)
         } else {
-            self.ends(&packets)?
+            let large = self.ends(&packets, HELD)?;
+            if packets.len() > SMALL_BATCH * large.len() {
+                large
+            } else {
+                // So few may as well have left a queue that drains.
+                self.ends(&packets, 0.0)?
+            }
         };
         let batched = 1.0 - believed.len() as f64 / packets.len() as f64;
+        let large = packets.len() > SMALL_BATCH * believed.len();
+        if !self.tool && large && believed.len() < LEAST_BATCHES {
+            return Err(Flaw::Batched);
+        }
         let points = last_of_rungs(&believed);
         let spacings: Vec<f64> = believed.windows(2).map(|two| two[1].arrived - two[0].arrived).collect();
         let chirp = Chirp {
@@ -174,16 +190,17 @@ impl Reader {
         packets
     }
 
-    /// The last packet of each batch: it waited least (`[PJD04]`).
-    fn ends(&self, packets: &[Point]) -> Result<Vec<Point>, Flaw> {
+    /// The last packet of each batch: it waited least (`[PJD04]`). `share` of its sending gap within which a packet was held back with the
+    /// one before it, whatever the anchor said.
+    fn ends(&self, packets: &[Point], share: f64) -> Result<Vec<Point>, Flaw> {
         let duration = packets.last().map_or(0.0, |last| last.departed);
         let (mut ends, mut spans) = (Vec::with_capacity(packets.len()), Vec::new());
         let mut open_since = None;
         for (index, point) in packets.iter().enumerate() {
             let since = *open_since.get_or_insert(point.departed);
-            let held = packets
-                .get(index + 1)
-                .is_some_and(|next| next.arrived - point.arrived < self.short_ns);
+            let held = packets.get(index + 1).is_some_and(|next| {
+                next.arrived - point.arrived < self.short_ns.max(share * (next.departed - point.departed))
+            });
             if !held {
                 ends.push(*point);
                 spans.push(point.departed - since);

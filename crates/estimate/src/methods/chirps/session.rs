@@ -585,8 +585,8 @@ fn is_burst(train: &Train) -> bool {
 
 /// The lowest rate that is tried (ours).
 pub(super) const LEAST_RATE: f64 = 10e3;
-/// Arrivals closer than this share of what the path leaves come from the host (the share of pathload's rule for fast paths).
-const SHORT: f64 = 0.3;
+/// Arrivals closer than this share of what the path leaves come from the host (ours, as for fac2: hosts that stamp a batch three times as fast as the link brings it stay below).
+const SHORT: f64 = 0.4;
 /// Packets this close to the program's own time per packet were waiting for it (ours).
 const AT_PROGRAM: f64 = 1.05;
 /// Ends of batches that a back-to-back train must show.

@@ -223,7 +223,8 @@ fn of_hop(session: &Session, added: &Added) -> Option<Estimate> {
     let rate = |slope: f64| BitRate::from_bps_f64(8e9 * f64::from(full) / wire / slope).filter(|_| slope > 0.0);
     let table = session.hops.get(added.hop - 1)?;
     let (least, most) = match added.halves {
-        Some(four) if session.settings.halves => (four[0], four[3]),
+        // Both halves may be off alike.
+        Some(four) if session.settings.halves => (four[0] - added.se, four[3] + added.se),
         _ => (added.slope - NINETY * added.se, added.slope + NINETY * added.se),
     };
     let stands_out = added.slope > 2.0 * added.se && least > 0.0;
