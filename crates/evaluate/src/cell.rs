@@ -83,12 +83,12 @@ pub struct Run {
     pub recording: Option<String>,
     /// How it followed the truth on its way, of methods that tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tracking: Option<Followed>,
+    pub tracking: Option<Traced>,
 }
 
 /// [`Tracking`] without its series, in whole numbers: ratios in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Followed {
+pub struct Traced {
     told: u64,
     steps: u64,
     followed: u64,
@@ -101,7 +101,7 @@ pub struct Followed {
     mean_load_ppm: Option<u64>,
 }
 
-impl From<&Tracking> for Followed {
+impl From<&Tracking> for Traced {
     fn from(tracking: &Tracking) -> Self {
         Self {
             told: tracking.told,
@@ -118,7 +118,7 @@ impl From<&Tracking> for Followed {
     }
 }
 
-impl Followed {
+impl Traced {
     /// As it was, to a millionth, without the series.
     pub(crate) fn tracking(&self) -> Tracking {
         let ratio = |ppm: u64| ppm as f64 / 1e6;

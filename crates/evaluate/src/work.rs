@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use report::{Status, World};
 use scenario::Way;
 
-use crate::cell::{Bench, Cell, Followed, Order, Run, Subject};
+use crate::cell::{Bench, Cell, Traced, Order, Run, Subject};
 use crate::error::{RunFault, StoreError};
 use crate::key::{Key, Keys};
 use crate::parallel::parallel;
@@ -296,7 +296,7 @@ fn simulated(cell: &Cell, seed: u64, key: Key, folder: &Path) -> Result<Run, Run
     };
     let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
     run.recording = keeps.then_some(name);
-    run.tracking = simulated.tracking.as_ref().map(Followed::from);
+    run.tracking = simulated.tracking.as_ref().map(Traced::from);
     Ok(run)
 }
 

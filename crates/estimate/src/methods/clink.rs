@@ -72,7 +72,7 @@ use units::{Framing, Layer, Metric};
 
 use super::campaign::Machine;
 use super::vps::session::Session;
-use super::vps::settings::{Draw, PARAMETERS, Regress, Settings};
+use super::vps::settings::{Draw, PARAMETERS, Pause, Regress, Settings};
 use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
@@ -108,7 +108,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: false,
     },
     imposes: Imposes {
-        typical_octets: 1700000,
+        typical_octets: 1_700_000,
         max_octets: 20_000_000,
         typical_time: Duration::from_secs(25),
         max_time: Duration::from_secs(600),
@@ -144,13 +144,11 @@ impl Method for Clink {
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;
     let own = Settings {
-        name: "clink",
         smallest: 28,
         step: 16,
         repeats: 8,
         reshuffled: true,
-        gap: Duration::from_millis(10),
-        paced_by_rtt: false,
+        pause: Pause::Of(Duration::from_millis(10)),
         hops: 30,
         regress: Regress::Both,
         draw: Draw::Lsq,
@@ -159,7 +157,7 @@ fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
         framing: Framing::ETHERNET,
     };
     let tool = Settings {
-        paced_by_rtt: true,
+        pause: Pause::RoundTrips(10),
         regress: Regress::Probe,
         adaptive: false,
         ..own.clone()

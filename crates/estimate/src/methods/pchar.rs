@@ -70,7 +70,7 @@ use units::{Framing, Layer, Metric};
 
 use super::campaign::Machine;
 use super::vps::session::Session;
-use super::vps::settings::{Draw, PARAMETERS, Regress, Settings};
+use super::vps::settings::{Draw, PARAMETERS, Pause, Regress, Settings};
 use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
@@ -106,7 +106,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: false,
     },
     imposes: Imposes {
-        typical_octets: 3300000,
+        typical_octets: 3_300_000,
         max_octets: 20_000_000,
         typical_time: Duration::from_secs(45),
         max_time: Duration::from_secs(600),
@@ -142,13 +142,11 @@ impl Method for Pchar {
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;
     let own = Settings {
-        name: "pchar",
         smallest: 32,
         step: 32,
         repeats: 32,
         reshuffled: false,
-        gap: Duration::from_millis(10),
-        paced_by_rtt: false,
+        pause: Pause::Of(Duration::from_millis(10)),
         hops: 30,
         regress: Regress::Sum,
         draw: Draw::Lsq,
@@ -157,7 +155,7 @@ fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
         framing: Framing::ETHERNET,
     };
     let tool = Settings {
-        gap: Duration::from_millis(250),
+        pause: Pause::Of(Duration::from_millis(250)),
         ..own.clone()
     };
     own.read(tool, raw)

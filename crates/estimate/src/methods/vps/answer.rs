@@ -18,6 +18,12 @@ struct Drawn {
     halves: Option<[Slope; 2]>,
 }
 
+impl Drawn {
+    fn slopes(&self) -> Option<[f64; 2]> {
+        Some(self.halves?.map(|slope| slope.there))
+    }
+}
+
 /// What one hop adds to the one before it that is known.
 struct Added {
     /// Counted from 1.
@@ -146,20 +152,20 @@ fn added(session: &Session) -> Vec<Added> {
             after,
             slope,
             se,
-            halves: crossed(drawn.halves, before.map(|(_, before)| before.halves)),
+            halves: crossed(
+                drawn.halves,
+                before.map_or(Some([0.0; 2]), |(_, before)| before.slopes()),
+            ),
         });
         before = Some((hop, drawn));
     }
     added
 }
 
-/// The four differences between halves, ascending.
-fn crossed(halves: Option<[Slope; 2]>, before: Option<Option<[Slope; 2]>>) -> Option<[f64; 4]> {
+/// The four differences between halves, ascending; in front of the first hop nothing takes time.
+fn crossed(halves: Option<[Slope; 2]>, before: Option<[f64; 2]>) -> Option<[f64; 4]> {
     let [even, odd] = halves?.map(|slope| slope.there);
-    let [even_before, odd_before] = match before {
-        None => [0.0, 0.0],
-        Some(before) => before?.map(|slope| slope.there),
-    };
+    let [even_before, odd_before] = before?;
     let mut four = [
         even - even_before,
         even - odd_before,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stat::SplitMix64;
 
 use super::answer;
-use super::settings::Settings;
+use super::settings::{Pause, Settings};
 use super::table::{Half, HopTable};
 use crate::PathFacts;
 use crate::contract::Refusal;
@@ -43,8 +43,6 @@ pub(in crate::methods) struct Session {
 const SILENT_HOPS: u32 = 4;
 /// Probes to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 8;
-/// Of the round trips that a probe may take, for tools that pause by them.
-const ROUND_TRIPS: u32 = 10;
 const MOST_RESIZED: u32 = 8;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
@@ -140,11 +138,9 @@ impl Session {
     }
 
     fn pause(&self) -> Duration {
-        if self.settings.paced_by_rtt {
-            let last = Duration::from_nanos(u64::try_from(self.last_ns).unwrap_or(0));
-            last * ROUND_TRIPS
-        } else {
-            uneven(self.settings.gap, self.probes)
+        match self.settings.pause {
+            Pause::Of(gap) => uneven(gap, self.probes),
+            Pause::RoundTrips(times) => Duration::from_nanos(u64::try_from(self.last_ns).unwrap_or(0)) * times,
         }
     }
 }

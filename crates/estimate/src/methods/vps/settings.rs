@@ -18,6 +18,15 @@ pub(crate) enum Regress {
     Both,
 }
 
+/// What lies between an answer and the next probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// This long, by half more or less.
+    Of(Duration),
+    /// So many times the last round trip.
+    RoundTrips(u32),
+}
+
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Draw {
@@ -32,8 +41,6 @@ pub(crate) enum Draw {
 /// The settings of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
-    /// The method's name, for what is said of it.
-    pub(crate) name: &'static str,
     /// Smallest size, and from size to size, IP octets.
     pub(crate) smallest: u16,
     pub(crate) step: u16,
@@ -42,9 +49,7 @@ pub(crate) struct Settings {
     /// Sizes are put into a new order for each cycle, or once.
     pub(crate) reshuffled: bool,
     /// From an answer to the next probe.
-    pub(crate) gap: Duration,
-    /// The pause is ten times the last round trip instead.
-    pub(crate) paced_by_rtt: bool,
+    pub(crate) pause: Pause,
     /// Most hops.
     pub(crate) hops: u8,
     pub(crate) regress: Regress,
@@ -88,8 +93,7 @@ impl Settings {
         let settings = Self {
             repeats: raw.get("repeats", base.repeats)?,
             step: raw.get("step", base.step)?,
-            gap: raw.get_duration("gap", base.gap)?,
-            paced_by_rtt: base.paced_by_rtt && raw.iter().all(|(name, _)| name != "gap"),
+            pause: read_pause(raw, base.pause)?,
             hops: raw.get("hops", base.hops)?,
             regress: read_regress(raw, base.regress)?,
             draw: read_draw(raw, base.draw)?,
@@ -105,13 +109,6 @@ impl Settings {
         )?;
         within((4..=700).contains(&settings.step), "step", settings.step, "4 to 700")?;
         within((1..=64).contains(&settings.hops), "hops", settings.hops, "1 to 64")?;
-        let pause = units::format_duration(settings.gap);
-        within(
-            settings.gap <= Duration::from_secs(10),
-            "gap",
-            pause.as_str(),
-            "0 to 10 s",
-        )?;
         Ok(settings)
     }
 
@@ -130,10 +127,9 @@ impl Settings {
         let sizes = u32::from((1500 - self.smallest.min(1499)) / self.step) + 1;
         let cycles = if self.adaptive { 4 * self.repeats } else { self.repeats };
         let probes = sizes.saturating_mul(cycles).saturating_mul(self.hops.into());
-        let pause = if self.paced_by_rtt {
-            Duration::from_secs(1)
-        } else {
-            self.gap
+        let pause = match self.pause {
+            Pause::Of(gap) => gap,
+            Pause::RoundTrips(_) => Duration::from_secs(1),
         };
         Imposes {
             max_octets: usual.max_octets.max(u64::from(probes) * 1500),
@@ -143,6 +139,16 @@ impl Settings {
             ..usual.clone()
         }
     }
+}
+
+fn read_pause(raw: &RawParams, default: Pause) -> Result<Pause, ParamError> {
+    if raw.iter().all(|(name, _)| name != "gap") {
+        return Ok(default);
+    }
+    let gap = raw.get_duration("gap", Duration::ZERO)?;
+    let text = units::format_duration(gap);
+    within(gap <= Duration::from_secs(10), "gap", text.as_str(), "0 to 10 s")?;
+    Ok(Pause::Of(gap))
 }
 
 fn read_regress(raw: &RawParams, default: Regress) -> Result<Regress, ParamError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fit::{Point, Slope, Taken, slope};
-use super::settings::{Draw, Regress, Settings};
+use super::settings::{Draw, Pause, Regress, Settings};
 use super::table::{Cell, Half};
 use crate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Train, TrainReport};
 use crate::{Event, Outcome, PathFacts, Probe, Step, methods};
@@ -198,13 +198,11 @@ fn a_slow_router_is_left_out_and_the_next_hop_bounded() {
 fn sizes_are_those_of_the_tools() {
     for (count, smallest, step, last) in [(45, 64, 32, 1472), (46, 32, 32, 1472), (93, 28, 16, 1500)] {
         let settings = Settings {
-            name: "any",
             smallest,
             step,
             repeats: 1,
             reshuffled: false,
-            gap: Duration::ZERO,
-            paced_by_rtt: false,
+            pause: Pause::Of(Duration::ZERO),
             hops: 1,
             regress: Regress::Both,
             draw: Draw::Lsq,
