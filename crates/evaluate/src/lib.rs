@@ -21,7 +21,7 @@ mod tracked;
 pub mod truth;
 mod work;
 
-pub use cell::{Bench, Cell, Traced, Judged, Order, Run, Subject};
+pub use cell::{Bench, Cell, Judged, Order, Run, Subject, Traced};
 pub use error::{PlanError, RunFault, StoreError};
 pub use key::Key;
 pub use output::{rows_parquet, runs_csv, runs_parquet};

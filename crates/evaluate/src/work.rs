@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use report::{Status, World};
 use scenario::Way;
 
-use crate::cell::{Bench, Cell, Traced, Order, Run, Subject};
+use crate::cell::{Bench, Cell, Order, Run, Subject, Traced};
 use crate::error::{RunFault, StoreError};
 use crate::key::{Key, Keys};
 use crate::parallel::parallel;

@@ -374,7 +374,6 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
 /// as many tries as it takes a busy machine to keep time once.
 #[test]
 #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
-#[expect(clippy::print_stdout, reason = "the suite counts what could not be judged")]
 fn available_bandwidth_by_echoes_alone() {
     let path = Namespaces::new("free");
     let shaper = "tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000";

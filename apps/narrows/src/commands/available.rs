@@ -229,12 +229,11 @@ impl Lines {
 
     /// Nobody reads any more, or nothing more can be written: the watch ends.
     fn put(&mut self, text: &str) {
-        let written = match &mut self.file {
-            Some(file) => file.write_all(text.as_bytes()),
-            None => {
-                let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes()).and_then(|()| out.flush())
-            }
+        let written = if let Some(file) = &mut self.file {
+            file.write_all(text.as_bytes())
+        } else {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
         };
         if let Err(error) = written {
             if error.kind() != io::ErrorKind::BrokenPipe && !self.stop.load(Ordering::Relaxed) {
