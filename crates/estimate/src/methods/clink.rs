@@ -22,7 +22,7 @@
 //! # Formula
 //!
 //! `F_n`: least squares on the probe's and the answer's length (`regress=both`; the tool fits on the probe's alone, which reads 24 % low
-//! behind routers that quote: [Abut18] table 8). Even and odd probes give a line each; the four differences of two hops' lines, sorted, are
+//! behind routers that quote: `[Abut18]` table 8). Even and odd probes give a line each; the four differences of two hops' lines, sorted, are
 //! the range, and all probes' line the value. `adaptive`: sizes above the line are sent as often again, until a new least appears or the
 //! range is within a tenth of its middle (in the tool's source, but not called there).
 //!
