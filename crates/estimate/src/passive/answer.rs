@@ -23,7 +23,7 @@
 //!   `multimodal`.
 //! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too. Read from data
 //!   before the receiver it is an upper bound: the links ahead showed only that they carry what passed.
-//!   Where no 8 gaps follow one another either, and a waking host's 5 us are more than 3 % of a gap: none, `stamps_too_coarse`.
+//!   Where trains of 8 gaps do not show it either, and a waking host's 5 us are more than 3 % of a gap: none, `stamps_too_coarse`.
 //! - Acknowledgements faster than what the connection carried by over 10 %: its window may have set their rhythm, so what was carried is a
 //!   lower bound.
 //! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
@@ -151,9 +151,10 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     if let Some(bound) = judge::slack(log, series, estimate) {
         return bound;
     }
-    // Only single pairs of a connection that is idle in between: each wakes the host that stamps it.
+    // Pairs of a connection that is idle in between wake the host that stamps them; the packets of a train do not.
     let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
-    if judge::crowded(log, estimate.value as f64) && reached <= 0.0 && WAKE_NS > AGREE * gap {
+    let in_trains = reached > 0.0 && (estimate.value as f64 / reached).ln() <= AGREE;
+    if judge::crowded(log, estimate.value as f64) && !in_trains && WAKE_NS > AGREE * gap {
         return judge::inconclusive(Reason::StampsTooCoarse, log, series);
     }
     let count = agreeing(estimate);

@@ -265,8 +265,10 @@ pub(super) fn best(log: &FlowLog, sight: &Sight) -> Series {
     }
     // Without timestamps nothing tells a host's gaps from a link's, save at the receiver.
     let known = |series: &Series| (series.judged && series.queued_count() >= LEAST_QUEUED).then(|| typical(series));
+    // A narrower link ahead has a queue most of the time; a few acknowledgements that waited are the hosts' doing.
+    let often = 10 * acks.queued_count() >= data.queued_count();
     match (known(&data).flatten(), known(&acks).flatten()) {
-        (Some(behind), Some(ahead)) if ahead < 0.9 * behind => acks,
+        (Some(behind), Some(ahead)) if often && ahead < 0.9 * behind => acks,
         (Some(_), _) => data,
         (None, None) if data.merged > 0.0 || data.samples.len() >= acks.samples.len() => data,
         (None, _) => acks,
