@@ -13,6 +13,9 @@ use serde_json::Value;
 /// What shares the link.
 const IDLE: &str = r#"arrivals = "poisson", rate = "0 bit/s""#;
 
+/// Runs over each path.
+const RUNS: u64 = 3;
+
 fn poisson(mbps: u32) -> String {
     format!(r#"arrivals = "poisson", rate = "{mbps} Mbit/s""#)
 }
@@ -28,7 +31,7 @@ name = "one"
 about = "One path"
 source = "ours"
 worlds = ["lab"]
-runs = {{ lab = 3 }}
+runs = {{ lab = {RUNS} }}
 [[scenario]]
 template = "path.toml"
 with = {{ edge = "{edge}", rate = "{rate}", cross = '{cross}' }}
@@ -54,8 +57,12 @@ fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], shar
     for cross in crosses {
         let row = row(edge, rate, cross);
         let number = |key: &str| row[key].as_f64();
-        if row["judged_runs"] == 0 {
-            println!("\nNOT JUDGED: {rate}, {cross}: the machine never kept time in five measurements");
+        // A median takes three: of one run that the path vouches for, the hosts' own stalls may have made a bound or a scatter.
+        if row["judged_runs"].as_u64().is_none_or(|judged| judged < RUNS) {
+            println!(
+                "\nNOT JUDGED: {rate}, {cross}: the machine kept time in {} of {RUNS} runs",
+                row["judged_runs"]
+            );
             continue;
         }
         let error = number("median_error_ratio");
@@ -66,7 +73,8 @@ fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], shar
             number("median_seconds"),
             number("median_octets"),
         );
-        let right = error.is_some_and(|error| error.abs() <= share);
+        // No error means bounds instead of values: what an honest method says where the hosts held it back, if the truth is within.
+        let right = error.map_or_else(|| number("coverage_ratio") == Some(1.0), |error| error.abs() <= share);
         let cheap = number("median_seconds").is_some_and(|took| took <= seconds)
             && number("median_octets").is_some_and(|sent| sent <= octets);
         if !(right && cheap) {

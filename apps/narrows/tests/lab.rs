@@ -166,7 +166,7 @@ fn an_interrupted_demo_prints_what_it_knows() {
     let _alone = alone();
     let mut running = Running::start(&mut narrows(["demo", "--json", "-v"]));
     let id = running.id();
-    running.wait_for("method=\"fac2\"");
+    running.wait_for("method=\"available\"");
     let interrupted = Instant::now();
     running.signal(Signal::SIGINT);
     let ended = running.end();

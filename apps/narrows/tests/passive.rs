@@ -188,10 +188,16 @@ fn filters_pass_what_tcpdump_passes() {
 fn an_interface_is_heard() {
     let folder = tempfile::tempdir().expect("a folder");
     let heard = folder.path().join("heard.pcap");
+    // A packet socket has its line in /proc/net/packet, with the interface in column 5 once bound; a
+    // listener on port 5301 (hexadecimal 14B5) its own in state 0A.
     let script = format!(
         "ip link set lo up && {{ iperf3 -s -1 -p 5301 > /dev/null & \
          {narrows} passive --interface lo --duration '4 s' --filter 'tcp port 5301' --write {heard} --json --quiet & \
-         sleep 1; iperf3 -c 127.0.0.1 -p 5301 -n 4M > /dev/null; wait; }}",
+         for turn in $(seq 600); do \
+           awk 'NR > 1 && $5 > 0 {{ bound = 1 }} END {{ exit !bound }}' /proc/net/packet && \
+             cat /proc/net/tcp /proc/net/tcp6 | grep -q ':14B5 0*:0000 0A' && break; sleep 0.1; \
+         done; \
+         iperf3 -c 127.0.0.1 -p 5301 -n 4M > /dev/null; wait; }}",
         narrows = env!("CARGO_BIN_EXE_narrows"),
         heard = text(&heard),
     );
