@@ -20,7 +20,8 @@ fn poisson(mbps: u32) -> String {
     format!(r#"arrivals = "poisson", rate = "{mbps} Mbit/s""#)
 }
 
-/// The default's row over one path.
+/// The default's row over one path, after as many of three runs as the machine kept time for. One at a time, what is finished is kept: a
+/// machine that keeps no time now is not asked for fifteen measurements more.
 fn row(edge: &str, rate: &str, cross: &str) -> Value {
     let home = directory();
     let template = include_str!("../../../plans/templates/real-time-available.toml");
@@ -31,7 +32,6 @@ name = "one"
 about = "One path"
 source = "ours"
 worlds = ["lab"]
-runs = {{ lab = {RUNS} }}
 [[scenario]]
 template = "path.toml"
 with = {{ edge = "{edge}", rate = "{rate}", cross = '{cross}' }}
@@ -42,11 +42,29 @@ metric = "available_ip_capacity"
 "#
     );
     let plan = file(&home, "plan.toml", &plan);
-    let runs = home.path().join("runs");
-    let arguments = ["evaluate", text(&plan), "--json", "--quiet", "--runs-dir", text(&runs)];
-    let ended = narrows(arguments).output().expect("the program is built");
-    let document: Value = serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
-    document["rows"][0].clone()
+    let kept = home.path().join("runs");
+    let mut row = Value::Null;
+    for runs in 1..=RUNS {
+        let count = runs.to_string();
+        let arguments = [
+            "evaluate",
+            text(&plan),
+            "--json",
+            "--quiet",
+            "--runs",
+            &count,
+            "--runs-dir",
+            text(&kept),
+        ];
+        let ended = narrows(arguments).output().expect("the program is built");
+        let document: Value =
+            serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+        row = document["rows"][0].clone();
+        if row["judged_runs"] != runs {
+            break;
+        }
+    }
+    row
 }
 
 /// Asserts an error of at most `share` of the link's IP capacity in the median of three runs, within so many seconds and octets. Traffic is
@@ -58,12 +76,9 @@ fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], shar
         let row = row(edge, rate, cross);
         let number = |key: &str| row[key].as_f64();
         // A median takes three: of one run that the path vouches for, the hosts' own stalls may have made a bound or a scatter.
-        if row["judged_runs"].as_u64().is_none_or(|judged| judged < RUNS) {
-            println!(
-                "\nNOT JUDGED: {rate}, {cross}: the machine kept time in {} of {RUNS} runs",
-                row["judged_runs"]
-            );
-            continue;
+        if row["judged_runs"] != RUNS {
+            println!("\nNOT JUDGED: {rate}, {cross} and what follows: the machine kept no time in five measurements");
+            break;
         }
         let error = number("median_error_ratio");
         println!(
