@@ -1,8 +1,8 @@
 //! Capture files, packet by packet, whatever their size and state.
 //!
 //! Shapes: a [`CaptureReader`] reads pcap (micro- and nanoseconds, both octet orders, the longer records of one old variant) and pcapng
-//! (several sections and interfaces), plain or compressed with gzip, from anything that can be read. It holds one window of 1 MiB, never
-//! more. A place that makes no sense is recorded ([`Damages`]) and passed over: reading goes on where the next two records (pcap) or the
+//! (several sections and interfaces), plain or compressed with gzip or zstd, from anything that can be read. It holds one window of 1 MiB, never
+//! more, beside what unpacking takes. A place that makes no sense is recorded ([`Damages`]) and passed over: reading goes on where the next two records (pcap) or the
 //! next block (pcapng) make sense.
 
 mod blocks;
@@ -10,6 +10,7 @@ mod legacy;
 #[cfg(test)]
 mod tests;
 mod window;
+mod zstd;
 
 use std::io::{Cursor, Read};
 
@@ -20,6 +21,7 @@ use thiserror::Error;
 use self::blocks::Blocks;
 use self::legacy::Legacy;
 use self::window::Window;
+use self::zstd::Zstd;
 use crate::damage::{Damage, Damages, Fault};
 use crate::packet::{LinkType, RawPacket};
 
@@ -84,6 +86,7 @@ pub struct CaptureReader<R: Read> {
 enum Source<R: Read> {
     Plain(std::io::Chain<Cursor<Vec<u8>>, R>),
     Gzip(Box<MultiGzDecoder<std::io::Chain<Cursor<Vec<u8>>, R>>>),
+    Zstd(Box<Zstd<std::io::Chain<Cursor<Vec<u8>>, R>>>),
 }
 
 #[derive(Debug)]
@@ -301,10 +304,12 @@ impl<R: Read> Source<R> {
         let mut head = Vec::with_capacity(4);
         let read = input.by_ref().take(4).read_to_end(&mut head);
         read.map_err(|error| OpenError::Reading(error.to_string()))?;
-        let is_gzip = head.starts_with(&[0x1F, 0x8B]);
+        let (is_gzip, is_zstd) = (head.starts_with(&[0x1F, 0x8B]), head.starts_with(&zstd::MAGIC));
         let chain = Cursor::new(head).chain(input);
         Ok(if is_gzip {
             Self::Gzip(Box::new(MultiGzDecoder::new(chain)))
+        } else if is_zstd {
+            Self::Zstd(Box::new(Zstd::new(chain)))
         } else {
             Self::Plain(chain)
         })
@@ -316,6 +321,7 @@ impl<R: Read> Read for Source<R> {
         match self {
             Self::Plain(input) => input.read(into),
             Self::Gzip(input) => input.read(into),
+            Self::Zstd(input) => input.read(into),
         }
     }
 }
@@ -325,14 +331,14 @@ impl<R: Read> std::fmt::Debug for Source<R> {
         f.write_str(match self {
             Self::Plain(_) => "plain",
             Self::Gzip(_) => "gzip",
+            Self::Zstd(_) => "zstd",
         })
     }
 }
 
 /// Files that people take for captures, by their first octets.
 fn other_kind(head: &[u8]) -> Result<(), OpenError> {
-    let compressed: [(&[u8], &'static str); 4] = [
-        (&[0x28, 0xB5, 0x2F, 0xFD], "zstd"),
+    let compressed: [(&[u8], &'static str); 3] = [
         (&[0xFD, b'7', b'z', b'X', b'Z'], "xz"),
         (b"BZh", "bzip2"),
         (&[0x04, 0x22, 0x4D, 0x18], "lz4"),

@@ -20,7 +20,7 @@ use crate::output;
 
 /// Estimate the capacity behind captured TCP traffic, flow by flow, without sending anything.
 ///
-/// Reads pcap and pcapng, plain or gzip, of any size, in bounded memory; several files are read one after the other, as one capture that
+/// Reads pcap and pcapng, plain, gzip or zstd, of any size, in bounded memory; several files are read one after the other, as one capture that
 /// was cut in pieces. Or listens on an interface, which needs CAP_NET_RAW.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "clap prints it as it stands")]

@@ -91,6 +91,29 @@ fn compressed_files_are_read_and_their_damage_told() {
 }
 
 #[test]
+fn zstd_is_read_frame_by_frame_and_its_damage_told() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let file = hundred();
+    let packed = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);
+    let whole = packed(&file);
+    assert_eq!(read(&whole).0, read(&file).0);
+    // Two frames, cut within a record, and between them one that holds something else.
+    let other = [&[0x5A, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+    let several = [packed(&file[..1_000]), other, packed(&file[1_000..])].concat();
+    let (packets, damages, _) = read(&several);
+    assert_eq!((packets, damages.count()), (read(&file).0, 0));
+    let cut = [packed(&file[..1_000]), packed(&file[1_000..])[..20].to_vec()].concat();
+    let (packets, damages, _) = read(&cut);
+    assert!(!packets.is_empty() && packets.len() < 100, "{}", packets.len());
+    assert!(matches!(damages.first()[0].fault, Fault::Reading(_)), "{damages:?}");
+    let behind = [whole.as_slice(), b"what is this"].concat();
+    let (packets, damages, _) = read(&behind);
+    assert_eq!((packets.len(), damages.count()), (100, 1), "{damages:?}");
+    let open = CaptureReader::open(&whole[..5]).map(|_| ());
+    assert!(matches!(open, Err(OpenError::Reading(_))), "{open:?}");
+}
+
+#[test]
 fn what_is_no_capture_is_named() {
     let open = |file: &[u8]| CaptureReader::open(file).map(|_| ()).unwrap_err();
     assert_eq!(open(b""), OpenError::Empty);
@@ -99,8 +122,8 @@ fn what_is_no_capture_is_named() {
     assert_eq!(open(&hundred()[..20]), OpenError::NoHead { octets: 20 });
     assert_eq!(open(&[0x0A, 0x0D, 0x0D, 0x0A, 1]), OpenError::NoHead { octets: 5 });
     assert_eq!(
-        open(&[0x28, 0xB5, 0x2F, 0xFD, 0, 0]),
-        OpenError::Compressed { with: "zstd" }
+        open(&[0xFD, b'7', b'z', b'X', b'Z', 0]),
+        OpenError::Compressed { with: "xz" }
     );
     assert_eq!(open(b"snoop\0\0\0\0\0\0\x02"), OpenError::OtherKind { kind: "snoop" });
     let mut old = hundred();

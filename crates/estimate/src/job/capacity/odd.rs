@@ -126,6 +126,9 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
         return Outcome::Estimated(long);
     };
     match cause.as_str() {
+        // Trains that scatter so widely are others' traffic, whatever else they show.
+        "receive_batching" if short.verdict == Verdict::LowerBound && is_wide(&long) => least(*long, &short, &cause),
+        "cross_traffic" if within_a_burst(&short, &long) => least(*long, &short, &cause),
         "parallel_links" | "mac_aggregation" | "grants" => told_apart(*long, &short, &cause),
         "token_bucket" if short.limited_by != Limit::Shaper => told_apart(*long, &short, &cause),
         "receive_batching" if !agree(&short, &long) => told_apart(*long, &short, &cause),
@@ -133,6 +136,18 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
         _ if agree(&short, &long) || exceeds(&short, &long, &cause) => named(*short, &long, &cause),
         _ => least(*long, &short, &cause),
     }
+}
+
+/// Whether an interval is no answer.
+fn is_wide(estimate: &Estimate) -> bool {
+    (estimate.high - estimate.low) as f64 > WIDEST * estimate.value as f64
+}
+
+/// Whether long trains came clearly slower than what pairs say, who are not sure of it. Others' traffic on a FIFO link looks like this,
+/// and so do bursts of a medium that is won and shared, where what passes within one burst is no capacity.
+fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
+    let unsure = short.confidence == Confidence::Low && short.verdict == Verdict::Estimated;
+    unsure && (long.value as f64) < SLOWED * short.value as f64
 }
 
 /// The long trains' answer stands.
@@ -238,6 +253,10 @@ const PUSHED: f64 = 1.05;
 const LEAST_TRAINS: usize = 7;
 /// Nine in ten trains within this share: nothing came between their packets.
 const ONE_RATE: f64 = 0.01;
+/// Ours: beyond a quarter of the value on either side an interval is no capacity's.
+const WIDEST: f64 = 0.5;
+/// Ours: a tenth.
+const SLOWED: f64 = 0.9;
 /// Ours: contention for a medium takes longer; what hosts add at random is mostly shorter.
 const LEAST_LATE_NS: f64 = 25e3;
 /// Oscillators of two hosts.

@@ -167,6 +167,10 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
             estimate.confidence = Confidence::High;
         }
+        // Three clean pairs on a loaded link may be chance, and so may a mode of what passes within one burst of a medium.
+        if decision.loaded != Some(false) && !filtered.is_plain() {
+            estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+        }
         return Ok(estimate);
     }
     if !filtered.outweighs() && decision.loaded != Some(false) {

@@ -44,7 +44,13 @@ impl Filtered {
     /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or twice the clean pairs (ours).
     /// Three alike may be pairs that one packet of others parted, if no better one was met.
     pub(super) fn outweighs(&self) -> bool {
-        self.converged && self.restated && (self.groups >= 2 || self.clean >= 2 * CLEAN)
+        self.restated && self.is_plain()
+    }
+
+    /// Whether more than three alike were met. A medium that is won delays all packets by chance, and a few pairs by as little as any; so
+    /// does one packet of regular traffic.
+    pub(super) fn is_plain(&self) -> bool {
+        self.converged && (self.groups >= 2 || self.clean >= 2 * CLEAN)
     }
 
     /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more; or, if it is that of a `strong` mode, within

@@ -1,13 +1,18 @@
 //! One rate from several dispersions, and the interval that holds it nine times in ten.
 //!
-//! Three errors of different kinds, added as their squares:
+//! Errors of different kinds, added as their squares:
 //!
-//! - Random: a dispersion is wrong by what its two stamps are wrong by, whatever it lasts. So `n` of them that last `T` together are wrong
-//!   by `t s √n / T`, with `s` the standard deviation of what each differs from the common rate by, and `t` Student's. The clock's steps
-//!   alone make `s` a step over `√6`, which fewer samples than steps may not show.
+//! - What stamps do (`by_steps`). A clock that ticks every `q` reads a dispersion `s` as `m q` with the probability `1 - |m - s / q|` (none
+//!   beyond one tick), for the place of the first stamp between two ticks is any. So the readings of `n` dispersions of `b` bits each are as
+//!   probable as the product of these, which is a distribution of the time `p` per bit: its mean is the answer, its 5th and 95th percentile
+//!   bound it. Long trains count by what they last, and a pair that reads 12 or 13 ticks by how often it does.
+//! - In step. Packets may leave at a fixed place between two ticks of the receiver's clock, as stamps of whole nanoseconds between
+//!   simulated hosts do; readings of equal trains are then equal, and are worth one. Which of the two is so is not known before: both are
+//!   taken for equally likely, and readings that differ tell.
+//! - Scatter. Where dispersions differ by more than ticks and the host's own noise explain, `t s √n / T`: a dispersion is wrong by what its
+//!   stamps are wrong by, whatever it lasts, so `n` of them that last `T` together are wrong by this, with `s` the standard deviation of what
+//!   each differs from the common rate by, and `t` Student's.
 //! - The clock's rate: an oscillator's, which no dispersion shows (`CLOCK_RATE`).
-//! - Rounding: stamps are whole nanoseconds, and packets that leave a link in step with them are all rounded alike: the difference of
-//!   two is off by up to one, with a triangular density (`ROUNDED_NS`).
 
 use super::sample::{Sample, nanos};
 use super::session::Session;
@@ -20,55 +25,156 @@ pub(super) struct Pooled {
     pub(super) high: f64,
 }
 
+/// What was read of one train.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    bits: f64,
+    span_ns: f64,
+}
+
 /// All samples' bits over all their dispersions; `None` without any that lasts.
 pub(super) fn pool(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
     let of = |sample: &&Sample| {
-        let span = sample.span_ns();
-        Some((sample.wire_rate(session.framing())? * span, span))
+        let span_ns = sample.span_ns();
+        let bits = sample.wire_rate(session.framing())? * span_ns;
+        Some(Reading { bits, span_ns })
     };
-    let read: Vec<(f64, f64)> = samples.iter().filter_map(of).collect();
-    let (bits, time) = read.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    if time <= 0.0 {
+    let read: Vec<Reading> = samples.iter().filter_map(of).collect();
+    let step = nanos(session.facts.receiver.clock_resolution).max(1.0);
+    // What the host measured holds its clock's steps.
+    let told = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
+    let noise = if read.len() < LEAST_SPREAD { told.max(0.0).sqrt() } else { 0.0 };
+    let found = by_steps(&read, step, noise).or_else(|| by_scatter(&read, step))?;
+    Some(with_clock(found))
+}
+
+/// Where ticks of `step` ns, and a normal error of `noise` ns, explain what the dispersions differ by.
+fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
+    let (.., square) = totals(read)?;
+    let count = read.len() as f64;
+    // No dispersion's readings vary by more than half a tick, which is where it lies between two.
+    let most = step * step / 4.0 + noise * noise;
+    if read.len() >= LEAST_SPREAD && square > most * (count + 2.0 * (2.0 * count).sqrt()) {
         return None;
     }
-    let rate = bits / time;
-    let off: Vec<f64> = read.iter().map(|(bits, span)| span - bits / rate).collect();
-    let half = half_width(session, &off, time) * rate;
+    // A triangle of the variance of both.
+    let reach = (step * step + 6.0 * noise * noise).sqrt();
+    let edge = |sign: f64| read.iter().map(move |one| (one.span_ns + sign * reach) / one.bits);
+    let (least, most) = (edge(-1.0).fold(0.0, f64::max), edge(1.0).fold(f64::INFINITY, f64::min));
+    if !(least < most) || most / least > WIDEST {
+        return None;
+    }
+    let width = (most - least) / f64::from(CELLS);
+    let chance = |one: &Reading, pace: f64| (1.0 - (one.span_ns - one.bits * pace).abs() / reach).max(0.0);
+    // Nobody's departures are at random places between two whole nanoseconds.
+    let free = step > WHOLE_NS;
+    let kinds = if free { equal_kinds(read) } else { Some(mean_kinds(read)) };
+    let product = |readings: &[Reading], pace: f64| -> f64 { readings.iter().map(|one| chance(one, pace).ln()).sum() };
+    let cells: Vec<(f64, f64, f64)> = (0..CELLS)
+        .map(|cell| {
+            let pace = least + (f64::from(cell) + 0.5) * width;
+            let apart = if free { product(read, pace) } else { f64::NEG_INFINITY };
+            let in_step = kinds.as_ref().map_or(f64::NEG_INFINITY, |kinds| product(kinds, pace));
+            (pace, apart, in_step)
+        })
+        .collect();
+    let top = cells.iter().map(|cell| cell.1.max(cell.2)).fold(f64::NEG_INFINITY, f64::max);
+    if !top.is_finite() {
+        return None;
+    }
+    let weighed: Vec<(f64, f64)> = cells
+        .into_iter()
+        .map(|(pace, apart, in_step)| (pace, (apart - top).exp() + (in_step - top).exp()))
+        .collect();
+    let sum: f64 = weighed.iter().map(|one| one.1).sum();
+    let mean = weighed.iter().map(|one| one.0 * one.1).sum::<f64>() / sum;
+    let quantile = |share: f64| {
+        let mut passed = 0.0;
+        let found = weighed.iter().find(|one| {
+            passed += one.1 / sum;
+            passed >= share
+        });
+        found.map_or(mean, |one| one.0)
+    };
     Some(Pooled {
-        rate,
-        low: rate - half,
-        high: rate + half,
+        rate: mean.recip(),
+        low: quantile(0.95).max(mean).recip(),
+        high: quantile(0.05).min(mean).recip(),
     })
 }
 
-/// Half the width, relative to the rate, of dispersions that last `time_ns` together and that differ from one rate by `off_ns` each.
-pub(super) fn half_width(session: &Session, off_ns: &[f64], time_ns: f64) -> f64 {
-    let count = off_ns.len().max(1) as f64;
-    let square: f64 = off_ns.iter().map(|off| off * off).sum();
+/// One reading of every kind of train, if those of one kind are all equal.
+fn equal_kinds(read: &[Reading]) -> Option<Vec<Reading>> {
+    let kinds = mean_kinds(read);
+    let equal = |one: &Reading| {
+        let own = kinds.iter().find(|kind| is_alike(kind, one));
+        own.is_some_and(|kind| (kind.span_ns - one.span_ns).abs() < 0.5)
+    };
+    read.iter().all(equal).then_some(kinds)
+}
+
+/// The mean reading of every kind of train.
+fn mean_kinds(read: &[Reading]) -> Vec<Reading> {
+    let mut kinds: Vec<(Reading, f64)> = Vec::new();
+    for one in read {
+        match kinds.iter_mut().find(|(kind, _)| is_alike(kind, one)) {
+            Some((kind, count)) => {
+                *count += 1.0;
+                kind.span_ns += (one.span_ns - kind.span_ns) / *count;
+            }
+            None => kinds.push((*one, 1.0)),
+        }
+    }
+    kinds.into_iter().map(|(kind, _)| kind).collect()
+}
+
+fn is_alike(one: &Reading, other: &Reading) -> bool {
+    (one.bits - other.bits).abs() < 0.5
+}
+
+/// Bits, time and the sum of the squares of what the dispersions differ from one rate by.
+fn totals(read: &[Reading]) -> Option<(f64, f64, f64)> {
+    let (bits, time) = read.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.bits, sum.1 + one.span_ns));
+    if time <= 0.0 || bits <= 0.0 {
+        return None;
+    }
+    let off = |one: &Reading| one.span_ns - one.bits * time / bits;
+    Some((bits, time, read.iter().map(|one| off(one).powi(2)).sum()))
+}
+
+/// Where they differ by more.
+fn by_scatter(read: &[Reading], step: f64) -> Option<Pooled> {
+    let (bits, time, square) = totals(read)?;
+    let count = read.len() as f64;
     let sd = (square / (count - 1.0).max(1.0)).sqrt();
     // Of few samples the deviation itself is uncertain; the steps' is not.
-    let student = stat::student_t_quantile(0.95, (count - 1.0).max(1.0)).unwrap_or(NINETY_PERCENT);
-    let step = nanos(session.facts.receiver.clock_resolution) / 6f64.sqrt();
-    let told = if off_ns.len() < LEAST_SPREAD {
-        std::f64::consts::SQRT_2 * session.stamp_noise_ns()
-    } else {
-        0.0
-    };
-    let random = (student * sd).max(NINETY_PERCENT * step.max(told)) * count.sqrt() / time_ns;
-    with_systematic(random, time_ns / count)
+    let random = (student(read.len()) * sd).max(NINETY_PERCENT * step / 6f64.sqrt()) * count.sqrt() / time;
+    let rate = bits / time;
+    Some(Pooled {
+        rate,
+        low: rate * (1.0 - random),
+        high: rate * (1.0 + random),
+    })
 }
 
-/// A random error with what no number of samples averages out; `span_ns` is the mean dispersion.
-fn with_systematic(random: f64, span_ns: f64) -> f64 {
-    let rounded = ROUNDED_NS / span_ns;
-    (random * random + CLOCK_RATE * CLOCK_RATE + rounded * rounded).sqrt()
+fn with_clock(found: Pooled) -> Pooled {
+    let clock = CLOCK_RATE * found.rate;
+    Pooled {
+        rate: found.rate,
+        low: found.rate - (found.rate - found.low).hypot(clock),
+        high: found.rate + (found.high - found.rate).hypot(clock),
+    }
 }
 
-/// The same of rates whose relative standard deviation is known.
+fn student(samples: usize) -> f64 {
+    let freedom = (samples as f64 - 1.0).max(1.0);
+    stat::student_t_quantile(0.95, freedom).unwrap_or(NINETY_PERCENT)
+}
+
+/// Half the width, relative, of the mean of so many rates of a known relative standard deviation.
 pub(super) fn half_width_of_rates(sd: f64, samples: usize, span_ns: f64) -> f64 {
-    let count = samples.max(1) as f64;
-    let student = stat::student_t_quantile(0.95, (count - 1.0).max(1.0)).unwrap_or(NINETY_PERCENT);
-    with_systematic(student * sd / count.sqrt(), span_ns)
+    let random = student(samples) * sd / (samples.max(1) as f64).sqrt();
+    random.hypot(CLOCK_RATE).hypot(ROUNDED_NS / span_ns)
 }
 
 /// Half the width, in standard deviations, of the interval that holds nine tenths of a normal distribution.
@@ -77,5 +183,11 @@ const NINETY_PERCENT: f64 = 1.645;
 const CLOCK_RATE: f64 = 50e-6;
 /// What the difference of two roundings exceeds once in ten times: `1 - √0.1` of a nanosecond.
 const ROUNDED_NS: f64 = 0.684;
+/// The step of clocks whose stamps are whole nanoseconds.
+const WHOLE_NS: f64 = 1.0;
 /// Ours: fewer samples do not show what the host measured of its stamps.
 const LEAST_SPREAD: usize = 5;
+/// Ours: places of the time per bit that are tried.
+const CELLS: u32 = 512;
+/// Ours: of readings of a tick or two nothing is reckoned.
+const WIDEST: f64 = 4.0;

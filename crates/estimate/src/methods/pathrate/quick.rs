@@ -3,7 +3,7 @@
 use super::interval::{Pooled, pool};
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
-use super::sample::{Phase, Sample};
+use super::sample::{Phase, Sample, nanos};
 use super::session::Session;
 
 /// One rate on which the preliminary samples agree; wire rates, bit/s.
@@ -73,8 +73,44 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
     let small_ok = smalls.all == 0 || smalls.carried(2, 0.7);
     let ok = shorts.carried(3, 0.7) && longs.carried(2, 0.5) && small_ok;
     let faster = shorts.faster + longs.faster + smalls.faster;
-    (ok && faster * 10 <= samples.len()).then(|| mean_of(session, &members))?
+    if !ok || faster * 10 > samples.len() {
+        return None;
+    }
+    let found = mean_of(session, &members)?;
+    Some(sharpened(session, &members, found))
 }
+
+/// With the long train that looks for a bucket, where nobody came between its packets and it says what the others say.
+fn sharpened(session: &Session, members: &[&Sample], found: Agreement) -> Agreement {
+    let within = |sample: &&Sample| {
+        let rate = sample.wire_rate(session.framing());
+        let near = |rate: f64| (rate - found.rate).abs() <= ALIKE * (found.high - found.low) / 2.0;
+        rate.is_some_and(near) && is_straight(session, sample)
+    };
+    let long: Vec<&Sample> = session.of(Phase::Bucket).filter(within).collect();
+    let all: Vec<&Sample> = members.iter().copied().chain(long.iter().copied()).collect();
+    if long.is_empty() {
+        return found;
+    }
+    mean_of(session, &all).unwrap_or(found)
+}
+
+/// Whether its packets came along one line, to what stamps are off by: a packet of somebody else's moves those behind it.
+fn is_straight(session: &Session, sample: &Sample) -> bool {
+    let gap = sample.span_ns() / sample.gaps_ns.len() as f64;
+    let most = nanos(session.facts.receiver.clock_resolution) + 3.0 * session.stamp_noise_ns() + STRAIGHT * gap;
+    let (mut came, mut line) = (0.0f64, 0.0f64);
+    sample.gaps_ns.iter().all(|own| {
+        came += own;
+        line += gap;
+        (came - line).abs() <= most
+    })
+}
+
+/// Ours: half widths of nine tenths, beyond which errors hardly ever are.
+const ALIKE: f64 = 3.0;
+/// Ours: the smallest packets are longer against ours.
+const STRAIGHT: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {

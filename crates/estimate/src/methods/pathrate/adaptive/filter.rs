@@ -12,11 +12,12 @@ impl Adaptive {
         let filtered = capprobe::filter(session);
         let decision = modes::decide(session, usize::MAX);
         let sure = decision.as_ref().is_some_and(modes::trains_suffice);
+        let idle = decision.as_ref().is_some_and(|decision| decision.loaded == Some(false));
         let strong = decision.as_ref().is_some_and(modes::Decision::is_strong);
         let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
         let converged = filtered.as_ref().is_some_and(|filtered| {
             let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width, strong));
-            filtered.outweighs() || (filtered.converged && agrees)
+            filtered.outweighs() || (filtered.converged && agrees && (filtered.is_plain() || idle))
         });
         let clean = filtered.map_or(0, |filtered| filtered.clean);
         let (size, packets) = self.filter_pair(session, done);
