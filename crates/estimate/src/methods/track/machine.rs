@@ -85,7 +85,8 @@ pub(crate) struct Machine {
     train_began: Stamp<Sender>,
     /// When the last train that told something was there.
     told: Option<Stamp<Sender>>,
-    latest: Option<Latest>,
+    /// When the last train that was reported began, and when it was reported: what is told is of then.
+    looked: Option<(Stamp<Sender>, Stamp<Sender>)>,
     per_train: Option<f64>,
 }
 
@@ -117,7 +118,7 @@ impl Machine {
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
             told: None,
-            latest: None,
+            looked: None,
             per_train: None,
         }
     }
@@ -154,7 +155,7 @@ impl Machine {
         if self.account.silent_trains >= SILENT_TRAINS && self.account.silence(now) >= self.params.patience {
             return Step::Done(self.finish(Some(Reason::NoAnswer)));
         }
-        self.latest = self.say(now);
+        self.looked = Some((self.train_began, now));
         if now.since(self.began) >= self.params.duration {
             return Step::Done(self.finish(None));
         }
@@ -329,8 +330,9 @@ impl Machine {
         }
     }
 
-    /// What there is to say at `now`.
-    fn say(&self, now: Stamp<Sender>) -> Option<Latest> {
+    /// What there is to say once a train has been reported.
+    fn say(&self) -> Option<Latest> {
+        let (began, now) = self.looked?;
         let told = self.told?;
         if now.since(told) > self.params.stale {
             return None;
@@ -339,7 +341,7 @@ impl Machine {
         let at = self
             .level
             .now(self.params.memory)
-            .map_or(self.train_began, |now| now.at);
+            .map_or(began, |now| now.at);
         Some(Latest { at, estimate })
     }
 
@@ -419,7 +421,7 @@ impl Estimator for Machine {
     }
 
     fn latest(&self) -> Option<Latest> {
-        self.latest.clone()
+        self.say()
     }
 }
 
