@@ -68,8 +68,8 @@ pub trait Estimator {
     /// The next step, at `now`, after `event`.
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step;
 
-    /// What it makes of what it has by now, for those who follow a method that tracks a quantity: [`watch`] asks after every event.
-    /// `None` where there is nothing to tell yet, and from methods that only answer at their end.
+    /// What it makes of what it has by now, for those who follow a method that tracks a quantity: [`watch`] asks after every event,
+    /// [`run`] never. `None` where there is nothing to tell yet, and from methods that only answer at their end.
     fn latest(&self) -> Option<Latest> {
         None
     }
@@ -161,7 +161,7 @@ pub struct Broken<F> {
 /// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
 /// told so once and answers from what it has.
 pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, Broken<W::Fault>> {
-    watch(world, method, budget, &mut |_| {})
+    drive(world, method, budget, None)
 }
 
 /// The same, and tells what the method says on the way, whenever that has changed.
@@ -170,6 +170,18 @@ pub fn watch<W: World>(
     method: &mut dyn Estimator,
     budget: Budget,
     told: &mut dyn FnMut(&Latest),
+) -> Result<Measured, Broken<W::Fault>> {
+    drive(world, method, budget, Some(told))
+}
+
+/// Who listens to what a method says on its way. Without anybody it is not asked: its answer may be as costly as the one at the end.
+type Listener<'a> = Option<&'a mut dyn FnMut(&Latest)>;
+
+fn drive<W: World>(
+    world: &mut W,
+    method: &mut dyn Estimator,
+    budget: Budget,
+    mut told: Listener<'_>,
 ) -> Result<Measured, Broken<W::Fault>> {
     let mut last = None;
     let mut meter = Meter::new(budget, world.now());
@@ -183,10 +195,12 @@ pub fn watch<W: World>(
             Step::Send(probe) => Step::Send(restrain(probe, cap)),
             other => other,
         };
-        let latest = method.latest();
-        if latest != last {
-            latest.iter().for_each(&mut *told);
-            last = latest;
+        if let Some(told) = &mut told {
+            let latest = method.latest();
+            if latest != last {
+                latest.iter().for_each(&mut **told);
+                last = latest;
+            }
         }
         let admitted = if world.stop_requested() {
             Err(Reason::Interrupted)
@@ -317,6 +331,25 @@ mod tests {
             told.push(latest.estimate.value);
         });
         assert_eq!(told, [1, 2, 3]);
+    }
+
+    /// Nobody may ask it.
+    struct Silent;
+
+    impl Estimator for Silent {
+        fn step(&mut self, _: Stamp<Sender>, _: Event) -> Step {
+            Step::Done(Outcome::inconclusive(Reason::NoAnswer))
+        }
+
+        fn latest(&self) -> Option<Latest> {
+            panic!("nobody listens")
+        }
+    }
+
+    #[test]
+    fn where_nobody_listens_nothing_is_asked() {
+        let Ok(measured) = run(&mut Idle(Stamp::from_nanos(0)), &mut Silent, Budget::default());
+        assert_eq!(measured.outcome, Outcome::inconclusive(Reason::NoAnswer));
     }
 
     /// Waits for ever, and counts.

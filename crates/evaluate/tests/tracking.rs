@@ -56,19 +56,32 @@ fn one_percent_of_loss_is_tolerated() {
     }
 }
 
-/// Half a millisecond of jitter hides a train's overload in noise; it is tolerated: errors stay small, and so does the load.
+/// Half a millisecond of jitter hides a train's overload in noise; trains grow until they tell all the same.
 #[test]
 fn jitter_is_tolerated() {
-    let mut settled = Vec::new();
     for seed in 1..=5 {
-        let tracking = followed("watch-jitter", "track", "59 s", seed);
-        settled.push(tracking.settled_median_abs_error_ratio.unwrap());
-        assert!(tracking.followed >= 8, "{seed}: {}", tracking.followed);
+        stays_with_it("watch-jitter", seed);
+    }
+}
+
+/// Both at once: a train that lost packets is reported late, so a step up, which takes several, may take three seconds; what is told is
+/// right most of the time.
+#[test]
+fn jitter_with_losses_is_tolerated() {
+    let mut within = Vec::new();
+    for seed in 1..=5 {
+        let tracking = followed("watch-loss-and-jitter", "track", "59 s", seed);
+        assert_eq!((tracking.steps, tracking.followed), (9, 9), "{seed}");
+        let slowest = tracking.slowest_follow_ns.unwrap();
+        assert!(slowest <= 3_500_000_000, "{seed}: {slowest}");
+        let settled = tracking.settled_p95_abs_error_ratio.unwrap();
+        assert!(settled <= 0.04, "{seed}: {settled}");
         let load = tracking.mean_load_ratio.unwrap();
         assert!((0.001..=0.01).contains(&load), "{seed}: {load}");
+        within.push(tracking.settled_median_abs_error_ratio.unwrap());
     }
-    let typical = stat::median(&settled).unwrap();
-    assert!(typical <= 0.02, "{settled:?}");
+    let typical = stat::median(&within).unwrap();
+    assert!((0.0..=0.012).contains(&typical), "{within:?}");
 }
 
 /// The filter follows the same steps at its own load of 2 %.

@@ -33,6 +33,12 @@ impl Purse {
         self.income = if income.is_finite() { income.max(0.0) } else { 0.0 };
     }
 
+    /// This much income in advance.
+    pub(super) fn lend(&mut self, now: Stamp<Sender>, of: Duration) {
+        self.accrue(now);
+        self.balance += self.income * of.as_secs_f64();
+    }
+
     /// So many octets went out.
     pub(super) fn spend(&mut self, now: Stamp<Sender>, octets: u64) {
         self.accrue(now);
@@ -76,7 +82,9 @@ mod tests {
         // An hour later there is no more than 1.5 s of income.
         assert_eq!(purse.wait_for(at(3_600_000), 1500.0), Some(Duration::ZERO));
         assert_eq!(purse.wait_for(at(3_600_000), 2500.0), Some(Duration::from_secs(1)));
+        purse.lend(at(3_600_000), Duration::from_millis(500));
+        assert_eq!(purse.wait_for(at(3_600_000), 2500.0), Some(Duration::from_millis(500)));
         // A clock that is set back earns nothing.
-        assert_eq!(purse.wait_for(at(0), 2500.0), Some(Duration::from_secs(1)));
+        assert_eq!(purse.wait_for(at(0), 2500.0), Some(Duration::from_millis(500)));
     }
 }

@@ -62,7 +62,8 @@ pub(crate) struct Machine {
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
     level_began: Stamp<Sender>,
-    latest: Option<Latest>,
+    /// When the last train that was reported began: what is told is of then.
+    looked: Option<Stamp<Sender>>,
 }
 
 impl Machine {
@@ -96,7 +97,7 @@ impl Machine {
             began: never,
             train_began: never,
             level_began: never,
-            latest: None,
+            looked: None,
         }
     }
 
@@ -149,10 +150,7 @@ impl Machine {
         if self.max_rate <= 0.0 {
             self.max_rate = 1.5 * self.through;
         }
-        self.latest = self.estimate().map(|estimate| Latest {
-            at: self.train_began,
-            estimate,
-        });
+        self.looked = Some(self.train_began);
         if now.since(self.began) >= self.params.duration {
             return Step::Done(self.finish(None));
         }
@@ -317,7 +315,7 @@ impl Machine {
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),
         ];
         let mut estimate = seen.into_iter().flatten().fold(estimate, Estimate::caveat);
-        estimate.interval = Some(self.train_began.since(self.level_began));
+        estimate.interval = self.looked.map(|began| began.since(self.level_began));
         Some(
             estimate
                 .with("trains", self.trains)
@@ -362,7 +360,8 @@ impl Estimator for Machine {
     }
 
     fn latest(&self) -> Option<Latest> {
-        self.latest.clone()
+        let at = self.looked?;
+        self.estimate().map(|estimate| Latest { at, estimate })
     }
 }
 

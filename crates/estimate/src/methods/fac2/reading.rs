@@ -33,6 +33,8 @@ pub(in crate::methods) struct Reading {
     pub(in crate::methods) growth: f64,
     /// Standard error of `growth`, as if what scatters the delays forgot itself from packet to packet.
     pub(in crate::methods) growth_error: f64,
+    /// The same if it remembers, as far as the train shows: jitter on packets that stay in order holds several of them up together.
+    pub(in crate::methods) growth_error_remembered: f64,
     /// First departure to last, seconds.
     pub(in crate::methods) send_time: f64,
     /// Packets sent.
@@ -100,6 +102,18 @@ impl Sample {
 /// much closer, so shorter gaps betray the host. `lenient` accepts a train whose sender judged its pacing broken, as long as no
 /// departure gap is a tenth of the train.
 pub(in crate::methods) fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
+    reduce(report, fastest, lenient, 0.0)
+}
+
+/// The same, lenient, for those who reckon with jitter: it makes a short train's delays jump once, as a clock that is set does; one that is
+/// off by little is slewed, not set (ours; RFC 5905 steps from 128 ms on).
+pub(in crate::methods) fn read_with_jitter(report: &TrainReport, fastest: Option<f64>) -> Result<Reading, Unusable> {
+    reduce(report, fastest, true, LEAST_STEP_NS)
+}
+
+const LEAST_STEP_NS: f64 = 1e6;
+
+fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_ns: f64) -> Result<Reading, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
@@ -114,15 +128,20 @@ pub(in crate::methods) fn read(report: &TrainReport, fastest: Option<f64>, lenie
     if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
         return Err(Unusable::FewBatches);
     }
-    check_jump(&ends, span_ns)?;
+    check_jump(&ends, span_ns, least_step_ns)?;
     let cars = car_rates(&ends.kept);
-    let (growth, growth_error) = growth(&ends.kept, span_ns)?;
+    let Growth {
+        slope: growth,
+        error: growth_error,
+        remembered,
+    } = growth(&ends.kept, span_ns)?;
     Ok(Reading {
         rate_sent,
         rate_in: rate_in(&samples, span_ns),
         rate_out,
         growth,
         growth_error,
+        growth_error_remembered: growth_error * remembered,
         send_time: span_ns * 1e-9,
         packets: report.arrivals.len(),
         lost: report.lost_on_path(),
@@ -264,7 +283,7 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
 
 /// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time. (A
 /// host that slept does not either: all but the last packet of what it found are dropped by then.)
-fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
+fn check_jump(ends: &BatchEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
     let kept = &ends.kept;
     let batch_ns = ends.period.map_or(0.0, |period| period.as_secs_f64() * 1e9);
     let delays: Vec<f64> = kept.iter().map(Sample::delay).collect();
@@ -280,6 +299,7 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
         && jump > (span_ns / 5.0).max(3.0 * batch_ns)
         && jump > (high - low) / 2.0
         && next < jump / 2.0
+        && jump > least_step_ns
     {
         Err(Unusable::ClockStep)
     } else {
@@ -289,9 +309,13 @@ fn check_jump(ends: &BatchEnds, span_ns: f64) -> Result<(), Unusable> {
 
 /// Slope of the delay over send time, by least squares. Its first quarter is left out where enough is left: the queue that the
 /// train builds has not formed there, so cross traffic alone shapes the delays.
-fn growth(kept: &[Sample], span_ns: f64) -> Result<(f64, f64), Unusable> {
+fn growth(kept: &[Sample], span_ns: f64) -> Result<Growth, Unusable> {
     if span_ns <= 0.0 {
-        return Ok((f64::INFINITY, f64::INFINITY));
+        return Ok(Growth {
+            slope: f64::INFINITY,
+            error: f64::INFINITY,
+            remembered: 1.0,
+        });
     }
     let skip = if kept.len() >= 4 * MIN_SAMPLES {
         kept.len() / 4
@@ -305,7 +329,41 @@ fn growth(kept: &[Sample], span_ns: f64) -> Result<(f64, f64), Unusable> {
     let xs: Vec<f64> = kept.iter().map(|sample| sample.departed).collect();
     let ys: Vec<f64> = kept.iter().map(Sample::delay).collect();
     let fit = stat::ols(&xs, &ys).map_err(|_| Unusable::FewBatches)?;
-    Ok((fit.line.slope, fit.slope_se))
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (x, y) = (mean(&xs), mean(&ys));
+    let off: Vec<f64> = xs
+        .iter()
+        .zip(&ys)
+        .map(|(xi, yi)| yi - y - fit.line.slope * (xi - x))
+        .collect();
+    Ok(Growth {
+        slope: fit.line.slope,
+        error: fit.slope_se,
+        remembered: memory(&off).sqrt(),
+    })
+}
+
+/// Slope of the delays, its error without memory, and the factor that memory puts on it.
+struct Growth {
+    slope: f64,
+    error: f64,
+    remembered: f64,
+}
+
+/// Samples that stand for one independent one: one and twice the autocorrelations up to the first that is not positive (`[Geyer92]`'s
+/// initial positive sequence, lag by lag).
+fn memory(off: &[f64]) -> f64 {
+    let count = off.len();
+    let squares: f64 = off.iter().map(|value| value * value).sum();
+    if squares <= 0.0 {
+        return 1.0;
+    }
+    let correlation = |lag: usize| {
+        let products: f64 = off.iter().zip(&off[lag..]).map(|(a, b)| a * b).sum();
+        products / squares * count as f64 / (count - lag) as f64
+    };
+    let positive = (1..count / 2).map(correlation).take_while(|value| *value > 0.0);
+    1.0 + 2.0 * positive.sum::<f64>()
 }
 
 /// Rate from the first sample to the last, the first's octets not counted.

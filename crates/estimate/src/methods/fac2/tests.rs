@@ -108,6 +108,7 @@ fn aitken_is_exact_after_two_trains() {
             rate_out: rate_in / (1.0 + growth),
             growth,
             growth_error: 0.0,
+            growth_error_remembered: 0.0,
             send_time: 0.02,
             packets: 100,
             lost: 0,

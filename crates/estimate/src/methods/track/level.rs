@@ -28,9 +28,19 @@ impl Point {
         self.growth > OVERLOADED.max(3.0 * self.error)
     }
 
+    /// It has neither passed as it was sent nor filled a queue for sure.
+    pub(super) fn doubtful(&self) -> bool {
+        !self.overloaded() && self.growth > (2.0 * self.error).max(0.1)
+    }
+
     /// Far above what is available: it tells the narrow link's rate, and little else.
     pub(super) fn far(&self) -> bool {
         self.growth > FAR
+    }
+
+    /// Of a growth with this error beside the point's own.
+    fn weight(&self, beside: f64) -> f64 {
+        (self.error * self.error + beside * beside).recip()
     }
 
     /// What came out, bit/s: no less than what is available, no more than the capacity of any link.
@@ -50,7 +60,9 @@ pub(super) struct Now {
     pub(super) available: f64,
     /// Standard error of that.
     pub(super) error: f64,
-    /// Standard deviation from train to train.
+    /// Standard deviation from train to train, beyond what the trains' own errors explain.
+    pub(super) between: f64,
+    /// The same with a usual train's own error.
     pub(super) spread: f64,
     /// Capacity of the tight link, bit/s.
     pub(super) capacity: f64,
@@ -67,29 +79,40 @@ pub(super) struct Now {
 }
 
 /// The trains since the last change, the latest of them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Level {
     points: VecDeque<Point>,
     /// What a train without any time at the sender came out at.
     asymptote: f64,
     /// The caller's.
     known: Option<f64>,
+    /// Capacity over scale, and the relative error of that, as far as known without a line.
+    prior: (f64, f64),
 }
 
 impl Level {
     pub(super) fn new(known: Option<f64>) -> Self {
         Self {
+            points: VecDeque::new(),
+            asymptote: 0.0,
             known,
-            ..Self::default()
+            prior: (1.0, PRIOR_ERROR),
         }
     }
 
-    /// With only these trains.
+    /// With only these trains. What the line has told of the path's traffic is kept as a guess: a path that was idle is likely to be so.
     pub(super) fn restarted(&self, points: &[Point]) -> Self {
+        let learnt = self.capacity().zip(self.scale());
+        let prior = learnt
+            .filter(|((_, error), _)| *error < 0.25 * PRIOR_ERROR)
+            .map_or(self.prior, |((capacity, _), scale)| {
+                ((capacity / scale).clamp(1.0, 3.0), 0.5 * PRIOR_ERROR)
+            });
         Self {
             points: points.iter().copied().collect(),
             asymptote: 0.0,
             known: self.known,
+            prior,
         }
     }
 
@@ -110,6 +133,12 @@ impl Level {
         self.points.back()
     }
 
+    /// The least that came out of trains that overloaded the path.
+    pub(super) fn least_out(&self) -> Option<f64> {
+        let over = self.points.iter().filter(|point| point.overloaded());
+        over.map(Point::out).reduce(f64::min)
+    }
+
     /// The highest rate that comes through, near enough: links carry at least that. Of overloaded trains the mean of the faster half,
     /// without them the most.
     pub(super) fn scale(&self) -> Option<f64> {
@@ -119,13 +148,11 @@ impl Level {
         let mut over: Vec<&Point> = self.points.iter().filter(|point| point.overloaded()).collect();
         over.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         // The faster ones come out closer to the link's own rate where it carries other traffic.
-        let faster: Vec<f64> = over
-            .iter()
-            .take(over.len().div_ceil(2))
-            .map(|point| point.out())
-            .collect();
-        let scale = if faster.len() >= 2 {
-            stat::mean(&faster)?
+        let faster = || over.iter().take(over.len().div_ceil(2));
+        let scale = if faster().count() >= 2 {
+            let weight: f64 = faster().map(|point| point.weight(LEAST_ERROR)).sum();
+            let outs = faster().map(|point| point.weight(LEAST_ERROR) * point.out());
+            outs.sum::<f64>() / weight
         } else {
             let outs = self.points.iter().map(Point::out);
             outs.fold(self.asymptote, f64::max)
@@ -140,29 +167,38 @@ impl Level {
         if self.known.is_some() {
             return Some((scale, 0.0));
         }
-        let prior = (1.0 / scale, PRIOR_ERROR / scale);
+        let (excess, prior_error) = self.prior;
+        let prior = (1.0 / (excess * scale), prior_error / (excess * scale));
         let fitted = self.gradient(scale).unwrap_or((prior.0, f64::INFINITY));
         let weight = |error: f64| 1.0 / (error * error);
         let (by_prior, by_fit) = (weight(prior.1), weight(fitted.1));
         let gradient = (prior.0 * by_prior + fitted.0 * by_fit) / (by_prior + by_fit);
         let error = (by_prior + by_fit).sqrt().recip() / gradient;
-        // No link carries less than what came through; a quarter of the path's traffic being ours is what trains can still tell.
-        let gradient = gradient.clamp(0.25 / scale, 1.05 / scale);
+        // No link carries less than what came through; a tenth of the path's traffic being ours is what trains can still tell.
+        let gradient = gradient.clamp(0.1 / scale, 1.05 / scale);
         Some((1.0 / gradient, error))
     }
 
     /// Gradient of growth on rate and its standard error, in shares of `scale`; trains that stand apart from the line are left out.
     fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
-        let points = self.points.iter().filter(|point| point.overloaded() && !point.far());
-        let points: Vec<&Point> = points.collect();
-        let first = line(&points, scale)?;
-        let off =
-            |point: &Point| (point.growth - first.mean.1 - first.gradient * (point.rate / scale - first.mean.0)).abs();
-        let offs: Vec<f64> = points.iter().map(|point| off(point)).collect();
-        let reach = 5.0 * (stat::MAD_TO_SD * stat::median(&offs)?).max(LEAST_ERROR);
-        let near: Vec<&Point> = points.iter().copied().filter(|point| off(point) <= reach).collect();
+        // Where the tight link is not the narrow one, far trains tell of another link: they count, and not for much.
+        let roughly = |point: &Point| Point {
+            error: point
+                .error
+                .hypot(if point.far() { FAR_ERROR * point.growth } else { 0.0 }),
+            ..*point
+        };
+        let over = self.points.iter().filter(|point| point.overloaded());
+        let over: Vec<Point> = over.map(roughly).collect();
+        let points: Vec<&Point> = over.iter().collect();
+        let first = line(&points, scale, FIRST_ERROR)?;
+        let (near, _) = near(&points, &first, scale)?;
+        // A stray bends the line by which it is told; without it the others show what they scatter by.
         let few_strays = 4 * (points.len() - near.len()) <= points.len();
-        let line = line(&near, scale).filter(|_| few_strays).unwrap_or(first);
+        let kept = if few_strays { &near } else { &points };
+        let again = line(kept, scale, FIRST_ERROR).unwrap_or(first);
+        let (_, usual) = self::near(kept, &again, scale)?;
+        let line = line(kept, scale, usual).unwrap_or(again);
         Some((line.gradient / scale, line.error / scale))
     }
 
@@ -191,23 +227,26 @@ impl Level {
             return None;
         }
         let (first, last) = (fresh.last()?.at, fresh.first()?.at);
-        let values: Vec<f64> = fresh.iter().map(|point| by(point, capacity)).collect();
-        let kept = without_strays(&values, LEAST_ERROR * capacity);
-        let count = kept.len() as f64;
-        let available = stat::mean(&kept)?.max(0.0);
-        let spread = stat::variance_sample(&kept).map_or(0.0, f64::sqrt);
-        let spread = if values.len() < 4 {
-            spread.max(0.05 * capacity)
+        let values: Vec<(f64, f64)> = fresh
+            .iter()
+            .map(|point| (by(point, capacity), capacity * point.error.hypot(LEAST_ERROR)))
+            .collect();
+        let kept = without_strays(&values);
+        let mean = weighted(&kept)?;
+        let available = mean.value.max(0.0);
+        let between = if values.len() < 4 {
+            mean.between.max(0.03 * capacity)
         } else {
-            spread
+            mean.between
         };
         let overload = fresh.iter().map(|point| point.growth.abs()).sum::<f64>() / fresh.len() as f64;
         let by_capacity = capacity_error * overload * capacity;
         let span = last.since(first);
         Some(Now {
             available,
-            error: (spread / count.sqrt()).hypot(by_capacity),
-            spread,
+            error: mean.error.max(between / (kept.len() as f64).sqrt()).hypot(by_capacity),
+            between,
+            spread: between.hypot(mean.own),
             capacity,
             capacity_error,
             trains: values.len(),
@@ -235,13 +274,24 @@ struct Line {
     mean: (f64, f64),
 }
 
-/// Least squares, weighted by the trains' times.
-fn line(points: &[&Point], scale: f64) -> Option<Line> {
-    let weight: f64 = points.iter().map(|point| point.time).sum();
+/// The trains near a line, and by how much they usually are off it.
+fn near<'a>(points: &[&'a Point], line: &Line, scale: f64) -> Option<(Vec<&'a Point>, f64)> {
+    let off = |point: &Point| (point.growth - line.mean.1 - line.gradient * (point.rate / scale - line.mean.0)).abs();
+    let offs: Vec<f64> = points.iter().map(|point| off(point)).collect();
+    let usual = (stat::MAD_TO_SD * stat::median(&offs)?).max(LEAST_ERROR);
+    let near = |point: &&Point| off(point) <= 5.0 * usual.max(point.error);
+    Some((points.iter().copied().filter(near).collect(), usual))
+}
+
+/// Least squares, weighted by the trains' errors, and an error that all of them have `beside` their own.
+fn line(points: &[&Point], scale: f64, beside: f64) -> Option<Line> {
+    let weight: f64 = points.iter().map(|point| point.weight(beside)).sum();
+    let squares: f64 = points.iter().map(|point| point.weight(beside).powi(2)).sum();
     if points.len() < 3 || weight <= 0.0 {
         return None;
     }
-    let mean = |of: &dyn Fn(&Point) -> f64| points.iter().map(|point| point.time * of(point)).sum::<f64>() / weight;
+    let mean =
+        |of: &dyn Fn(&Point) -> f64| points.iter().map(|point| point.weight(beside) * of(point)).sum::<f64>() / weight;
     let (rate, growth) = (mean(&|point| point.rate / scale), mean(&|point| point.growth));
     let sxx = mean(&|point| (point.rate / scale - rate).powi(2));
     let sxy = mean(&|point| (point.rate / scale - rate) * (point.growth - growth));
@@ -250,12 +300,15 @@ fn line(points: &[&Point], scale: f64) -> Option<Line> {
         return None;
     }
     let residual = mean(&|point| (point.growth - growth - gradient * (point.rate / scale - rate)).powi(2));
-    let count = points.len() as f64;
+    // Trains that count as much as the others together are one.
+    let count = (weight * weight / squares).max(1.5);
     // Two trains more with the error that trains have at least keep few points from looking exact.
     let variance = (count * residual + 2.0 * LEAST_ERROR * LEAST_ERROR) / (count - 1.0);
+    // Three points may lie on a line by chance: no better than their own errors allow.
+    let least = (weight * sxx).recip();
     Some(Line {
         gradient,
-        error: (variance / (count * sxx)).sqrt(),
+        error: (variance / (count * sxx)).max(least).sqrt(),
         mean: (rate, growth),
     })
 }
@@ -265,20 +318,51 @@ fn by(point: &Point, capacity: f64) -> f64 {
     (point.rate - capacity * point.growth.max(0.0)).max(0.0)
 }
 
-/// The values within five deviations (by the median absolute one) of their median.
-fn without_strays(values: &[f64], least: f64) -> Vec<f64> {
-    let (Some(median), Some(mad)) = (stat::median(values), stat::mad(values)) else {
+/// The values within five deviations (by the median absolute one, or their own error) of their median.
+fn without_strays(values: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let all: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
+    let (Some(median), Some(mad)) = (stat::median(&all), stat::mad(&all)) else {
         return values.to_vec();
     };
-    let reach = 5.0 * (stat::MAD_TO_SD * mad).max(least);
-    let near = values.iter().copied().filter(|value| (value - median).abs() <= reach);
-    near.collect()
+    let near = |(value, error): &(f64, f64)| (value - median).abs() <= 5.0 * (stat::MAD_TO_SD * mad).max(*error);
+    values.iter().copied().filter(near).collect()
+}
+
+/// Values with errors, as one.
+struct Mean {
+    value: f64,
+    error: f64,
+    /// Standard deviation beyond the errors.
+    between: f64,
+    /// A usual error.
+    own: f64,
+}
+
+/// Mean weighted by the errors, and by a scatter that all share beyond them, which is estimated by its moment (`[DerSimonian86]`).
+fn weighted(values: &[(f64, f64)]) -> Option<Mean> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| values.iter().map(|(value, error)| of(*value, *error)).sum::<f64>();
+    let count = values.len() as f64;
+    let (first, second) = (sum(&|_, e| e.powi(-2)), sum(&|_, e| e.powi(-4)));
+    let rough = sum(&|value, e| value * e.powi(-2)) / first;
+    let squares = sum(&|value, e| ((value - rough) / e).powi(2));
+    let excess = (squares - (count - 1.0)) / (first - second / first);
+    let between = if values.len() > 1 && excess > 0.0 { excess } else { 0.0 };
+    let weight = sum(&|_, e| (e * e + between).recip());
+    let value = sum(&|value, e| value / (e * e + between)) / weight;
+    value.is_finite().then_some(Mean {
+        value,
+        error: weight.recip().sqrt(),
+        between: between.sqrt(),
+        own: (count / first).sqrt(),
+    })
 }
 
 /// Growth from which a train has overloaded the path ("ours").
 const OVERLOADED: f64 = 0.03;
 /// Growth above which a train tells of capacity alone ("ours").
 const FAR: f64 = 1.0;
+/// Error of such a growth on the near ones' line, as a share of it.
+const FAR_ERROR: f64 = 0.15;
 /// Trains that a level remembers.
 const MOST: usize = 64;
 /// Trains that are averaged, however old, as long as nothing has changed.
@@ -287,6 +371,8 @@ const FEW: usize = 8;
 const ROUGH: f64 = 0.02;
 /// Relative error of the idle path's capacity as a guess for the loaded one's.
 const PRIOR_ERROR: f64 = 0.4;
+/// Error beside the trains' own with which a line is first drawn through them.
+const FIRST_ERROR: f64 = 0.02;
 /// Error of a train's growth that is always there.
 pub(super) const LEAST_ERROR: f64 = 0.003;
 
@@ -348,12 +434,28 @@ mod tests {
         assert!((now.available / 1e9 - 1.0).abs() < 1e-9, "{now:?}");
     }
 
+    /// By hand: values 10 and 12 with errors of 1 scatter by no more than those (between: 4/2 - 1 = 1, so both weigh alike), and one
+    /// with an error of 10 hardly counts.
+    #[test]
+    fn values_count_by_their_errors() {
+        let mean = weighted(&[(10.0, 1.0), (12.0, 1.0)]).unwrap();
+        assert!(
+            (mean.value - 11.0).abs() < 1e-9 && (mean.between - 1.0).abs() < 1e-9,
+            "{}",
+            mean.between
+        );
+        assert!((mean.error - 1.0).abs() < 1e-9, "{}", mean.error);
+        let mean = weighted(&[(10.0, 1.0), (10.5, 1.0), (30.0, 10.0)]).unwrap();
+        assert!((mean.value - 10.25).abs() < 0.3, "{}", mean.value);
+        assert!(weighted(&[]).is_none());
+    }
+
     #[test]
     fn a_stray_train_is_left_out_and_a_new_level_forgets() {
         let mut level = fluid(1e9, 5e8);
         level.push(point(2600, 6e8, 0.9));
         let now = level.now(Duration::from_secs(1)).unwrap();
-        assert!((now.available / 5e8 - 1.0).abs() < 0.03, "{now:?}");
+        assert!((now.available / 5e8 - 1.0).abs() < 0.01, "{now:?}");
         assert!((now.available - 5e8).abs() < now.error, "{now:?}");
         let new = level.restarted(&[point(3000, 3e8, 0.5)]);
         assert!((new.now(Duration::from_secs(1)).unwrap().available / 2e8 - 1.0).abs() < 1e-9);

@@ -11,7 +11,7 @@ use super::Params;
 use super::account::Account;
 use super::level::{Level, Point};
 use crate::contract::Latest;
-use crate::methods::fac2::reading::{Reading, Unusable, read};
+use crate::methods::fac2::reading::{Reading, Unusable, read_with_jitter};
 use crate::methods::purse::Purse;
 use crate::observations::Follower;
 use crate::probe::{Probe, Train, TrainId, TrainReport};
@@ -27,6 +27,7 @@ const ABOVE: f64 = 1.1;
 /// Deviations from which a train is suspected of another level, and those (of one, or of the mean of several) that prove it.
 const APART: f64 = 2.0;
 const SURE: f64 = 5.0;
+const MORE: f64 = 3.0;
 /// Deviation of a train that is always reckoned with, as a share of capacity.
 const LEAST_DEVIATION: f64 = 0.012;
 /// Batches that a train is to span.
@@ -59,6 +60,8 @@ pub(crate) struct Machine {
     /// They are so far off that the next train is to find out.
     certain: bool,
     purse: Purse,
+    /// It has had its advance.
+    advanced: bool,
     pub(super) account: Account,
     /// Means over windows, of trains.
     windows: Windows,
@@ -75,6 +78,8 @@ pub(crate) struct Machine {
     burst: f64,
     /// Trains are this much longer than `period` has it.
     stretch: f64,
+    /// What scattered the delays of the last trains.
+    scatters: VecDeque<f64>,
     /// Packets that batches ask for.
     least_packets: usize,
     /// Trains at the sender's limit in a row that did not overload the path, and what came out of them.
@@ -85,7 +90,8 @@ pub(crate) struct Machine {
     train_began: Stamp<Sender>,
     /// When the last train that told something was there.
     told: Option<Stamp<Sender>>,
-    latest: Option<Latest>,
+    /// When the last train that was reported began, and when it was reported: what is told is of then.
+    looked: Option<(Stamp<Sender>, Stamp<Sender>)>,
     per_train: Option<f64>,
 }
 
@@ -103,6 +109,7 @@ impl Machine {
             suspects: Vec::new(),
             certain: false,
             purse: Purse::empty(),
+            advanced: false,
             account: Account::default(),
             packet_octets: 0,
             max_rate: None,
@@ -110,6 +117,7 @@ impl Machine {
             rate: None,
             packets: FIRST_PACKETS,
             next_id: 0,
+            scatters: VecDeque::new(),
             least_packets: 0,
             quiet_at_max: VecDeque::new(),
             receiver_bound: false,
@@ -117,7 +125,7 @@ impl Machine {
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
             told: None,
-            latest: None,
+            looked: None,
             per_train: None,
         }
     }
@@ -142,7 +150,7 @@ impl Machine {
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
         self.purse.spend(self.train_began, octets);
-        let verdict = read(report, self.level.scale(), true);
+        let verdict = read_with_jitter(report, self.level.scale());
         self.account.count(now, report, &verdict);
         let urgent = match verdict {
             Ok(reading) => self.take(now, &reading, report),
@@ -154,12 +162,18 @@ impl Machine {
         if self.account.silent_trains >= SILENT_TRAINS && self.account.silence(now) >= self.params.patience {
             return Step::Done(self.finish(Some(Reason::NoAnswer)));
         }
-        self.latest = self.say(now);
+        self.looked = Some((self.train_began, now));
         if now.since(self.began) >= self.params.duration {
             return Step::Done(self.finish(None));
         }
         self.plan();
-        self.pause(now, urgent)
+        self.pause(now, urgent || self.unsettled())
+    }
+
+    /// A level that few trains have told of is worth what was saved.
+    fn unsettled(&self) -> bool {
+        let level = self.level.now(self.params.memory);
+        level.is_none_or(|now| now.trains < FEW_TRAINS && now.error > SETTLED * now.capacity)
     }
 
     fn discard(&mut self, flaw: Unusable) {
@@ -188,7 +202,8 @@ impl Machine {
             self.rate = Some(reading.rate_out * ABOVE);
             return true;
         }
-        self.stretch(reading.growth_error);
+        let error = self.error_of(reading);
+        self.stretch(error);
         let loss = self.account.mean_loss();
         let point = Point {
             at: self.train_began + Duration::try_from_secs_f64(reading.send_time / 2.0).unwrap_or_default(),
@@ -196,7 +211,7 @@ impl Machine {
             // a single one loses a few or none.
             rate: reading.rate_sent * (1.0 - loss / 2.0),
             growth: reading.growth,
-            error: reading.growth_error,
+            error,
             time: reading.send_time,
             loss,
         };
@@ -204,6 +219,27 @@ impl Machine {
         let urgent = self.judge(point);
         self.note_ceiling(&point, reading);
         urgent
+    }
+
+    /// Error of a train's growth: by its own delays, or by those of the last trains. What scatters the delays of packets moves the slope of a
+    /// train of time `t` and rate `r` by `t^-1.5 r^-0.5`, and a train that is hardly longer than the scatter remembers does not show it.
+    fn error_of(&mut self, reading: &Reading) -> f64 {
+        let scale = reading.send_time.powf(1.5) * reading.rate_sent.sqrt();
+        let scatter = reading.growth_error_remembered * scale;
+        let error = reading.growth_error_remembered.max(self.scatter() / scale);
+        if scatter.is_finite() {
+            if self.scatters.len() >= REMEMBERED {
+                self.scatters.pop_front();
+            }
+            self.scatters.push_back(scatter);
+        }
+        error
+    }
+
+    /// What scatters delays, as the error of the growth of a train of a second at 1 bit/s.
+    fn scatter(&self) -> f64 {
+        let scatters: Vec<f64> = self.scatters.iter().copied().collect();
+        DETRENDED * stat::quantile(&scatters, 0.7).unwrap_or(0.0)
     }
 
     /// Trains get longer where their delays scatter, and shorter again where they do not.
@@ -240,12 +276,15 @@ impl Machine {
     /// Losses late in the train, beyond those of the path, are a queue's.
     fn overflowed(&mut self, reading: &Reading) -> bool {
         let share = reading.lost as f64 / reading.packets.max(1) as f64;
-        let usual = self.account.usual_loss();
+        // Trains of a hundred packets lose one in a hundred by halves: all of the last ones together know better, as long as it is little.
+        let usual = self.account.usual_loss().max(self.account.mean_loss().min(0.02));
         let late = reading.lost_late as f64 >= 0.7 * reading.lost as f64;
-        let overflowed = reading.lost >= 4 && late && share > 0.03 + 3.0 * usual && reading.growth > 0.0;
+        let overflowed = reading.lost >= 6 && late && share > 0.03 + 3.0 * usual && reading.growth > 0.0;
         if overflowed {
             self.account.overflows += 1;
             self.burst = (self.burst / 2.0).max(LEAST_SHARE);
+        } else if reading.growth > 0.0 {
+            self.burst = (self.burst * 1.05).min(1.0);
         }
         overflowed
     }
@@ -256,11 +295,23 @@ impl Machine {
             .then(|| self.level.now(self.params.memory))
             .flatten();
         let (Some(now), Some(available)) = (now, self.level.available_by(&point)) else {
+            if self.mode == Mode::Follow {
+                // Nothing overloads the path any more.
+                self.account.changes += 1;
+                self.level = self.level.restarted(&[]);
+                self.mode = Mode::Seek;
+            }
             self.accept(point);
             return self.mode == Mode::Seek;
         };
-        let deviation = now.spread.max(LEAST_DEVIATION * now.capacity);
-        let off = (available - now.available) / deviation;
+        let shared = now.between.max(LEAST_DEVIATION * now.capacity).hypot(now.error);
+        let by_capacity = |point: &Point| now.capacity * now.capacity_error * point.growth.clamp(0.0, 1.0);
+        let deviation = |point: &Point| shared.hypot(now.capacity * point.error).hypot(by_capacity(point));
+        let off = (available - now.available) / deviation(&point);
+        if !self.suspects.is_empty() && point.error > 3.0 * plan::TELLING {
+            // It tells nothing for or against.
+            return true;
+        }
         // Below what is available nothing overloads the path, whatever that is.
         let silent = !point.overloaded() && point.rate < now.available;
         if silent || off.abs() <= APART {
@@ -271,11 +322,12 @@ impl Machine {
             return false;
         }
         self.suspects.push(point);
-        let off_by = |suspect: &Point| Some((self.level.available_by(suspect)? - now.available) / deviation);
+        let off_by = |suspect: &Point| Some((self.level.available_by(suspect)? - now.available) / deviation(suspect));
         let offs: Vec<f64> = self.suspects.iter().filter_map(off_by).collect();
         let agree = offs.iter().all(|other| (*other > 0.0) == (off > 0.0));
         let together = offs.iter().sum::<f64>().abs() / (offs.len() as f64).sqrt();
-        self.certain = off.abs() > SURE || together > SURE;
+        // More than was there: a train well above settles that at once, whichever it is.
+        self.certain = off > MORE || off.abs() > SURE || together > SURE;
         if !agree {
             for suspect in std::mem::take(&mut self.suspects) {
                 self.level.push(suspect);
@@ -302,7 +354,7 @@ impl Machine {
 
     /// An overload that is not far: near enough to follow.
     fn settle(&mut self, point: &Point) {
-        if self.mode != Mode::Follow && point.overloaded() && point.growth < 0.6 {
+        if self.mode != Mode::Follow && point.overloaded() && !point.far() {
             self.mode = Mode::Follow;
             self.step = 0;
         }
@@ -329,17 +381,15 @@ impl Machine {
         }
     }
 
-    /// What there is to say at `now`.
-    fn say(&self, now: Stamp<Sender>) -> Option<Latest> {
+    /// What there is to say once a train has been reported.
+    fn say(&self) -> Option<Latest> {
+        let (began, now) = self.looked?;
         let told = self.told?;
         if now.since(told) > self.params.stale {
             return None;
         }
         let estimate = self.estimate()?;
-        let at = self
-            .level
-            .now(self.params.memory)
-            .map_or(self.train_began, |now| now.at);
+        let at = self.level.now(self.params.memory).map_or(began, |now| now.at);
         Some(Latest { at, estimate })
     }
 
@@ -381,8 +431,15 @@ fn slept(reading: &Reading) -> bool {
 /// Errors of a train's growth above and below which trains get longer and shorter: 1 % and a quarter of that.
 const COARSE: f64 = 0.01;
 const FINE: f64 = 0.0025;
+/// Trains behind a level up to which their successors do not wait, while its relative error is above this.
+const FEW_TRAINS: usize = 5;
+const SETTLED: f64 = 0.005;
 /// Longest that trains get, in periods.
-const MOST_STRETCH: f64 = 2.5;
+const MOST_STRETCH: f64 = 3.0;
+/// What was fitted to delays takes a part of their scatter along (ours, from trains of in-order jitter).
+const DETRENDED: f64 = 1.15;
+/// Trains whose scatter is remembered.
+const REMEMBERED: usize = 8;
 const LEAST_SHARE: f64 = 0.05;
 
 /// A whole count of packets, at least one.
@@ -419,7 +476,7 @@ impl Estimator for Machine {
     }
 
     fn latest(&self) -> Option<Latest> {
-        self.latest.clone()
+        self.say()
     }
 }
 

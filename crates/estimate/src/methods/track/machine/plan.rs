@@ -17,7 +17,8 @@ impl Machine {
         let wanted = match (self.mode, now, last) {
             (Mode::Ceiling, ..) => self.max_rate,
             (Mode::Follow, Some(now), _) if !self.searching() => {
-                let nearest = (3.0 * now.spread / now.capacity).clamp(0.08, 0.25);
+                let own = self.scatter() / (self.usual_time().powf(1.5) * now.capacity.sqrt());
+                let nearest = (3.0 * own.hypot(now.between / now.capacity)).clamp(0.08, 0.25);
                 // A suspicion is settled by a train well above: it is overloaded beyond doubt, or nothing has it overloaded.
                 let far = if self.suspects.is_empty() {
                     OFFSETS[self.step % OFFSETS.len()]
@@ -26,10 +27,20 @@ impl Machine {
                 };
                 let offset = nearest * far;
                 self.step = self.step.wrapping_add(1);
-                Some(now.available + offset * scale.unwrap_or(now.capacity))
+                // Of a link that carries much the line's capacity is what growth is a share of; it is not trusted too far.
+                let most = scale.map_or(now.capacity, |scale| 4.0 * scale);
+                Some(now.available + offset * now.capacity.min(most))
             }
-            (_, _, Some(point)) if point.overloaded() => Some(point.out() * ABOVE),
-            (_, _, Some(point)) => Some(point.rate * FASTER),
+            (_, _, Some(point)) if point.overloaded() || point.doubtful() => Some(point.out() * ABOVE),
+            (_, _, Some(point)) => {
+                let faster = point.rate * FASTER;
+                // What came through an overloaded path is not far below what is available, once the path is known.
+                let bracketed = self
+                    .level
+                    .least_out()
+                    .map(|out| (out * BRACKET).max(point.rate * ABOVE));
+                Some(bracketed.map_or(faster, |bracketed| faster.min(bracketed)))
+            }
             (_, _, None) => scale.map(|scale| scale * ABOVE).or(self.rate),
         };
         let below_max = |rate: f64| self.max_rate.map_or(rate, |max| rate.min(max));
@@ -57,16 +68,43 @@ impl Machine {
         let affordable = income * stretch * self.params.period.as_secs_f64() / self.packet_bits();
         let mut packets = count(affordable).max(MIN_PACKETS);
         if self.searching() {
-            // Half of it will do to tell an overload; a burst that comes out at half its rate is the most to be feared.
+            // Half of it will do to tell an overload, or as much as what scatters the delays asks for.
             packets = (packets / 2).max(MIN_PACKETS);
-            packets = packets.min(count(self.burst(scale) * 16.0 / self.packet_bits()));
+            let rate = self.rate.unwrap_or(scale);
+            let telling = count(rate * self.telling_time(rate) / self.packet_bits());
+            let most = count(self.burst(scale) * 8.0 / (self.feared(rate) * self.packet_bits()));
+            // One that does not tell is sent for nothing: twice the queue is the lesser evil.
+            packets = packets.max(telling).min(most.max(telling.min(2 * most)));
         }
         packets = packets.max(self.least_packets);
-        if let (Some(rate), Some(now)) = (self.rate, now) {
+        if let (Some(rate), Some(now), false) = (self.rate, now, self.searching()) {
             let excess = (1.0 - now.available / rate).max(0.05);
             packets = packets.min(count(self.burst(scale) * 8.0 / (excess * self.packet_bits())));
         }
         packets.clamp(MIN_PACKETS, self.params.max_packets)
+    }
+
+    /// Seconds that a train lasts if only its cost limits it.
+    fn usual_time(&self) -> f64 {
+        self.params.load * self.params.period.as_secs_f64() * self.stretch
+    }
+
+    /// Seconds that a train at `rate` must last for its growth to be known to [`TELLING`].
+    fn telling_time(&self, rate: f64) -> f64 {
+        (self.scatter() / (TELLING * rate.sqrt())).powf(2.0 / 3.0)
+    }
+
+    /// Share of a searching train that may end in a queue.
+    fn feared(&self, rate: f64) -> f64 {
+        match self.level.last() {
+            // What came through goes through again.
+            Some(last) if !last.overloaded() => (1.0 - last.rate / rate).clamp(0.1, 0.5),
+            Some(last) => {
+                let available = self.level.available_by(last).unwrap_or(0.0);
+                (1.0 - available / rate + 3.0 * last.error).clamp(0.1, 0.5)
+            }
+            None => 0.5,
+        }
     }
 
     /// Waits until the next train is paid for.
@@ -74,6 +112,9 @@ impl Machine {
         let cost = self.packets as f64 * f64::from(self.packet_octets);
         let income = self.level.scale().map(|scale| self.params.load * scale / 8.0);
         self.purse.earn(now, income.unwrap_or(0.0));
+        if self.mode == Mode::Follow && !std::mem::replace(&mut self.advanced, true) {
+            self.purse.lend(now, ADVANCE);
+        }
         let paid = self.purse.wait_for(now, cost).unwrap_or(BLIND);
         let usual = income.and_then(|income| Duration::try_from_secs_f64(cost / (USUAL * income)).ok());
         let usual = if urgent { None } else { usual };
@@ -106,9 +147,15 @@ impl Machine {
 const OFFSETS: [f64; 5] = [1.0, 1.0, 2.5, 1.0, 1.5];
 const DECISIVE: f64 = 2.5;
 /// By how much the next train is faster while nothing overloads the path.
-const FASTER: f64 = 1.7;
+const FASTER: f64 = 2.0;
+/// The same where another train has overloaded it, over what came out of that.
+const BRACKET: f64 = 1.3;
+/// Error of a growth that still tells an overload.
+pub(super) const TELLING: f64 = 0.08;
 /// Share of the income that is spent while nothing changes; the rest is kept for when something does.
 const USUAL: f64 = 0.85;
+/// Income in advance, once there is something to follow: what is not spent of the rest has paid it back after seven seconds.
+const ADVANCE: Duration = Duration::from_secs(1);
 /// The same of trains that search.
 const SEARCH_STRETCH: f64 = 2.0;
 /// Queue that a train may build, as time at the path's rate, and at least so many octets.
