@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use estimate::Verdict;
-use report::{Tracking, World};
+use report::{Tracking, TruthBasis, World};
 use serde::{Deserialize, Serialize};
 use units::Metric;
 
@@ -52,6 +52,12 @@ pub struct Order<'a> {
 pub struct Run {
     /// Of the whole path.
     pub path: Judged,
+    /// What its truth is derived from.
+    #[serde(default, skip_serializing_if = "TruthBasis::is_scenario")]
+    pub truth_basis: TruthBasis,
+    /// Where that is what really happened: what the traffic's long-run rates say instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_run_truth: Option<u64>,
     /// Of single hops, where the method speaks of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Judged>,

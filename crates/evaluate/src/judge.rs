@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use estimate::{Estimate, Measured, Outcome, Reason, Verdict};
-use report::Remark;
-use scenario::{Scenario, Way};
+use report::{Remark, TruthBasis};
+use scenario::{Crossed, Scenario, Truth, Way};
 use units::{BitRate, Metric};
 
 use crate::cell::{Judged, Run};
+use crate::simulated::Simulated;
 use crate::truth;
 
 /// The same run, judged by another of its quantities.
@@ -42,6 +43,19 @@ pub fn hops(
     metric: Metric,
     span: (Duration, Duration),
 ) -> Vec<Judged> {
+    hops_beside(scenario, way, outcome, metric, span, None)
+}
+
+/// The same beside what really crossed each hop in that time, where somebody counted it.
+pub(crate) fn hops_beside(
+    scenario: &Scenario,
+    way: Way,
+    outcome: &Outcome,
+    metric: Metric,
+    span: (Duration, Duration),
+    crossed: Option<&[Crossed]>,
+) -> Vec<Judged> {
+    let truth = truth::over(scenario, way, span, crossed);
     let also = outcome.estimate().map(|main| main.also.as_slice()).unwrap_or_default();
     also.iter()
         .filter(|estimate| estimate.metric == metric)
@@ -50,15 +64,14 @@ pub fn hops(
             Some(claim(
                 Some(estimate),
                 Some(hop),
-                of_hop(scenario, way, metric, hop, span),
+                of_hop(scenario, way, &truth, metric, hop),
             ))
         })
         .collect()
 }
 
 /// The truth of one hop, counted from 1: of its rate, and of what is left of it.
-fn of_hop(scenario: &Scenario, way: Way, metric: Metric, hop: u16, span: (Duration, Duration)) -> Option<u64> {
-    let truth = scenario.truth(way).over(span.0, span.1);
+fn of_hop(scenario: &Scenario, way: Way, truth: &Truth<'_>, metric: Metric, hop: u16) -> Option<u64> {
     let index = usize::from(hop).checked_sub(1)?;
     if index >= scenario.hops(way).len() {
         return None;
@@ -83,6 +96,17 @@ fn claim(estimate: Option<&Estimate>, hop: Option<u16>, truth: Option<u64>) -> J
     }
 }
 
+impl From<Simulated> for Run {
+    fn from(simulated: Simulated) -> Self {
+        Self {
+            truth_basis: simulated.truth_basis,
+            long_run_truth: simulated.long_run_truth,
+            tracking: simulated.tracking.as_ref().map(Into::into),
+            ..Self::new(&simulated.measured, simulated.truth, simulated.hops)
+        }
+    }
+}
+
 impl Run {
     /// The run of a method that measured this, where the truth was `truth`.
     pub fn new(measured: &Measured, truth: Option<u64>, hops: Vec<Judged>) -> Self {
@@ -93,6 +117,8 @@ impl Run {
         let caveats = measured.outcome.caveats().iter().map(|caveat| caveat.id().to_owned());
         Self {
             path: claim(measured.outcome.estimate(), None, truth),
+            truth_basis: TruthBasis::Scenario,
+            long_run_truth: None,
             hops,
             octets: measured.cost.octets,
             packets: measured.cost.packets,

@@ -90,6 +90,7 @@ pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, pa
         runs.iter().map(|(cell, ..)| Some(cell.world.name().to_owned())),
     );
     table.whole("seed", runs.iter().map(|(_, seed, _)| signed(*seed)));
+    table.texts("truth_basis", runs.iter().map(|(.., run)| word(&run.truth_basis)));
     table.texts("verdict", runs.iter().map(|(.., run)| word(&run.path.verdict)));
     let mut number = |name, value: fn(&Run) -> Option<u64>| {
         table.whole(name, runs.iter().map(|(.., run)| value(run).and_then(signed)));
@@ -98,6 +99,7 @@ pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, pa
     number("value_bps", |run| run.path.value);
     number("low_bps", |run| run.path.low);
     number("high_bps", |run| run.path.high);
+    number("long_run_truth_bps", |run| run.long_run_truth);
     number("octets", |run| Some(run.octets));
     number("packets", |run| Some(run.packets));
     number("time_ns", |run| Some(run.time_ns));
@@ -112,7 +114,7 @@ pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, pa
 /// One line per finished run.
 pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> String {
     let mut out = String::from(
-        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,caveats,reason,not_judged,recording\r\n",
+        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,caveats,reason,not_judged,recording,truth_basis,long_run_truth_bps\r\n",
     );
     for (cell, seed, run) in runs {
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -125,7 +127,7 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
         };
         let _ = write!(
             out,
-            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
             text(&cell.scenario.name),
             text(cell.subject.label()),
             cell.world.name(),
@@ -142,6 +144,8 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
             run.reason.as_deref().unwrap_or_default(),
             text(run.not_judged.as_deref().unwrap_or_default()),
             run.recording.as_deref().unwrap_or_default(),
+            word(&run.truth_basis).unwrap_or_default(),
+            number(run.long_run_truth),
         );
     }
     out

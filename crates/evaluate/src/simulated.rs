@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
 use estimate::{Beginning, Estimator, Event, Latest, Measured, Method, ParamError, RawParams, World, watch};
-use report::Tracking;
+use report::{Tracking, TruthBasis};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Metric, Unit};
@@ -36,6 +36,10 @@ pub struct Simulation<'a> {
 pub struct Simulated {
     /// The truth over the run's own time.
     pub truth: Option<u64>,
+    /// What that is derived from.
+    pub truth_basis: TruthBasis,
+    /// Where it is what really happened: what the traffic's long-run rates say instead. `None` beside elastic flows.
+    pub long_run_truth: Option<u64>,
     /// What the method says of the metric that is judged, and what it imposed.
     pub measured: Measured,
     /// What it says of single hops.
@@ -86,8 +90,34 @@ impl Simulation<'_> {
         let tracking = tracking(self.scenario, self.way, self.metric, &told, span, octets);
         Ok(Simulated {
             tracking,
-            ..self.judged(measured, span, seed)
+            ..self.judged_as_realised(measured, span, seed)
         })
+    }
+
+    /// What was measured in the simulator over the scenario's time `span`, beside what was really free: over the time that the estimate
+    /// says it holds for, which ends with the run, in the same world without probes. Where all traffic is even, or the metric does not
+    /// depend on it, that is the scenario's own truth.
+    pub(crate) fn judged_as_realised(&self, measured: Measured, span: (Duration, Duration), seed: u64) -> Simulated {
+        let nominal = self.judged(measured.clone(), span, seed);
+        if !truth::is_realised(self.scenario, self.way, self.metric) {
+            return nominal;
+        }
+        let stated = nominal.measured.outcome.estimate().and_then(|estimate| estimate.interval);
+        let to = span.1.max(span.0 + Duration::from_millis(1));
+        let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
+        let own = (from.min(to.saturating_sub(Duration::from_millis(1))), to);
+        let crossed = SimWorld::undisturbed(self.scenario, self.way, seed, own.0, own.1);
+        let estimate = nominal.measured.outcome.estimate();
+        let truth = truth::beside(self.scenario, self.way, self.metric, estimate, own, Some(&crossed));
+        let hops = judge::hops_beside(self.scenario, self.way, &measured.outcome, self.metric, own, Some(&crossed));
+        let long_run = truth::of(self.scenario, self.way, self.metric, estimate, own);
+        Simulated {
+            truth,
+            truth_basis: TruthBasis::Realised,
+            long_run_truth: long_run,
+            hops,
+            ..nominal
+        }
     }
 
     /// What was measured over the scenario's time `span`, beside the truth.
@@ -102,6 +132,8 @@ impl Simulation<'_> {
         }
         Simulated {
             truth,
+            truth_basis: TruthBasis::Scenario,
+            long_run_truth: None,
             measured,
             hops,
             tracking: None,

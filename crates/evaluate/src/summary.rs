@@ -197,6 +197,8 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
     RunRow {
         seed,
         truth_bps: judged.truth,
+        truth_basis: run.truth_basis,
+        long_run_truth_bps: run.long_run_truth.filter(|_| hop.is_none()),
         value_bps: judged.value,
         low_bps: judged.low,
         high_bps: judged.high,

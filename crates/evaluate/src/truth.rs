@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::{Estimate, Evidence};
-use scenario::{Scenario, Truth, Way};
+use scenario::{Arrivals, Crossed, Scenario, Source, Truth, Way};
 use units::{BitRate, Framing, Layer, Metric};
 
 /// Loss that `udp` accepts, as the metric's definition has it.
@@ -23,7 +23,19 @@ pub fn of(
     estimate: Option<&Estimate>,
     span: (Duration, Duration),
 ) -> Option<u64> {
-    let truth = scenario.truth(way).over(span.0, span.1);
+    beside(scenario, way, metric, estimate, span, None)
+}
+
+/// The same beside what really crossed each hop in that time, where somebody counted it.
+pub(crate) fn beside(
+    scenario: &Scenario,
+    way: Way,
+    metric: Metric,
+    estimate: Option<&Estimate>,
+    span: (Duration, Duration),
+    crossed: Option<&[Crossed]>,
+) -> Option<u64> {
+    let truth = over(scenario, way, span, crossed);
     let mtu = path_mtu(scenario);
     let rate = |rate: BitRate| at_layer(rate, estimate.and_then(|estimate| estimate.layer), mtu).map(BitRate::bps);
     match metric {
@@ -55,6 +67,27 @@ pub fn of(
         Metric::PathMtu => Some(u64::from(mtu)),
         _ => None,
     }
+}
+
+/// The truth of one way over a time, beside what was counted in it, if anything was.
+pub(crate) fn over<'a>(
+    scenario: &'a Scenario,
+    way: Way,
+    span: (Duration, Duration),
+    crossed: Option<&'a [Crossed]>,
+) -> Truth<'a> {
+    let truth = scenario.truth(way).over(span.0, span.1);
+    crossed.map_or(truth, |crossed| truth.beside(crossed))
+}
+
+/// Whether a run's truth is what really happened in it: of what is free, beside traffic that is not the same at all times.
+pub(crate) fn is_realised(scenario: &Scenario, way: Way, metric: Metric) -> bool {
+    let even = |source: &Source| match source {
+        Source::Open { arrivals, sizes, .. } => *arrivals == Arrivals::Cbr && sizes.shares().count() == 1,
+        Source::Elastic(_) => false,
+    };
+    let varies = scenario.cross.iter().any(|cross| cross.way == way && !even(&cross.source));
+    matches!(metric, Metric::AvailableIpCapacity | Metric::CrossTraffic) && varies
 }
 
 const fn other(way: Way) -> Way {

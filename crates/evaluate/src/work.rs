@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use report::{Status, World};
 use scenario::Way;
 
-use crate::cell::{Bench, Cell, Order, Run, Subject, Traced};
+use crate::cell::{Bench, Cell, Order, Run, Subject};
 use crate::error::{RunFault, StoreError};
 use crate::key::{Key, Keys};
 use crate::parallel::parallel;
@@ -294,9 +294,8 @@ fn simulated(cell: &Cell, seed: u64, key: Key, folder: &Path) -> Result<Run, Run
         let run = simulation.run(seed);
         run.map_err(|error| RunFault::NotOffered { why: error.to_string() })?
     };
-    let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
+    let mut run = Run::from(simulated);
     run.recording = keeps.then_some(name);
-    run.tracking = simulated.tracking.as_ref().map(Traced::from);
     Ok(run)
 }
 

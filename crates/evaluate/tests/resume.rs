@@ -71,6 +71,8 @@ impl Bench for Fake {
                 high: Some(value),
                 verdict: Verdict::Estimated,
             },
+            truth_basis: report::TruthBasis::Scenario,
+            long_run_truth: None,
             hops: Vec::new(),
             octets: 64,
             packets: 1,

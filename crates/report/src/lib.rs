@@ -29,6 +29,6 @@ pub use passive::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, 
 pub use replay::{How, ReplayDocument, ReplayedRun};
 pub use rows::{MetricRow, Remark};
 pub use samples::SamplesRow;
-pub use simulation::{RunRow, SimulationDocument, Summary};
+pub use simulation::{RunRow, SimulationDocument, Summary, TruthBasis};
 pub use tracking::{TrackedPoint, Tracking, TrackingSummary};
 pub use watch::{Watch, WatchRow, WatchSummary, WindowRow};

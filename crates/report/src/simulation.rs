@@ -1,7 +1,7 @@
 //! The result document of `simulate`.
 
 use estimate::{Outcome, Verdict};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::rows::Remark;
 use crate::samples::SamplesRow;
@@ -27,6 +27,25 @@ pub struct SimulationDocument {
     pub summary: Summary,
 }
 
+/// What a run's truth is derived from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TruthBasis {
+    /// The scenario's fields: rates in the long run.
+    #[default]
+    Scenario,
+    /// What really crossed the links in the time that the estimate holds for, in the same world without probes.
+    Realised,
+}
+
+impl TruthBasis {
+    /// The usual one.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub const fn is_scenario(&self) -> bool {
+        matches!(self, Self::Scenario)
+    }
+}
+
 /// One run. Values of metrics that are no rates stand in the same fields, in the metric's own unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunRow {
@@ -34,6 +53,12 @@ pub struct RunRow {
     pub seed: u64,
     /// The truth over the run's own time; `null` where there is none.
     pub truth_bps: Option<u64>,
+    /// What it is derived from; what is not said is [`TruthBasis::Scenario`].
+    #[serde(skip_serializing_if = "TruthBasis::is_scenario")]
+    pub truth_basis: TruthBasis,
+    /// Where that is what really happened: what the traffic's long-run rates say instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_run_truth_bps: Option<u64>,
     /// The value; `null` when inconclusive.
     pub value_bps: Option<u64>,
     /// Lower end of the interval.
@@ -112,6 +137,8 @@ impl RunRow {
         Self {
             seed,
             truth_bps: truth,
+            truth_basis: TruthBasis::Scenario,
+            long_run_truth_bps: None,
             value_bps: estimate.map(|estimate| estimate.value),
             low_bps: estimate.map(|estimate| estimate.low),
             high_bps: estimate.map(|estimate| estimate.high),
@@ -124,6 +151,16 @@ impl RunRow {
             caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             tracking: None,
+        }
+    }
+
+    /// With what its truth is derived from, and the long-run one beside it.
+    #[must_use]
+    pub fn truth_from(self, truth_basis: TruthBasis, long_run_truth_bps: Option<u64>) -> Self {
+        Self {
+            truth_basis,
+            long_run_truth_bps,
+            ..self
         }
     }
 
@@ -251,6 +288,8 @@ mod tests {
         RunRow {
             seed: 1,
             truth_bps: Some(100),
+            truth_basis: TruthBasis::Realised,
+            long_run_truth_bps: Some(101),
             value_bps: value.map(|v| v.1),
             low_bps: value.map(|v| v.0),
             high_bps: value.map(|v| v.2),

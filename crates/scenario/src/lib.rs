@@ -9,6 +9,7 @@
 //! packets) that wait or are being sent.
 
 mod cross;
+mod crossed;
 mod error;
 mod file;
 mod hop;
@@ -18,6 +19,7 @@ mod service;
 mod truth;
 
 pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
+pub use crossed::Crossed;
 pub use error::ScenarioError;
 pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};

@@ -1,13 +1,15 @@
 //! What a perfect estimator would say of a scenario: derived from its fields, never typed.
 //!
-//! Model: FIFO hops (channels, aggregation and slots at their long-run rate under load), open-loop cross traffic as a fluid of its long-run rate. Quantities that the fluid model cannot give (what
-//! is available beside elastic flows, which take whatever is left) are `None`.
+//! Model: FIFO hops (channels, aggregation and slots at their long-run rate under load), open-loop cross traffic as a fluid of its
+//! long-run rate, or, where somebody counted it, of what really crossed ([`Truth::beside`]). Quantities that the fluid model cannot give
+//! (what is available beside elastic flows, which take whatever is left) are `None` without that.
 
 use std::time::Duration;
 
 use units::{BitRate, Framing, Layer};
 
 use crate::cross::{Cross, Source};
+use crate::crossed::Crossed;
 use crate::hop::{Hop, Queue};
 use crate::model::{Scenario, Way};
 use crate::service::{Channels, Dealing, Service};
@@ -19,6 +21,7 @@ pub struct Truth<'a> {
     way: Way,
     from: Duration,
     to: Duration,
+    crossed: Option<&'a [Crossed]>,
 }
 
 /// The largest burst that an idle path takes without loss.
@@ -38,15 +41,26 @@ impl Scenario {
             way,
             from: Duration::ZERO,
             to: Duration::from_secs(60),
+            crossed: None,
         }
     }
 }
 
-impl Truth<'_> {
+impl<'a> Truth<'a> {
     /// The same, averaged from one time of the scenario to another.
     #[must_use]
     pub fn over(self, from: Duration, to: Duration) -> Self {
         Self { from, to, ..self }
+    }
+
+    /// The same beside what really crossed each hop of the way in that time, instead of the traffic's long-run rates: so also
+    /// beside elastic flows.
+    #[must_use]
+    pub fn beside(self, crossed: &'a [Crossed]) -> Self {
+        Self {
+            crossed: Some(crossed),
+            ..self
+        }
     }
 
     fn hops(&self) -> &[Hop] {
@@ -164,6 +178,9 @@ impl Truth<'_> {
     /// that says which of several channels it takes.
     pub fn utilisation(&self, hop: usize) -> Option<f64> {
         let place = self.hops().get(hop)?;
+        if let Some(crossed) = self.crossed {
+            return self.realised(place, crossed.get(hop)?);
+        }
         let mut load = 0.0;
         for cross in self.crossing(hop) {
             if is_hashed(place) {
@@ -199,6 +216,19 @@ impl Truth<'_> {
         Some(load)
     }
 
+    /// The same of what really crossed it.
+    fn realised(&self, place: &Hop, crossed: &Crossed) -> Option<f64> {
+        if is_hashed(place) && crossed.packets() > 0 {
+            return None;
+        }
+        let whole = self.to.saturating_sub(self.from).as_secs_f64();
+        let rate = self.mean_rate(place);
+        let seconds = crossed.seconds_at(place, rate, |size| self.link_capacity(place, size, 1));
+        let share = seconds / whole;
+        // What had begun to cross before, or ends a little after, may be one packet more than there was time for.
+        share.is_finite().then_some(share.min(1.0))
+    }
+
     /// Available IP-layer path capacity for packets of `ip_octets` (RFC 5136 §2.3.5); `None` beside elastic flows.
     pub fn available(&self, ip_octets: u16) -> Option<BitRate> {
         let mut least: Option<BitRate> = self.interface_capacity(ip_octets);
@@ -224,6 +254,9 @@ impl Truth<'_> {
     /// IP-layer rate of the cross traffic on the tight hop.
     pub fn cross_traffic(&self, ip_octets: u16) -> Option<BitRate> {
         let hop = self.tight_hop(ip_octets)?;
+        if let Some(crossed) = self.crossed {
+            return crossed.get(hop)?.rate(self.to.saturating_sub(self.from));
+        }
         let rates: Option<Vec<BitRate>> = self
             .crossing(hop)
             .map(|cross| match &cross.source {

@@ -27,13 +27,14 @@ mod part;
 mod router;
 mod service;
 mod source;
+mod tally;
 mod wire;
 
 use std::collections::BinaryHeap;
 
-use scenario::{Scenario, Source as Traffic, Way};
+use scenario::{Crossed, Scenario, Source as Traffic, Way};
 
-use crate::NEVER;
+use crate::{NEVER, nanos};
 use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
 pub(crate) use link::Link;
@@ -42,6 +43,7 @@ pub(crate) use router::Answers;
 use router::Pending;
 use source::Source;
 pub use source::{Arrival, ArrivalStream};
+use tally::Tally;
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,6 +286,19 @@ impl<T> Path<T> {
     /// The time up to which everything has happened.
     pub fn now(&self) -> u64 {
         self.now
+    }
+
+    /// Counts, from now on, what leaves the link of each hop of a way between two times, whoever sent it. `scenario` is the one that
+    /// the path was made of.
+    pub fn count(&mut self, scenario: &Scenario, way: Way, (from, to): (u64, u64)) {
+        for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
+            state.count(Tally::new(from, to, nanos(hop.delay)));
+        }
+    }
+
+    /// What was counted on each hop of a way.
+    pub fn crossed(&self, way: Way) -> Vec<Crossed> {
+        self.ways[side(way)].hops.iter().map(HopState::crossed).collect()
     }
 
     /// Packets sent or injected of which nothing was put out yet.

@@ -19,7 +19,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
-use scenario::{Host, Scenario, Way};
+use scenario::{Crossed, Host, Scenario, Way};
 use units::{BitRate, Sender, Stamp};
 
 use crate::nanos;
@@ -65,6 +65,12 @@ impl SimWorld {
             load: None,
             transfer: None,
         }
+    }
+
+    /// What crosses each hop of a way from one time of the scenario to another in the same world if nobody probes it: the same
+    /// packets of open-loop traffic, and the elastic traffic as it goes when nothing makes it yield.
+    pub fn undisturbed(scenario: &Scenario, way: Way, seed: u64, from: Duration, to: Duration) -> Vec<Crossed> {
+        Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)))
     }
 
     /// The time since the scenario's begin, in nanoseconds.

@@ -71,15 +71,6 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
 /// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter of the promised half minute.
 pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 
-/// No number, or an interval wider than 30 % of the capacity (ours: a range, where a second method can still say something).
-pub(super) fn doubtful(outcome: &Outcome, scale: u64) -> bool {
-    let Some(estimate) = outcome.estimate() else {
-        return true;
-    };
-    let width = estimate.high - estimate.low;
-    estimate.verdict == Verdict::Estimated && width as f64 > 0.3 * scale as f64
-}
-
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is cut there.
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
     let Some(capacity) = job

@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use scenario::{Hop, Layer2, Way};
+use scenario::{Crossed, Hop, Layer2, Way};
 
 use super::bucket::Bucket;
 use super::fifo::{Fifo, Guests, Transit};
@@ -11,6 +11,7 @@ use super::part::Segment;
 use super::router::{Answers, Pending};
 use super::service::{Server, Taken};
 use super::source::Source;
+use super::tally::Tally;
 use super::wire::Wire;
 use super::{DropCause, Output, Packet};
 use crate::rng::{Purpose, Stream};
@@ -48,6 +49,8 @@ pub(super) struct HopState {
     pub(super) injected: Fifo,
     /// The router in front of the hop; `None` at the host.
     router: Option<Answers>,
+    /// Somebody counts what crosses.
+    tally: Option<Tally>,
 }
 
 impl HopState {
@@ -64,6 +67,7 @@ impl HopState {
             transit: Fifo::new(),
             injected: Fifo::new(),
             router,
+            tally: None,
         }
     }
 
@@ -77,11 +81,22 @@ impl HopState {
             transit: Fifo::new(),
             injected: Fifo::new(),
             router: None,
+            tally: None,
         }
     }
 
     pub(super) fn add_source(&mut self, source: Source) {
         self.sources.push(source);
+    }
+
+    /// Counts what crosses from now on.
+    pub(super) fn count(&mut self, tally: Tally) {
+        self.tally = Some(tally);
+    }
+
+    /// What was counted.
+    pub(super) fn crossed(&self) -> Crossed {
+        self.tally.as_ref().map(Tally::crossed).unwrap_or_default()
     }
 
     pub(super) fn next_guest(&self) -> u64 {
@@ -121,7 +136,9 @@ impl HopState {
             let passed = if packet.is_guest() {
                 self.carry_guest(packet, from_before, bench)
             } else if packet.ip_octets <= self.mtu {
-                self.chain.carry(&packet, cross_flow(packet.slot)).ok().flatten()
+                let passed = self.chain.carry(&packet, cross_flow(packet.slot)).ok();
+                note(&mut self.tally, &packet, passed);
+                passed.flatten()
             } else {
                 None
             };
@@ -174,6 +191,7 @@ impl HopState {
             chain,
             index,
             mtu,
+            tally,
             ..
         } = self;
         while let Some(source) = earliest(sources) {
@@ -192,6 +210,7 @@ impl HopState {
                 exit: source.exit,
             };
             let passed = chain.carry(&packet, cross_flow(packet.slot));
+            note(tally, &packet, passed.ok());
             if usize::from(packet.exit) > *index
                 && let (Ok(Some(at)), Some(next)) = (passed, next.as_deref_mut())
                 && at < NEVER
@@ -218,7 +237,10 @@ impl HopState {
         }
         let flow = packet.flow;
         match self.chain.carry(&transit, flow) {
-            Ok(passed) => passed,
+            Ok(passed) => {
+                note(&mut self.tally, &transit, Some(passed));
+                passed
+            }
             Err(lost) => {
                 self.drop_guest(&transit, lost, bench);
                 None
@@ -260,6 +282,14 @@ impl HopState {
                 payload,
             },
         });
+    }
+}
+
+/// Counts a packet that was not dropped; of one that waits in a burst it is known when it entered.
+#[inline]
+fn note(tally: &mut Option<Tally>, packet: &Transit, passed: Option<Option<u64>>) {
+    if let (Some(tally), Some(passed)) = (tally, passed) {
+        tally.add(packet.ip_octets, packet.at, passed);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use estimate::probe::HopReplyKind;
-use scenario::{Scenario, Way};
+use scenario::{Crossed, Scenario, Way};
 
 use super::connections::Connections;
 use crate::host::{HostState, Intake, Kernel};
@@ -126,6 +126,14 @@ impl Engine {
             outputs: Vec::new(),
             runs: 0,
         }
+    }
+
+    /// What crosses each hop of a way between two times if nobody probes.
+    pub(super) fn undisturbed(scenario: &Scenario, way: Way, seed: u64, (from, to): (u64, u64)) -> Vec<Crossed> {
+        let mut engine = Self::new(scenario, seed);
+        engine.path.count(scenario, way, (from, to));
+        engine.stride(to, &mut Vec::new());
+        engine.path.crossed(way)
     }
 
     pub(super) fn now(&self) -> u64 {

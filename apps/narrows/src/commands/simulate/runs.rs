@@ -32,7 +32,9 @@ pub(super) fn simulate(batch: &Batch<'_>) -> Result<SimulationDocument, Failure>
     let one = |index: usize| {
         let seed = batch.seed.wrapping_add(index as u64);
         let run = batch.simulation.run(seed).map_err(wrong)?;
-        Ok(RunRow::new(seed, run.truth, &run.measured).tracking(run.tracking))
+        Ok(RunRow::new(seed, run.truth, &run.measured)
+            .truth_from(run.truth_basis, run.long_run_truth)
+            .tracking(run.tracking))
     };
     parallel(count, batch.jobs, &AtomicBool::new(false), one, |index, row| {
         rows[index] = Some(row);
@@ -77,6 +79,8 @@ pub(super) fn recorded(
         .run_in(&mut world, |world| world.world().true_time(), batch.seed)
         .map_err(wrong)?;
     let (_, writer, fault) = world.into_parts();
-    let row = RunRow::new(batch.seed, run.truth, &run.measured).tracking(run.tracking);
+    let row = RunRow::new(batch.seed, run.truth, &run.measured)
+        .truth_from(run.truth_basis, run.long_run_truth)
+        .tracking(run.tracking);
     Ok((document(batch, vec![row]), writer, fault))
 }

@@ -157,9 +157,10 @@ impl Seen {
         )
         .with("tight_is_narrow", joint.one_link)
         .with("spread_error_bps", joint.spread_error)
+        .with("train_spread_bps", joint.train_spread)
         .with("capacity_error_bps", joint.capacity_error);
         let wide = 2.0 * half > RANGE * scale;
-        if low_by > 0.0 {
+        if low_by > 0.0 || joint.is_bursty() {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {

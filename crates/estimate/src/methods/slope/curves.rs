@@ -44,5 +44,6 @@ pub(super) fn joint(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) -> 
         per_train: each.iter().copied().enumerate().collect(),
         train_spread: (squares / dof).sqrt(),
         overload: 0.0,
+        scale,
     })
 }

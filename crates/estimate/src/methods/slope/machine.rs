@@ -28,8 +28,10 @@ const EXACT: f64 = 0.011;
 const NARROW: f64 = 0.02;
 const FAIR: f64 = 0.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
-const EXTENDED: f64 = 6.0;
-const LONGEST: Duration = Duration::from_secs(12);
+const EXTENDED: f64 = 12.0;
+const LONGEST: Duration = Duration::from_secs(5);
+/// Its load is up to so many times the usual.
+const MORE: f64 = 6.0;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
@@ -139,7 +141,7 @@ impl Machine {
 
     /// Waits until the train's octets, spread over the time since it began, are the allowed share of the path.
     fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
-        let until = self.train_began + self.scale().period(&self.params, octets);
+        let until = self.train_began + self.scale().period(&self.params, octets, self.more(), self.seen.count);
         if until > now {
             Step::Wait { until }
         } else {

@@ -36,8 +36,17 @@ const LOW_AT: usize = 1;
 /// (ours), and of a share of the queue allowed at most.
 const HEAD: f64 = 1.0;
 const HEAD_SHARE: f64 = 0.5;
-/// Rate of the head, relative to the path's.
-const HEAD_RATE: f64 = 2.0;
+/// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot pass queues before it, and goes while a
+/// tight link behind it should fill.
+const HEAD_RATE: f64 = 1.4;
+/// Most that the load grows to where trains disagree, as a share (ours).
+const MOST_LOAD: f64 = 0.25;
+/// Trains are up to so many times as long where they disagree, from this spread on, as a share of the path's rate (ours).
+const LONGER: f64 = 2.0;
+const DISAGREE: f64 = 0.1;
+/// Spacing varies around its mean by this share either way (ours), in steps of the golden section, which keep no step with anything.
+const UNEVEN: f64 = 0.4;
+const GOLDEN: f64 = 0.618_034;
 /// Fewest packets of a head.
 const HEAD_LEAST: f64 = 4.0;
 
@@ -70,9 +79,11 @@ impl Scale {
     }
 
     /// Packets of a train at `rate`, which exceeds what is available by `over`: as many as share the octets out, as stamps and batches
-    /// (`least`) ask for, and no more than what fills the allowed queue (of `burst` bits).
-    pub(super) fn packets(self, params: &Params, rate: f64, over: f64, least: usize, burst: f64, hard: bool) -> usize {
-        let share = count(self.octets(params) * 8.0 / SHARES / self.packet);
+    /// (`least`) ask for, more where single trains' estimates spread by `spread`, and no more than what fills the allowed queue.
+    pub(super) fn packets(self, params: &Params, rate: f64, over: f64, least: usize, queue: Allowed, spread: f64) -> usize {
+        let Allowed { burst, hard } = queue;
+        let longer = (spread / (DISAGREE * self.rate)).clamp(1.0, LONGER);
+        let share = count(longer * self.octets(params) * 8.0 / SHARES / self.packet);
         let wanted = share.max(MIN_PACKETS).max(least).min(params.max_packets);
         let growth = over.max(0.02 * self.rate) / rate.max(1.0);
         let allowed = count(burst / self.packet / growth.min(1.0));
@@ -80,9 +91,12 @@ impl Scale {
         wanted.min(allowed.max(extra).max(SHORTEST))
     }
 
-    /// Time from a train's begin to the next one's.
-    pub(super) fn period(self, params: &Params, octets: u64) -> Duration {
-        let seconds = octets as f64 * 8.0 / (self.load(params) * self.rate.max(1.0));
+    /// Time from the `index`-th train's begin to the next one's, where the load is to be `more` times the usual.
+    pub(super) fn period(self, params: &Params, octets: u64, more: f64, index: usize) -> Duration {
+        let usual = self.load(params);
+        let load = (usual * more).min(MOST_LOAD).max(usual);
+        let uneven = 1.0 + UNEVEN * (2.0 * (GOLDEN * index as f64).fract() - 1.0);
+        let seconds = uneven * octets as f64 * 8.0 / (load * self.rate.max(1.0));
         Duration::try_from_secs_f64(seconds)
             .unwrap_or(Duration::from_secs(1))
             .min(Duration::from_secs(5))
@@ -113,6 +127,15 @@ impl Scale {
         let rate = HEAD_RATE * self.rate;
         most.map_or(rate, |most| rate.min(most))
     }
+}
+
+/// The queue that a train may build.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    /// Bits of it.
+    pub(super) burst: f64,
+    /// Losses have shown where it ends.
+    pub(super) hard: bool,
 }
 
 /// A whole number of packets; negative and undefined become none.

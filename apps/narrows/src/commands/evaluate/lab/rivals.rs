@@ -73,6 +73,8 @@ impl Trial<'_> {
             .any(|number| matches!(number.found, Found::Inconclusive(_)));
         Run {
             path: whole,
+            truth_basis: report::TruthBasis::Scenario,
+            long_run_truth: None,
             hops,
             octets: sent.ip_octets(),
             packets: sent.packets,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use units::BitRate;
 
 use super::super::params::Mode;
-use super::super::sizes::{FIRST_PACKETS, SHORTEST, Scale, count};
-use super::{Machine, Phase};
+use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale, count};
+use super::{FAIR, FLOOR, MORE, Machine, Phase};
 use crate::probe::{PacketPlan, Train, TrainId};
 
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
@@ -56,6 +56,17 @@ impl Machine {
         self.head = (packets.min(self.packets), delay);
     }
 
+    /// By how much the load is to grow, so that what the trains' disagreement asks for is spent in time.
+    pub(super) fn more(&self) -> f64 {
+        let found = self.joint.as_ref().filter(|_| self.params.load.is_none());
+        let Some(found) = found.filter(|found| found.per_train.len() >= self.params.min_trains) else {
+            return 1.0;
+        };
+        let scale = self.scale().rate;
+        let half = found.half_width(FLOOR * scale) / scale;
+        (half / FAIR).powi(2).clamp(1.0, MORE)
+    }
+
     /// Packets of the next train.
     pub(super) fn length(&self) -> usize {
         let scale = self.scale();
@@ -74,7 +85,8 @@ impl Machine {
             over /= 4.0;
             packets = 2;
         }
-        packets * scale.packets(&self.params, rate, over, self.least_packets, burst, hard)
+        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
+        packets * scale.packets(&self.params, rate, over, self.least_packets, Allowed { burst, hard }, spread)
     }
 
     /// Alternates between little and more overload, so that the gradient shows.
