@@ -10,10 +10,12 @@ use super::table::HopTable;
 use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
-/// Either side of a value: 95 %.
-const EITHER: f64 = 2.0;
-/// Of a bound: 99 %.
-const BOUND: f64 = 2.33;
+/// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
+const EITHER: f64 = 2.57;
+/// Of a bound: 99 % of the same, one side.
+const BOUND: f64 = 3.36;
+/// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
+const LEAST_WIDTH: f64 = 0.002;
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
@@ -32,11 +34,34 @@ struct Added {
 }
 
 /// Everything that is said of hops rests on.
-struct Picture {
+pub(super) struct Picture {
     lines: Vec<Option<Line>>,
     /// Hops whose routers were slow.
     slow: Vec<bool>,
     added: Vec<Added>,
+}
+
+impl Picture {
+    pub(super) fn line(&self, hop: usize) -> Option<Line> {
+        self.lines.get(hop).copied().flatten()
+    }
+
+    /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
+    pub(super) fn error_about(&self, hop: usize) -> f64 {
+        let of = |added: &Added| match added.slope > 0.0 {
+            true => added.half_width() / added.slope,
+            false => f64::INFINITY,
+        };
+        let about = self.added.iter().filter(|added| added.hop == hop + 1 || added.after == hop + 1);
+        about.map(of).fold(0.0, f64::max)
+    }
+}
+
+impl Added {
+    /// Half of the interval, ns per octet.
+    fn half_width(&self) -> f64 {
+        (EITHER * self.se).max(LEAST_WIDTH * self.slope)
+    }
 }
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -173,7 +198,7 @@ pub(super) fn goes_round(hops: &[HopTable]) -> bool {
     heard.len() > 3 && heard.iter().rev().take(3).all(|&hop| is_no_hop(hops, hop))
 }
 
-fn picture(session: &Session) -> Picture {
+pub(super) fn picture(session: &Session) -> Picture {
     let (framing, floor) = (session.params.framing, session.floor_ns());
     let lines: Vec<Option<Line>> = (0..session.hops.len())
         .map(|hop| {
@@ -202,7 +227,7 @@ fn picture(session: &Session) -> Picture {
             (at + 1, line.there - before.there, line.se.hypot(before.se))
         });
         let alone = hop == after && slope > STANDS_OUT * se;
-        let stages = stages(slope, slope - EITHER * se, slope + EITHER * se).filter(|_| alone);
+        let stages = stages(slope, EITHER * se).filter(|_| alone);
         let pairs = stages.as_ref().map_or(Pairs::Unknown, |stages| {
             judge_pairs(&session.hops[hop].pairs, wire, slope, stages.rates[0])
         });
@@ -329,7 +354,7 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     let alone = added.hop - added.after == 1;
     let foretold = session.foretold.get(added.hop - 1);
     let needed = if foretold == Some(&Foretold::Bounded) { AFTER_ALL } else { STANDS_OUT };
-    let (low, high) = (added.slope + EITHER * added.se, added.slope - EITHER * added.se);
+    let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width());
     let known = |value, low, high, verdict| HopCapacity {
         value,
         low,
@@ -347,7 +372,7 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         return Some(known(rate(session, added.slope)?, low, high, Verdict::Estimated));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
-    let off = EITHER * added.se / added.slope;
+    let off = added.half_width() / added.slope;
     let least = match added.pairs {
         Pairs::Row => scaled(slowest, 1.0 - off),
         // One link as slow as all of it would look the same.

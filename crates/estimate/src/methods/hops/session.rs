@@ -1,6 +1,6 @@
 //! One run: all hops in every round.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -63,6 +63,8 @@ const BATCH: usize = 4;
 const TRIES: u32 = 2;
 /// Rounds of the first look: more than the six answers that Linux gives at once.
 pub(super) const PILOT: u32 = 8;
+/// Rounds of it where queues blur it (ours).
+const LONGEST_PILOT: u32 = 48;
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
 /// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
@@ -183,7 +185,7 @@ impl Session {
 
     fn pilot(&mut self) -> Option<Vec<PacketPlan>> {
         if self.round >= PILOT {
-            return None;
+            return self.look_longer();
         }
         let octets = self.plan.pilot(self.round);
         let round = self.round;
@@ -197,10 +199,33 @@ impl Session {
         Some(self.to_hops(asked, octets))
     }
 
+    /// Goes on with the first look where queues blur it.
+    fn look_longer(&mut self) -> Option<Vec<PacketPlan>> {
+        if self.round >= LONGEST_PILOT {
+            return None;
+        }
+        let picture = answer::picture(self);
+        let blurred: Vec<usize> = (0..self.hops.len())
+            .filter(|&hop| Plan::is_blurred(self, &picture, hop))
+            .collect();
+        // The hop behind is told by its difference to this one.
+        let wanted = blurred.iter().flat_map(|&hop| [hop, hop + 1]).collect::<BTreeSet<usize>>();
+        let asked: Vec<(usize, u16)> = wanted
+            .into_iter()
+            .filter_map(|hop| match self.plan.want(self, &picture, hop) {
+                Want::Probe(octets) => Some((hop, octets)),
+                Want::Nothing => None,
+            })
+            .filter(|&(hop, _)| self.hops[hop].pace.is_due(self.now))
+            .collect();
+        (!asked.is_empty()).then(|| self.round_of(asked))
+    }
+
     /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
     fn measure(&mut self) -> Option<Vec<PacketPlan>> {
+        let picture = answer::picture(self);
         let wanted: Vec<(usize, u16)> = (0..self.hops.len())
-            .filter_map(|hop| match self.plan.want(self, hop) {
+            .filter_map(|hop| match self.plan.want(self, &picture, hop) {
                 Want::Probe(octets) => Some((hop, octets)),
                 Want::Nothing => None,
             })
