@@ -46,6 +46,15 @@ impl Picture {
         self.lines.get(hop).copied().flatten()
     }
 
+    /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's before; `None` for what is no hop of its
+    /// own.
+    pub(super) fn stands_out_by(&self, hop: usize, error: fn(&Line) -> f64) -> Option<f64> {
+        let added = self.added.iter().find(|added| added.hop == hop + 1 && added.after == hop)?;
+        let here = error(&self.line(hop)?);
+        let before = hop.checked_sub(1).and_then(|before| self.line(before));
+        Some(added.slope / here.hypot(before.map_or(0.0, |line| error(&line))))
+    }
+
     /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
     pub(super) fn error_about(&self, hop: usize) -> f64 {
         let of = |added: &Added| match added.slope > 0.0 {
@@ -86,7 +95,8 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let narrow = findings.iter().filter(told).min_by_key(|finding| value(finding));
     let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
-        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) => {
+        // Where a bound is below all values the narrow link may be there, and that is all there is to say.
+        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) if bound.is_none_or(|b| b >= capacity.value) => {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
             let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
@@ -258,7 +268,7 @@ fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
         let added = picture.added.iter().find(|added| added.hop == hop + 1);
         let capacity = added.and_then(|added| capacity(session, added));
         let line = picture.lines[hop];
-        let here = line.map(|line| (least_intercept(picture, hop, &line), waits(session, table, &line)));
+        let here = line.map(|line| (least_intercept(picture, hop, &line), least_waits(session, picture, hop)));
         let (after_intercept, after_waits) = before.unwrap_or((0.0, 0.0));
         let earlier_clean = clean[..hop].iter().rev().flatten().next().copied().unwrap_or(1.0);
         let busy = clean[hop].map(|share| (1.0 - share / earlier_clean.max(1e-3)).clamp(0.0, 1.0));
@@ -310,15 +320,19 @@ fn least_intercept(picture: &Picture, hop: usize, line: &Line) -> f64 {
     behind.fold(line.intercept_ns, f64::min)
 }
 
-/// Mean wait above the line, ns.
-fn waits(session: &Session, table: &HopTable, line: &Line) -> f64 {
-    let Some((_, samples)) = table.main_router() else {
-        return 0.0;
-    };
+/// Mean wait above the line, ns; or of a hop behind, if that is less.
+fn least_waits(session: &Session, picture: &Picture, hop: usize) -> f64 {
+    let all = session.hops.iter().zip(&picture.lines).skip(hop);
+    let waits = all.filter_map(|(table, line)| waits(session, table, line.as_ref()?));
+    waits.fold(f64::INFINITY, f64::min)
+}
+
+fn waits(session: &Session, table: &HopTable, line: &Line) -> Option<f64> {
+    let (_, samples) = table.main_router()?;
     let above = samples
         .iter()
         .map(|sample| table.above(sample, line, session.params.framing).max(0.0));
-    above.sum::<f64>() / samples.len().max(1) as f64
+    Some(above.sum::<f64>() / samples.len().max(1) as f64)
 }
 
 /// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of time in which there is none.
@@ -335,7 +349,14 @@ fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
             .count();
         Some(clean as f64 / samples.len() as f64)
     };
-    (0..session.hops.len()).map(share).collect()
+    let mut shares: Vec<Option<f64>> = (0..session.hops.len()).map(share).collect();
+    // What answers from further on did not meet was the router's own.
+    let mut behind: f64 = 0.0;
+    for share in shares.iter_mut().rev().flatten() {
+        behind = behind.max(*share);
+        *share = behind;
+    }
+    shares
 }
 
 /// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for what these answer went through here.
@@ -347,7 +368,9 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
     if session.hops[hop].answers == 0 {
         return None;
     }
-    session.hops[hop..].iter().filter_map(ratio).reduce(f64::min)
+    let least = session.hops[hop..].iter().filter_map(ratio).reduce(f64::min);
+    // Of a router that keeps answers back only that it lost none can be known.
+    least.filter(|&least| ratio(&session.hops[hop]).is_some() || least <= 0.0)
 }
 
 fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {

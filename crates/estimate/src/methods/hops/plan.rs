@@ -114,7 +114,8 @@ impl Plan {
         } else {
             (self.most, REPEATS)
         };
-        if table.answers == 0 || table.sent.values().sum::<u32>() >= most || answer::is_no_hop(&session.hops, hop) {
+        let idle = table.answers == 0 || answer::is_no_hop(&session.hops, hop) || answer::passes_on(&session.hops, hop);
+        if idle || table.sent.values().sum::<u32>() >= most {
             return Want::Nothing;
         }
         let framing = session.params.framing;
@@ -171,24 +172,16 @@ impl Plan {
         let framing = session.params.framing;
         let picture = answer::picture(session);
         let lines: Vec<Option<Line>> = (0..session.hops.len()).map(|hop| picture.line(hop)).collect();
-        let mut before = Some((0.0, 0.0));
-        let mut foretold = Vec::new();
-        for (hop, line) in lines.iter().enumerate() {
-            let answers = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
-            foretold.push(match (line, before) {
-                _ if !answers => Foretold::Silent,
-                (Some(line), Some((slope, error))) => {
-                    let noise = Self::least_error(line).hypot(error);
-                    if line.there - slope > SURELY * noise {
-                        Foretold::Resolved
-                    } else {
-                        Foretold::Bounded
-                    }
+        let foretold = (0..session.hops.len())
+            .map(|hop| {
+                let there = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
+                match picture.stands_out_by(hop, Self::least_error) {
+                    _ if !there => Foretold::Silent,
+                    Some(times) if times > SURELY => Foretold::Resolved,
+                    _ => Foretold::Bounded,
                 }
-                _ => Foretold::Bounded,
-            });
-            before = line.filter(|_| answers).map(|line| (line.there, Self::least_error(&line)));
-        }
+            })
+            .collect();
         let active = session.hops.iter().filter(|hop| hop.answers > 0);
         let hops = u32::try_from(active.clone().count()).unwrap_or(u32::MAX);
         let rtt = session.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);

@@ -14,6 +14,7 @@ use super::plan::{Plan, Want};
 use super::table::{HopTable, Sample};
 use crate::PathFacts;
 use crate::contract::{Latest, Refusal};
+use crate::facts::Answering;
 use crate::job::hops::{Forecast, Foretold};
 use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, reply_octets, uneven};
 use crate::outcome::{Outcome, Reason};
@@ -43,6 +44,8 @@ pub(in crate::methods) struct Session {
     least_octets: u16,
     most_octets: u16,
     resized: u32,
+    /// Nothing of the last train was answered.
+    nothing_before: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,13 @@ const MOST_REROUTES: u32 = 3;
 pub(super) const PAIRS: u32 = 7;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
+/// Whom to ask at the far end, the best first.
+const FAR_ENDS: [FarEnd; 4] = [
+    FarEnd::ClosedPort,
+    FarEnd::EchoSized(REPLY_OCTETS),
+    FarEnd::Echo,
+    FarEnd::TcpSyn,
+];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
@@ -100,10 +110,11 @@ impl Session {
             trains: 0,
             // Any seed: an order that no cross traffic has.
             draw: SplitMix64::new(0x686f_7073),
-            far_ends: VecDeque::from([FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS), FarEnd::Echo]),
+            far_ends: VecDeque::from(FAR_ENDS),
             least_octets: 0,
             most_octets: u16::MAX,
             resized: 0,
+            nothing_before: false,
         }
     }
 
@@ -323,6 +334,10 @@ impl Session {
                     table.lost = table.lost.saturating_add(1);
                 }
                 table.pace.told(false);
+                if table.pace.every().is_some() {
+                    // What it kept back was not lost.
+                    table.lost = 0;
+                }
             }
         }
     }
@@ -383,6 +398,11 @@ impl Campaign for Session {
 
     fn begin(&mut self, facts: &PathFacts) {
         self.facts = Some(facts.clone());
+        let known = match facts.answering {
+            Answering::Echo | Answering::Reflector | Answering::TcpSyn => Some(facts.answering.far_end()),
+            Answering::Server | Answering::ClosedPort => None,
+        };
+        self.far_ends = known.into_iter().chain(FAR_ENDS).collect();
         self.began = Some(self.now);
         self.resize();
     }
@@ -404,8 +424,9 @@ impl Campaign for Session {
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
-        // A host or a path that stood still says nothing of single routers.
-        let outage = nothing && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
+        let outage = nothing && !self.nothing_before && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        self.nothing_before = nothing;
         let mut before: Option<(usize, i64)> = None;
         for (index, (plan, row)) in asked.packets.iter().zip(&report.arrivals).enumerate() {
             let Some(hop) = plan.hop_limit.map(|limit| usize::from(limit.get()) - 1) else {
