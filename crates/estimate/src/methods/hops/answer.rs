@@ -31,6 +31,8 @@ struct Added {
     se: f64,
     stages: Option<Stages>,
     pairs: Pairs,
+    /// How far pairs are apart behind it, if it is one link, and if it is the row.
+    readings_ns: (f64, f64),
 }
 
 /// Everything that is said of hops rests on.
@@ -150,25 +152,17 @@ fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(ttl, _)| ttl)
 }
 
-/// Hops at which pairs can tell a row of links from one link: no hop before them is as slow, for that would space the pairs.
+/// Hops at which pairs can tell a row of links from one link: as one link it would space them more than anything before it.
 pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
     let picture = picture(session);
-    let wire = f64::from(session.params.framing.wire_octets(u32::from(session.plan.largest())));
-    let mut steepest: f64 = 0.0;
-    let mut worth = Vec::new();
-    for added in &picture.added {
-        if let Some(stages) = &added.stages {
-            let row = 8e9 / stages.rates[0];
-            let apart = (added.slope - row) * wire;
-            if row > 1.1 * steepest && apart > 8.0 * session.floor_ns() {
-                worth.push(added.hop - 1);
-            }
-            steepest = steepest.max(row);
-        } else {
-            steepest = steepest.max(added.slope);
-        }
-    }
-    worth
+    let readings = picture.added.iter().filter(|added| added.stages.is_some());
+    let told = |added: &&Added| added.readings_ns.0 - added.readings_ns.1 > (8.0 * session.floor_ns()).max(0.05 * added.readings_ns.1);
+    readings.filter(told).map(|added| added.hop - 1).collect()
+}
+
+/// Nothing is to be learned there: nobody answers, or not for that hop.
+pub(super) fn is_idle(hops: &[HopTable], hop: usize) -> bool {
+    hops.get(hop).is_none_or(|table| table.answers == 0) || is_no_hop(hops, hop) || passes_on(hops, hop)
 }
 
 /// Who answers here answered before: at which hop limit, if not the one before this.
@@ -230,25 +224,36 @@ pub(super) fn picture(session: &Session) -> Picture {
         known.push((hop, *line));
     }
     let wire = f64::from(framing.wire_octets(u32::from(session.plan.largest())));
-    let mut added = Vec::new();
+    let mut added: Vec<Added> = Vec::new();
     let mut before: Option<(usize, Line)> = None;
+    // What the slowest link so far takes for an octet.
+    let mut steepest: f64 = 0.0;
     for (hop, line) in known {
         let (after, slope, se) = before.map_or((0, line.there, line.se), |(at, before)| {
             (at + 1, line.there - before.there, line.se.hypot(before.se))
         });
-        let alone = hop == after && slope > STANDS_OUT * se;
-        let stages = stages(slope, EITHER * se).filter(|_| alone);
-        let pairs = stages.as_ref().map_or(Pairs::Unknown, |stages| {
-            judge_pairs(&session.hops[hop].pairs, wire, slope, stages.rates[0])
-        });
-        added.push(Added {
+        let mut here = Added {
             hop: hop + 1,
             after,
             slope,
             se,
-            stages: stages.filter(|_| pairs != Pairs::OneLink),
-            pairs,
-        });
+            stages: None,
+            pairs: Pairs::Unknown,
+            readings_ns: (0.0, 0.0),
+        };
+        let alone = hop == after && slope > STANDS_OUT * se;
+        let mut slowest = slope;
+        if let Some(stages) = stages(slope, here.half_width()).filter(|_| alone) {
+            let row = 8e9 / stages.rates[0];
+            here.readings_ns = (wire * slope.max(steepest), wire * row.max(steepest));
+            here.pairs = judge_pairs(&session.hops[hop].pairs, here.readings_ns.0, here.readings_ns.1);
+            if here.pairs != Pairs::OneLink {
+                slowest = row;
+                here.stages = Some(stages);
+            }
+        }
+        steepest = steepest.max(slowest);
+        added.push(here);
         before = Some((hop, line));
     }
     Picture { lines, slow, added }
@@ -395,6 +400,11 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         return Some(known(rate(session, added.slope)?, low, high, Verdict::Estimated));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
+    if stages.vague {
+        // One link of what is seen, or a row of faster ones.
+        let value = rate(session, added.slope)?;
+        return Some(known(value, low, high.max(slowest), Verdict::Estimated));
+    }
     let off = added.half_width() / added.slope;
     let least = match added.pairs {
         Pairs::Row => scaled(slowest, 1.0 - off),
@@ -409,7 +419,9 @@ fn scaled(rate: BitRate, by: f64) -> BitRate {
 }
 
 fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
-    let Some(stages) = &added.stages else { return Vec::new() };
+    let Some(stages) = added.stages.as_ref().filter(|stages| !stages.vague) else {
+        return Vec::new();
+    };
     let device = |&bps: &f64| {
         Some(HiddenDevice {
             kind: "switch".to_owned(),
@@ -464,10 +476,10 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
     }
     if let Some(added) = added {
         if let Some(stages) = &added.stages {
-            if added.pairs != Pairs::Row {
+            if added.pairs != Pairs::Row && !stages.vague {
                 caveats.push(Caveat::StagesAssumed);
             }
-            if stages.ambiguous {
+            if stages.ambiguous || stages.vague {
                 caveats.push(Caveat::StagesAmbiguous);
             }
         }

@@ -44,8 +44,8 @@ const CONFIRMED: u32 = 2;
 /// An answer lies on the line if it is no further above than so many times what it is off by.
 const NEAR: f64 = 2.5;
 /// Slope over its error from which a hop is given a value, and from which it is foretold one (ours).
-pub(super) const STANDS_OUT: f64 = 2.5;
-const SURELY: f64 = 4.0;
+pub(super) const STANDS_OUT: f64 = 5.0;
+const SURELY: f64 = 6.0;
 
 impl Plan {
     pub(super) fn new(params: &Params, least: u16, most: u16) -> Self {
@@ -114,8 +114,7 @@ impl Plan {
         } else {
             (self.most, REPEATS)
         };
-        let idle = table.answers == 0 || answer::is_no_hop(&session.hops, hop) || answer::passes_on(&session.hops, hop);
-        if idle || table.sent.values().sum::<u32>() >= most {
+        if answer::is_idle(&session.hops, hop) || table.sent.values().sum::<u32>() >= most {
             return Want::Nothing;
         }
         let framing = session.params.framing;
@@ -166,7 +165,7 @@ impl Plan {
         &self,
         session: &Session,
         so_far: Duration,
-        gap: Duration,
+        gaps: Duration,
         patience: Duration,
     ) -> (Forecast, Vec<Foretold>) {
         let framing = session.params.framing;
@@ -185,7 +184,7 @@ impl Plan {
         let active = session.hops.iter().filter(|hop| hop.answers > 0);
         let hops = u32::try_from(active.clone().count()).unwrap_or(u32::MAX);
         let rtt = session.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let one_round = session.params.pace.mul_f64(1.5).max(2 * gap * hops + rtt);
+        let one_round = session.params.pace.mul_f64(1.5).max(2 * gaps + rtt);
         let limited = active
             .filter_map(|hop| Some(hop.pace.every()? * self.most_limited.saturating_sub(hop.probes)))
             .max()

@@ -68,6 +68,8 @@ const TRIES: u32 = 2;
 pub(super) const PILOT: u32 = 8;
 /// Rounds of it where queues blur it (ours).
 const LONGEST_PILOT: u32 = 48;
+/// Time for it, beyond which nothing is added to it.
+const LONGEST_LOOK: Duration = Duration::from_secs(8);
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
 /// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
@@ -171,9 +173,7 @@ impl Session {
     }
 
     fn find(&mut self) -> Option<Vec<PacketPlan>> {
-        let far = self.hops.iter().position(|hop| hop.far);
-        if let Some(end) = far {
-            self.hops.truncate(end + 1);
+        if self.hops.last().is_some_and(|hop| hop.far) {
             return None;
         }
         let most = usize::from(self.params.hops);
@@ -210,26 +210,41 @@ impl Session {
         Some(self.to_hops(asked, octets))
     }
 
-    /// Goes on with the first look where queues blur it.
+    /// Goes on with the first look where queues blur it, answers are missing, or too few have come to draw a line by.
     fn look_longer(&mut self) -> Option<Vec<PacketPlan>> {
-        if self.round >= LONGEST_PILOT {
+        let lasted = self.began.map_or(Duration::ZERO, |began| self.now.since(began));
+        if self.round >= LONGEST_PILOT || lasted >= LONGEST_LOOK {
             return None;
         }
         let picture = answer::picture(self);
-        let blurred: Vec<usize> = (0..self.hops.len())
-            .filter(|&hop| Plan::is_blurred(self, &picture, hop))
-            .collect();
+        let unclear = |&hop: &usize| {
+            let table = &self.hops[hop];
+            let few = picture.line(hop).is_none() && !answer::is_idle(&self.hops, hop);
+            few || table.pace.is_suspect() || Plan::is_blurred(self, &picture, hop)
+        };
         // The hop behind is told by its difference to this one.
-        let wanted = blurred.iter().flat_map(|&hop| [hop, hop + 1]).collect::<BTreeSet<usize>>();
-        let asked: Vec<(usize, u16)> = wanted
+        let hops = (0..self.hops.len()).filter(unclear);
+        let wanted = hops.flat_map(|hop| [hop, hop + 1]).collect::<BTreeSet<usize>>();
+        let asked = wanted
             .into_iter()
             .filter_map(|hop| match self.plan.want(self, &picture, hop) {
                 Want::Probe(octets) => Some((hop, octets)),
                 Want::Nothing => None,
             })
-            .filter(|&(hop, _)| self.hops[hop].pace.is_due(self.now))
             .collect();
-        (!asked.is_empty()).then(|| self.round_of(asked))
+        self.first_due(asked)
+    }
+
+    /// A round of those that may be asked now, or of those that may be asked first.
+    fn first_due(&mut self, wanted: Vec<(usize, u16)>) -> Option<Vec<PacketPlan>> {
+        let due = |hop: usize| self.hops[hop].pace.due_at().unwrap_or(self.now).max(self.now);
+        let first = wanted.iter().map(|&(hop, _)| due(hop)).min()?;
+        let asked: Vec<(usize, u16)> = wanted.into_iter().filter(|&(hop, _)| due(hop) <= first).collect();
+        if self.deadline.is_some_and(|deadline| first >= deadline) {
+            return None;
+        }
+        self.not_before = Some(first);
+        Some(self.round_of(asked))
     }
 
     /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
@@ -241,11 +256,7 @@ impl Session {
                 Want::Nothing => None,
             })
             .collect();
-        let due = |hop: usize| self.hops[hop].pace.due_at().unwrap_or(self.now).max(self.now);
-        let first = wanted.iter().map(|&(hop, _)| due(hop)).min()?;
-        let asked: Vec<(usize, u16)> = wanted.into_iter().filter(|&(hop, _)| due(hop) <= first).collect();
-        self.not_before = Some(first);
-        Some(self.round_of(asked))
+        self.first_due(wanted)
     }
 
     fn pair(&mut self) -> Option<Vec<PacketPlan>> {
@@ -280,27 +291,31 @@ impl Session {
             let word = self.draw.next_u64() % (u64::try_from(last).unwrap_or(u64::MAX) + 1);
             asked.swap(last, usize::try_from(word).unwrap_or(0));
         }
-        let gap = self.gap();
-        let packets = asked.into_iter().filter_map(|(hop, ip_octets)| {
+        let mut gap = Duration::ZERO;
+        let mut packets = Vec::with_capacity(asked.len());
+        for (hop, ip_octets) in asked {
+            let Some(hop_limit) = hop_limit(hop) else { continue };
             let word = self.draw.next_u64() >> 11;
             let share = 1.0 + word as f64 / (1u64 << 53) as f64;
-            Some(PacketPlan {
+            packets.push(PacketPlan {
                 gap: gap.mul_f64(share),
                 ip_octets,
-                hop_limit: Some(hop_limit(hop)?),
-            })
-        });
-        packets.collect()
+                hop_limit: Some(hop_limit),
+            });
+            gap = self.gap(hop);
+        }
+        packets
     }
 
-    /// What a full packet takes longer than a small one over all links: no packet waits for one that left as long before.
-    fn gap(&self) -> Duration {
-        let takes = self.hops.iter().filter_map(|hop| {
+    /// What a full packet to that hop takes longer than a small one over all links: the next one meets it nowhere if it leaves later by
+    /// as much.
+    fn gap(&self, hop: usize) -> Duration {
+        let takes = |hop: &HopTable| {
             let small = hop.least_ns(self.plan.smallest())?;
             let full = hop.least_ns(self.plan.largest())?;
-            u64::try_from(full.saturating_sub(small)).ok()
-        });
-        let longest = takes.max().map(Duration::from_nanos);
+            u64::try_from(full.saturating_sub(small)).ok().map(Duration::from_nanos)
+        };
+        let longest = self.hops.get(hop).and_then(takes);
         longest.map_or(FIRST_GAP, |longest| {
             longest
                 .mul_f64(1.1)
@@ -310,8 +325,10 @@ impl Session {
 
     fn foretell(&mut self) {
         let began = self.began.unwrap_or(self.now);
-        let (forecast, foretold) = self.plan.foretell(self, self.now.since(began), self.gap(), PATIENCE);
-        self.deadline = Some(began + forecast.time);
+        let gaps = (0..self.hops.len()).map(|hop| self.gap(hop)).sum();
+        let (forecast, foretold) = self.plan.foretell(self, self.now.since(began), gaps, PATIENCE);
+        let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
+        self.deadline = Some(began + forecast.time.saturating_sub(PATIENCE + 2 * rtt));
         self.forecast = Some(forecast);
         self.foretold = foretold;
     }
@@ -458,6 +475,10 @@ impl Campaign for Session {
                 }
                 Some(Told::Nothing) | None => None,
             };
+        }
+        if let Some(end) = self.hops.iter().position(|hop| hop.far) {
+            // What was asked beyond was answered by the far end too.
+            self.hops.truncate(end + 1);
         }
         self.follow_route();
     }
