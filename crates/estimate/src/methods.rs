@@ -139,6 +139,11 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
     })
 }
 
+/// The method that answers hop by hop unless the caller names another.
+pub fn automatic_per_hop() -> &'static dyn Method {
+    &hops::Hops
+}
+
 /// The methods for a metric that this answers, in the order of [`METHODS`].
 pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'static dyn Method> {
     METHODS

@@ -20,7 +20,9 @@ fn main() {
     let method = methods::find(args.get(2).map_or("hops", String::as_str)).unwrap();
     let params: RawParams = args.iter().skip(3).filter_map(|word| word.split_once('=')).collect();
     let scenario = Scenario::from_toml(&text).unwrap();
-    let truth = scenario.truth(Way::Forward).over(Duration::ZERO, Duration::from_secs(1));
+    let truth = scenario
+        .truth(Way::Forward)
+        .over(Duration::ZERO, Duration::from_secs(1));
     for seed in 1..=seeds {
         let mut world = SimWorld::new(&scenario, Way::Forward, seed);
         let mut estimator = method.begin(&params).unwrap();
@@ -36,7 +38,10 @@ fn main() {
             println!("  {:?}", measured.outcome);
             continue;
         };
-        println!("  narrow {:?} tight {:?} {:?}", path.narrow_hop, path.tight_hop, path.forecast);
+        println!(
+            "  narrow {:?} tight {:?} {:?}",
+            path.narrow_hop, path.tight_hop, path.forecast
+        );
         for hop in path.hops {
             let Some(true_rate) = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500) else {
                 println!("  {} beyond the path {:?}", hop.ttl, hop.caveats);

@@ -48,12 +48,12 @@
 //! |---|---|---|---|---|
 //! | `hops` | 1 | 30 | 1 to 64 | traceroute |
 //! | `pace` | s | 50 ms | 1 ms to 10 s | `capacity` §8.7: 20 probes per second and hop; varied by half either way |
-//! | `probes` | 1 | 120 | 24 to 2000 | ours: per hop at most, a third of it where the router limits its answers |
+//! | `probes` | 1 | 200 | 24 to 2000 | ours: per hop at most, a fifth of it where the router limits its answers |
 //! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
 //!
 //! # Cost
 //!
-//! 24 to 120 probes per hop of 640 octets on average: 60 to 300 kB for three hops, in 2 to 9 s; 40 s where routers give one answer per
+//! 32 to 200 probes per hop of 690 octets on average: 70 to 420 kB for three hops, in 2 to 10 s; 30 to 60 s where routers give one answer per
 //! second. At most one probe per round trip and hop is under way.
 //!
 //! # Fails when
@@ -76,12 +76,13 @@
 mod answer;
 mod line;
 mod pace;
+mod picture;
 mod plan;
+mod round;
+mod route;
 mod session;
 mod stages;
 mod table;
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 
@@ -116,11 +117,16 @@ impl TryFrom<&RawParams> for Params {
         let params = Self {
             hops: raw.get("hops", 30)?,
             pace: raw.get_duration("pace", Duration::from_millis(50))?,
-            probes: raw.get("probes", 120)?,
+            probes: raw.get("probes", 200)?,
             framing: read_framing(raw, Framing::ETHERNET)?,
         };
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        within((24..=2000).contains(&params.probes), "probes", params.probes, "24 to 2000")?;
+        within(
+            (24..=2000).contains(&params.probes),
+            "probes",
+            params.probes,
+            "24 to 2000",
+        )?;
         let pace = units::format_duration(params.pace);
         let range = Duration::from_millis(1)..=Duration::from_secs(10);
         within(range.contains(&params.pace), "pace", pace.as_str(), "1 ms to 10 s")?;
@@ -170,7 +176,10 @@ static INFO: MethodInfo = MethodInfo {
     parameters: &[
         ("hops", "hops at most, 1..64; 30"),
         ("pace", "time from round to round, varied by half, 1 ms..10 s; 50 ms"),
-        ("probes", "probes per hop at most, 24..2000; 120, a third where answers are limited"),
+        (
+            "probes",
+            "probes per hop at most, 24..2000; 200, a fifth where answers are limited",
+        ),
         (
             "framing",
             "of every link: ethernet, vlan, bare, or octets per packet; ethernet",

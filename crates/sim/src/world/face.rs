@@ -63,7 +63,11 @@ impl Face {
     /// Length of an ICMP error's IP packet about a packet of `ip_octets`: it quotes as much of it as fits, but at least IP header and
     /// eight octets (RFC 792; RFC 1812 §4.3.2.3).
     pub(super) fn reply_octets(&mut self, ip_octets: u16) -> u16 {
-        let most = self.router.icmp_max_octets.saturating_sub(ICMP_HEADERS).max(LEAST_QUOTED);
+        let most = self
+            .router
+            .icmp_max_octets
+            .saturating_sub(ICMP_HEADERS)
+            .max(LEAST_QUOTED);
         let quoted = most.min(ip_octets);
         let quoted = if self.router.oddities.quotes_at_random && quoted > LEAST_QUOTED {
             let more = self.rng.below(u64::from(quoted - LEAST_QUOTED) + 1);

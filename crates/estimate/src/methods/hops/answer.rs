@@ -3,77 +3,21 @@
 use units::{BitRate, Layer, Metric};
 
 use super::line::{Line, Taken};
+use super::picture::{Added, Picture, picture};
 use super::plan::STANDS_OUT;
-use super::session::{PAIRS, Session};
-use super::stages::{Pairs, Stages, judge_pairs, stages};
+use super::route::{earlier, is_no_hop, passes_on};
+use super::session::Session;
+use super::stages::Pairs;
 use super::table::HopTable;
 use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
-/// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
-const EITHER: f64 = 2.57;
 /// Of a bound: 99 % of the same, one side.
 const BOUND: f64 = 3.36;
-/// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
-const LEAST_WIDTH: f64 = 0.002;
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
 const OTHERS: f64 = 0.1;
-
-/// What one hop adds to the one before it that is known.
-#[derive(Debug, Clone)]
-struct Added {
-    hop: usize,
-    /// The hop after which it begins; zero: the sender. Both count from 1.
-    after: usize,
-    slope: f64,
-    se: f64,
-    stages: Option<Stages>,
-    pairs: Pairs,
-    /// How far pairs are apart behind it, if it is one link, and if it is the row.
-    readings_ns: (f64, f64),
-}
-
-/// Everything that is said of hops rests on.
-pub(super) struct Picture {
-    lines: Vec<Option<Line>>,
-    /// Hops whose routers were slow.
-    slow: Vec<bool>,
-    added: Vec<Added>,
-}
-
-impl Picture {
-    pub(super) fn line(&self, hop: usize) -> Option<Line> {
-        self.lines.get(hop).copied().flatten()
-    }
-
-    /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's before; `None` for what is no hop of its
-    /// own.
-    pub(super) fn stands_out_by(&self, hop: usize, error: fn(&Line) -> f64) -> Option<f64> {
-        let added = self.added.iter().find(|added| added.hop == hop + 1 && added.after == hop)?;
-        let here = error(&self.line(hop)?);
-        let before = hop.checked_sub(1).and_then(|before| self.line(before));
-        Some(added.slope / here.hypot(before.map_or(0.0, |line| error(&line))))
-    }
-
-    /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
-    pub(super) fn error_about(&self, hop: usize) -> f64 {
-        let of = |added: &Added| match added.slope > 0.0 {
-            true => added.half_width() / added.slope,
-            false => f64::INFINITY,
-        };
-        let about = self.added.iter().filter(|added| added.hop == hop + 1 || added.after == hop + 1);
-        about.map(of).fold(0.0, f64::max)
-    }
-}
-
-impl Added {
-    /// Half of the interval, ns per octet.
-    fn half_width(&self) -> f64 {
-        (EITHER * self.se).max(LEAST_WIDTH * self.slope)
-    }
-}
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (estimate(session), stopped) {
@@ -98,7 +42,14 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
         // Where a bound is below all values the narrow link may be there, and that is all there is to say.
-        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) if bound.is_none_or(|b| b >= capacity.value) => {
+        (
+            Some(HopFinding {
+                ttl,
+                capacity: Some(capacity),
+                ..
+            }),
+            bound,
+        ) if bound.is_none_or(|b| b >= capacity.value) => {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
             let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
@@ -144,119 +95,14 @@ fn weighs(caveat: &Caveat) -> bool {
 /// The hop with the least left over.
 fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
-        let capacity = finding.capacity.filter(|capacity| capacity.verdict == Verdict::Estimated)?;
+        let capacity = finding
+            .capacity
+            .filter(|capacity| capacity.verdict == Verdict::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
         Some((finding.ttl, capacity.value.as_f64() * free))
     };
     let all = findings.iter().filter_map(left);
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(ttl, _)| ttl)
-}
-
-/// Hops at which pairs can tell a row of links from one link: as one link it would space them more than anything before it.
-pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
-    let picture = picture(session);
-    let readings = picture.added.iter().filter(|added| added.stages.is_some());
-    let told = |added: &&Added| added.readings_ns.0 - added.readings_ns.1 > (8.0 * session.floor_ns()).max(0.05 * added.readings_ns.1);
-    readings.filter(told).map(|added| added.hop - 1).collect()
-}
-
-/// Nothing is to be learned there: nobody answers, or not for that hop.
-pub(super) fn is_idle(hops: &[HopTable], hop: usize) -> bool {
-    hops.get(hop).is_none_or(|table| table.answers == 0) || is_no_hop(hops, hop) || passes_on(hops, hop)
-}
-
-/// Who answers here answered before: at which hop limit, if not the one before this.
-pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
-    let (router, _) = hops.get(hop)?.main_router().filter(|(from, _)| !from.is_unspecified())?;
-    let same = |table: &HopTable| table.main_router().is_some_and(|(from, _)| from == router);
-    hops.iter().take(hop).position(same)
-}
-
-/// The same router answers at this hop limit and at the next one, in the same time: here packets are passed on that should not be.
-pub(super) fn passes_on(hops: &[HopTable], hop: usize) -> bool {
-    let router = |hop: usize| hops.get(hop).and_then(HopTable::main_router);
-    let (Some((here, own)), Some((next, others))) = (router(hop), router(hop + 1)) else {
-        return false;
-    };
-    let least = |samples: &[super::table::Sample]| samples.iter().map(|sample| sample.round_trip_ns).min();
-    let alike = match (least(own), least(others)) {
-        // A link takes some time for a packet there and its answer back: one more would be seen. Half a millisecond of distance is the
-        // most that a loop between neighbours would have to be shorter than.
-        (Some(own), Some(others)) => own.abs_diff(others) <= (own.unsigned_abs() / 20).max(20_000),
-        _ => false,
-    };
-    here == next && !here.is_unspecified() && alike
-}
-
-/// Part of a circle: its router answered at an earlier hop limit, and not because the one before passes packets on.
-pub(super) fn is_no_hop(hops: &[HopTable], hop: usize) -> bool {
-    match earlier(hops, hop) {
-        Some(before) => !(before..hop).all(|passed| passes_on(hops, passed)),
-        None => false,
-    }
-}
-
-/// The last three who answered had all answered before: packets go round.
-pub(super) fn goes_round(hops: &[HopTable]) -> bool {
-    let heard: Vec<usize> = (0..hops.len()).filter(|&hop| hops[hop].answers > 0).collect();
-    heard.len() > 3 && heard.iter().rev().take(3).all(|&hop| is_no_hop(hops, hop))
-}
-
-pub(super) fn picture(session: &Session) -> Picture {
-    let (framing, floor) = (session.params.framing, session.floor_ns());
-    let lines: Vec<Option<Line>> = (0..session.hops.len())
-        .map(|hop| {
-            let usable = !passes_on(&session.hops, hop) && !is_no_hop(&session.hops, hop);
-            session.hops[hop].line(framing, floor).filter(|_| usable)
-        })
-        .collect();
-    let mut slow = vec![false; lines.len()];
-    let mut known: Vec<(usize, Line)> = Vec::new();
-    for (hop, line) in lines.iter().enumerate() {
-        let Some(line) = line else { continue };
-        // What a router needs per octet to make its answer is not the link's, and is not there at the next.
-        while let Some((at, before)) = known.last()
-            && before.there - line.there > 3.0 * before.se.hypot(line.se)
-        {
-            slow[*at] = true;
-            known.pop();
-        }
-        known.push((hop, *line));
-    }
-    let wire = f64::from(framing.wire_octets(u32::from(session.plan.largest())));
-    let mut added: Vec<Added> = Vec::new();
-    let mut before: Option<(usize, Line)> = None;
-    // What the slowest link so far takes for an octet.
-    let mut steepest: f64 = 0.0;
-    for (hop, line) in known {
-        let (after, slope, se) = before.map_or((0, line.there, line.se), |(at, before)| {
-            (at + 1, line.there - before.there, line.se.hypot(before.se))
-        });
-        let mut here = Added {
-            hop: hop + 1,
-            after,
-            slope,
-            se,
-            stages: None,
-            pairs: Pairs::Unknown,
-            readings_ns: (0.0, 0.0),
-        };
-        let alone = hop == after && slope > STANDS_OUT * se;
-        let mut slowest = slope;
-        if let Some(stages) = stages(slope, here.half_width()).filter(|_| alone) {
-            let row = 8e9 / stages.rates[0];
-            here.readings_ns = (wire * slope.max(steepest), wire * row.max(steepest));
-            here.pairs = judge_pairs(&session.hops[hop].pairs, here.readings_ns.0, here.readings_ns.1);
-            if here.pairs != Pairs::OneLink {
-                slowest = row;
-                here.stages = Some(stages);
-            }
-        }
-        steepest = steepest.max(slowest);
-        added.push(here);
-        before = Some((hop, line));
-    }
-    Picture { lines, slow, added }
 }
 
 /// A rate at the IP layer for full packets, of a slope in ns per octet of the wire.
@@ -381,7 +227,11 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
 fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     let alone = added.hop - added.after == 1;
     let foretold = session.foretold.get(added.hop - 1);
-    let needed = if foretold == Some(&Foretold::Bounded) { AFTER_ALL } else { STANDS_OUT };
+    let needed = if foretold == Some(&Foretold::Bounded) {
+        AFTER_ALL
+    } else {
+        STANDS_OUT
+    };
     let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width());
     let known = |value, low, high, verdict| HopCapacity {
         value,
@@ -446,7 +296,9 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
     let line = picture.lines[hop];
     let covered = line.is_some_and(|line| {
         let noise = (3.0 * line.spread_ns).max(3.0 * session.floor_ns());
-        behind.into_iter().any(|later| line.intercept_ns - later.intercept_ns > noise)
+        behind
+            .into_iter()
+            .any(|later| line.intercept_ns - later.intercept_ns > noise)
     });
     if picture.slow[hop] || covered {
         caveats.push(Caveat::SlowRouter);
@@ -515,6 +367,3 @@ fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec
     }
     caveats
 }
-
-const _: () = assert!(PAIRS >= 2, "one spacing is none");
-

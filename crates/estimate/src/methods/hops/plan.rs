@@ -5,8 +5,9 @@ use std::time::Duration;
 use units::{BitRate, Framing};
 
 use super::Params;
-use super::answer::{self, Picture};
 use super::line::Line;
+use super::picture::{Picture, picture};
+use super::route;
 use super::session::{PAIRS, Session};
 use crate::job::hops::{Forecast, Foretold};
 
@@ -74,7 +75,7 @@ impl Plan {
         Self {
             sizes,
             most: params.probes,
-            most_limited: params.probes.div_ceil(3),
+            most_limited: params.probes.div_ceil(5),
         }
     }
 
@@ -114,7 +115,7 @@ impl Plan {
         } else {
             (self.most, REPEATS)
         };
-        if answer::is_idle(&session.hops, hop) || table.sent.values().sum::<u32>() >= most {
+        if route::is_idle(&session.hops, hop) || table.sent.values().sum::<u32>() >= most {
             return Want::Nothing;
         }
         let framing = session.params.framing;
@@ -154,10 +155,10 @@ impl Plan {
         free && blurred
     }
 
-    /// What the stamps alone will leave of the error of a line that was drawn from the first look: that had one answer of each size, the
-    /// whole will have [`REPEATS`].
+    /// What will be left of the error of a line that was drawn from the first look: of what stamps make of it, which had one or two answers
+    /// of each size and will have [`REPEATS`]; of what queues make of it, about half, with some four times as many answers.
     fn least_error(line: &Line) -> f64 {
-        line.least_se / f64::from(REPEATS).sqrt()
+        (line.least_se / f64::from(REPEATS).sqrt()).max(line.se / 2.0)
     }
 
     /// What is foretold at the end of the first look.
@@ -169,11 +170,11 @@ impl Plan {
         patience: Duration,
     ) -> (Forecast, Vec<Foretold>) {
         let framing = session.params.framing;
-        let picture = answer::picture(session);
+        let picture = picture(session);
         let lines: Vec<Option<Line>> = (0..session.hops.len()).map(|hop| picture.line(hop)).collect();
         let foretold = (0..session.hops.len())
             .map(|hop| {
-                let there = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
+                let there = session.hops[hop].answers > 0 && !route::is_no_hop(&session.hops, hop);
                 match picture.stands_out_by(hop, Self::least_error) {
                     _ if !there => Foretold::Silent,
                     Some(times) if times > SURELY => Foretold::Resolved,
@@ -191,9 +192,11 @@ impl Plan {
             .unwrap_or_default();
         let pairs = one_round * PAIRS * 2;
         // Rounds that have to be waited for, as often as so far, and one in forty.
-        let (sent, lost) = session.hops.iter().filter(|hop| hop.answers > 0).fold((0, 0), |(sent, lost), hop| {
-            (sent + hop.probes, lost + hop.lost)
-        });
+        let (sent, lost) = session
+            .hops
+            .iter()
+            .filter(|hop| hop.answers > 0)
+            .fold((0, 0), |(sent, lost), hop| (sent + hop.probes, lost + hop.lost));
         let share = f64::from(hops) * (f64::from(lost) / f64::from(sent.max(1))).min(0.5) + 0.025;
         let waits = (patience + rtt).mul_f64(f64::from(self.most) * share.min(1.0));
         let time = so_far + (one_round * self.most).max(limited) + pairs + waits;

@@ -1,8 +1,6 @@
 //! One run: all hops in every round.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
-use std::num::NonZeroU8;
 use std::time::Duration;
 
 use stat::SplitMix64;
@@ -10,15 +8,18 @@ use units::{Sender, Stamp};
 
 use super::Params;
 use super::answer;
+use super::picture;
 use super::plan::{Plan, Want};
-use super::table::{HopTable, Sample};
+use super::round::{Told, hop_limit, told};
+use super::route;
+use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::{Latest, Refusal};
 use crate::facts::Answering;
 use crate::job::hops::{Forecast, Foretold};
-use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, reply_octets, uneven};
+use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, uneven};
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
+use crate::probe::{FarEnd, Fate, PacketPlan, Train, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub(in crate::methods) struct Session {
     not_before: Option<Stamp<Sender>>,
     deadline: Option<Stamp<Sender>>,
     trains: u32,
-    draw: SplitMix64,
+    pub(super) draw: SplitMix64,
     far_ends: VecDeque<FarEnd>,
     least_octets: u16,
     most_octets: u16,
@@ -72,9 +73,6 @@ const LONGEST_PILOT: u32 = 48;
 const LONGEST_LOOK: Duration = Duration::from_secs(8);
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
-/// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
-const FIRST_GAP: Duration = Duration::from_millis(4);
-const LONGEST_GAP: Duration = Duration::from_millis(500);
 const MOST_RESIZED: u32 = 8;
 /// New routes that the run begins again for.
 const MOST_REROUTES: u32 = 3;
@@ -183,7 +181,7 @@ impl Session {
             let first = self.hops.len() - tail.min(BATCH);
             return Some(self.to_hops(first..self.hops.len(), self.plan.smallest()));
         }
-        if again || self.hops.len() >= most || answer::goes_round(&self.hops) {
+        if again || self.hops.len() >= most || route::goes_round(&self.hops) {
             let heard = self.hops.len() - tail;
             self.hops.truncate(heard.max(1));
             return None;
@@ -216,10 +214,10 @@ impl Session {
         if self.round >= LONGEST_PILOT || lasted >= LONGEST_LOOK {
             return None;
         }
-        let picture = answer::picture(self);
+        let picture = picture::picture(self);
         let unclear = |&hop: &usize| {
             let table = &self.hops[hop];
-            let few = picture.line(hop).is_none() && !answer::is_idle(&self.hops, hop);
+            let few = picture.line(hop).is_none() && !route::is_idle(&self.hops, hop);
             few || table.pace.is_suspect() || Plan::is_blurred(self, &picture, hop)
         };
         // The hop behind is told by its difference to this one.
@@ -249,7 +247,7 @@ impl Session {
 
     /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
     fn measure(&mut self) -> Option<Vec<PacketPlan>> {
-        let picture = answer::picture(self);
+        let picture = picture::picture(self);
         let wanted: Vec<(usize, u16)> = (0..self.hops.len())
             .filter_map(|hop| match self.plan.want(self, &picture, hop) {
                 Want::Probe(octets) => Some((hop, octets)),
@@ -260,7 +258,7 @@ impl Session {
     }
 
     fn pair(&mut self) -> Option<Vec<PacketPlan>> {
-        let doubtful = answer::worth_pairs(self);
+        let doubtful = picture::worth_pairs(self);
         let open: Vec<usize> = doubtful
             .into_iter()
             .filter(|&hop| self.hops.get(hop).is_some_and(|hop| hop.pairs_sent < PAIRS))
@@ -269,7 +267,10 @@ impl Session {
         let octets = self.plan.largest();
         let limit = hop_limit(hop)?;
         let table = &mut self.hops[hop];
-        let due = table.pace.due_at().map(|at| at + table.pace.every().unwrap_or_default());
+        let due = table
+            .pace
+            .due_at()
+            .map(|at| at + table.pace.every().unwrap_or_default());
         self.not_before = due;
         table.pairs_sent += 1;
         let packet = PacketPlan {
@@ -283,44 +284,6 @@ impl Session {
     fn to_hops(&mut self, hops: impl IntoIterator<Item = usize>, octets: u16) -> Vec<PacketPlan> {
         let asked: Vec<(usize, u16)> = hops.into_iter().map(|hop| (hop, octets)).collect();
         self.round_of(asked)
-    }
-
-    /// One packet to each, in any order, so far apart that none waits behind another.
-    fn round_of(&mut self, mut asked: Vec<(usize, u16)>) -> Vec<PacketPlan> {
-        for last in (1..asked.len()).rev() {
-            let word = self.draw.next_u64() % (u64::try_from(last).unwrap_or(u64::MAX) + 1);
-            asked.swap(last, usize::try_from(word).unwrap_or(0));
-        }
-        let mut gap = Duration::ZERO;
-        let mut packets = Vec::with_capacity(asked.len());
-        for (hop, ip_octets) in asked {
-            let Some(hop_limit) = hop_limit(hop) else { continue };
-            let word = self.draw.next_u64() >> 11;
-            let share = 1.0 + word as f64 / (1u64 << 53) as f64;
-            packets.push(PacketPlan {
-                gap: gap.mul_f64(share),
-                ip_octets,
-                hop_limit: Some(hop_limit),
-            });
-            gap = self.gap(hop);
-        }
-        packets
-    }
-
-    /// What a full packet to that hop takes longer than a small one over all links: the next one meets it nowhere if it leaves later by
-    /// as much.
-    fn gap(&self, hop: usize) -> Duration {
-        let takes = |hop: &HopTable| {
-            let small = hop.least_ns(self.plan.smallest())?;
-            let full = hop.least_ns(self.plan.largest())?;
-            u64::try_from(full.saturating_sub(small)).ok().map(Duration::from_nanos)
-        };
-        let longest = self.hops.get(hop).and_then(takes);
-        longest.map_or(FIRST_GAP, |longest| {
-            longest
-                .mul_f64(1.1)
-                .clamp(Duration::from_micros(100), LONGEST_GAP)
-        })
     }
 
     fn foretell(&mut self) {
@@ -375,41 +338,6 @@ impl Session {
     }
 }
 
-/// What became of a probe.
-enum Told {
-    Answer { from: IpAddr, far: bool, sample: Sample },
-    Nothing,
-}
-
-fn hop_limit(hop: usize) -> Option<NonZeroU8> {
-    u8::try_from(hop + 1).ok().and_then(NonZeroU8::new)
-}
-
-/// What a row tells; `None`: nothing of use.
-fn told(asked: &Train, row: &crate::probe::Arrival) -> Option<Told> {
-    let (from, returned, far) = match row.fate {
-        Fate::Answered(reply) => {
-            let far = match reply.kind {
-                HopReplyKind::TimeExceeded => false,
-                HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
-                HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
-            };
-            (reply.from, reply.returned, far)
-        }
-        // An echo does not say from where: from where it was sent to.
-        Fate::Echoed { returned, .. } => (IpAddr::from([0, 0, 0, 0]), returned, true),
-        Fate::Received(_) => return None,
-        Fate::Lost => return Some(Told::Nothing),
-    };
-    let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
-    let sample = Sample {
-        octets: row.ip_octets,
-        reply_octets: reply_octets(asked, row).unwrap_or(0),
-        round_trip_ns,
-    };
-    (round_trip_ns > 0).then_some(Told::Answer { from, far, sample })
-}
-
 impl Campaign for Session {
     const READS: (&'static str, &'static str) = ("hops", "packets with a hop limit");
 
@@ -442,7 +370,8 @@ impl Campaign for Session {
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
         // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
-        let outage = nothing && !self.nothing_before && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        let free = self.hops.iter().all(|hop| hop.pace.every().is_none());
+        let outage = free && nothing && !self.nothing_before && report.arrivals.len() > 2 && self.phase != Phase::Find;
         self.nothing_before = nothing;
         let mut before: Option<(usize, i64)> = None;
         for (index, (plan, row)) in asked.packets.iter().zip(&report.arrivals).enumerate() {

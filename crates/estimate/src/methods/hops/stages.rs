@@ -9,9 +9,7 @@
 const ETHERNET: [f64; 10] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
 ];
-const OTHERS: [f64; 9] = [
-    1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28,
-];
+const OTHERS: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
 /// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
@@ -56,9 +54,11 @@ pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
     let fits = |sum: f64| (sum - slope).abs() <= off;
     // One link is so much likelier than a fast device beside it that it must be far off.
     let one = if vague { off } else { (1.5 * off).max(slope * ALONE) };
+    // In a wide interval there is always some old rate.
+    let others: &[f64] = if vague { &[] } else { &OTHERS };
     let alone = ETHERNET
         .iter()
-        .chain(&OTHERS)
+        .chain(others)
         .any(|&mbps| (per_octet(mbps) - slope).abs() <= one);
     if alone {
         return None;

@@ -1,1 +1,0 @@
-//! The whole method against a path worked out by hand.
