@@ -23,6 +23,7 @@ pub mod fac2;
 #[cfg(test)]
 mod fluid;
 mod gaps;
+pub mod hops;
 pub mod igi;
 pub mod kite;
 pub mod kite2;
@@ -68,6 +69,7 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &crate::job::Capacity,
+    &hops::Hops,
     &pathrate::Pathrate,
     &nettimer::Nettimer,
     &bprobe::Bprobe,
@@ -135,6 +137,11 @@ pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
         Metric::TcpWindowOctets => &window::Window,
         _ => return None,
     })
+}
+
+/// The method that answers hop by hop unless the caller names another.
+pub fn automatic_per_hop() -> &'static dyn Method {
+    &hops::Hops
 }
 
 /// The methods for a metric that this answers, in the order of [`METHODS`].

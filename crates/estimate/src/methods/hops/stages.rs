@@ -1,0 +1,181 @@
+//! Several links inside one hop: what store-and-forward devices add to the time of a packet, and which standard links add up to it.
+//!
+//! A packet is serialised once per link, so that a hop of several looks like `1/C = 1/C1 + 1/C2 + …` (`[PDM03]`). A single link of that
+//! rate would look the same to single packets, but not to two of them sent at once: these leave a row of links as far apart as its slowest
+//! one makes them.
+
+/// Standard rates, Mbit/s: of Ethernet, which devices inside a hop may have (IEEE 802.3); and of other links, which may only stand alone
+/// (ITU-T G.702, G.707).
+const ETHERNET: [f64; 10] = [
+    10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
+];
+const OTHERS: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
+/// Links in a row at most.
+const MOST_STAGES: usize = 3;
+/// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
+const WIDEST: f64 = 0.04;
+/// A sum may be off by this share beside the interval: clocks and crystals (IEEE 802.3: 100 ppm), framing.
+const TOLERANCE: f64 = 0.004;
+/// One standard link explains a slope that is off by this share: less than what a device of ten times the rate adds.
+const ALONE: f64 = 0.02;
+/// A pair's spacing agrees with a reading that is off by no more than this share of what lies between the two readings.
+const PAIR: f64 = 0.4;
+
+/// What a hop's slope is read as.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stages {
+    /// Rates of the links in a row, the slowest first, bit/s at the wire; at least two.
+    pub(super) rates: Vec<f64>,
+    /// Other rows of as many links fit as well.
+    pub(super) ambiguous: bool,
+    /// The slope is known too coarsely to say that these are the links; only that there may be several.
+    pub(super) vague: bool,
+}
+
+/// What pairs say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pairs {
+    /// They are as far apart as one link of the whole rate makes them.
+    OneLink,
+    /// They are as far apart as the slowest of the row makes them.
+    Row,
+    /// Neither.
+    Unknown,
+}
+
+/// The row of standard links that a slope, in ns per octet and known to `half_width`, is the sum of; `None` where one link will do, or
+/// nothing fits.
+pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
+    let off = half_width.max(slope * TOLERANCE);
+    if !(slope > 0.0 && off.is_finite()) || off > slope / 2.0 {
+        return None;
+    }
+    let vague = off > WIDEST * slope;
+    let fits = |sum: f64| (sum - slope).abs() <= off;
+    // One link is so much likelier than a fast device beside it that it must be far off.
+    let one = if vague { off } else { (1.5 * off).max(slope * ALONE) };
+    // In a wide interval there is always some old rate.
+    let others: &[f64] = if vague { &[] } else { &OTHERS };
+    let alone = ETHERNET
+        .iter()
+        .chain(others)
+        .any(|&mbps| (per_octet(mbps) - slope).abs() <= one);
+    if alone {
+        return None;
+    }
+    (2..=MOST_STAGES).find_map(|count| {
+        let mut rows = Vec::new();
+        add_rows(count, 0, &mut Vec::new(), &mut rows);
+        rows.retain(|row| fits(row.iter().map(|&mbps| per_octet(mbps)).sum()));
+        let distance = |row: &Vec<f64>| (row.iter().map(|&mbps| per_octet(mbps)).sum::<f64>() - slope).abs();
+        if vague {
+            // The one whose slowest link is the fastest: that much the hop may have.
+            rows.sort_by(|a, b| b[0].total_cmp(&a[0]));
+        } else {
+            rows.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        }
+        let first = rows.first()?;
+        Some(Stages {
+            rates: first.iter().map(|mbps| mbps * 1e6).collect(),
+            ambiguous: rows.len() > 1,
+            vague,
+        })
+    })
+}
+
+fn add_rows(count: usize, from: usize, row: &mut Vec<f64>, rows: &mut Vec<Vec<f64>>) {
+    if row.len() == count {
+        rows.push(row.clone());
+        return;
+    }
+    for index in from..ETHERNET.len() {
+        row.push(ETHERNET[index]);
+        add_rows(count, index, row, rows);
+        row.pop();
+    }
+}
+
+/// ns per octet.
+fn per_octet(mbps: f64) -> f64 {
+    8000.0 / mbps
+}
+
+/// What spacings of pairs say that one link would leave `whole_ns` apart, and a row (or what lies before it) `row_ns`: half of them at least
+/// must agree with one reading and not with the other.
+pub(super) fn judge_pairs(spacings_ns: &[i64], whole_ns: f64, row_ns: f64) -> Pairs {
+    let within = PAIR * (whole_ns - row_ns).abs();
+    let near = |expected: f64| {
+        let agree = |&&ns: &&i64| (ns as f64 - expected).abs() <= within;
+        spacings_ns.iter().filter(agree).count()
+    };
+    let (whole, row) = (whole_ns, row_ns);
+    let enough = spacings_ns.len().div_ceil(2).max(2);
+    match (near(whole), near(row)) {
+        (whole, row) if whole >= enough && whole > row => Pairs::OneLink,
+        (whole, row) if row >= enough && row > whole => Pairs::Row,
+        _ => Pairs::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(mbps: f64, share: f64) -> Option<Stages> {
+        let slope = 8000.0 / mbps;
+        stages(slope, slope * share)
+    }
+
+    /// The specification's examples: a 100 Mbit/s port behind a 1 Gbit/s switch, and two alike.
+    #[test]
+    fn published_sums_are_read() {
+        assert_eq!(read(90.909, 0.001).unwrap().rates, [100e6, 1000e6]);
+        assert_eq!(read(50.0, 0.01).unwrap().rates, [100e6, 100e6]);
+        assert_eq!(read(9.0909, 0.002).unwrap().rates, [10e6, 100e6]);
+        assert_eq!(read(500.0, 0.01).unwrap().rates, [1000e6, 1000e6]);
+        assert_eq!(read(1000.0 / 30.0, 0.005).unwrap().rates, [100e6, 100e6, 100e6]);
+    }
+
+    #[test]
+    fn one_standard_link_is_one() {
+        for mbps in [10.0, 100.0, 1000.0, 44.736, 155.52, 2.048] {
+            assert_eq!(read(mbps, 0.01), None, "{mbps}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_sum_stays_alone() {
+        for mbps in [20.0, 30.0, 70.0, 300.0, 600.0] {
+            assert_eq!(read(mbps, 0.005), None, "{mbps}");
+        }
+    }
+
+    /// Within more than 4 % too much is a sum of something.
+    #[test]
+    fn wide_intervals_say_little() {
+        let stages = read(50.0, 0.05).unwrap();
+        assert!(stages.vague && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
+        assert_eq!(read(50.0, 0.6), None);
+        assert_eq!(read(92.0, 0.1), None);
+    }
+
+    #[test]
+    fn several_rows_are_told() {
+        // 100 Mbit/s in front of 2.5 or of 5 Gbit/s: 96.2 and 98.0.
+        let stages = read(96.9, 0.012).unwrap();
+        assert!(stages.ambiguous && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
+        // Within what one link alone may be off by.
+        assert_eq!(read(98.5, 0.005), None);
+    }
+
+    #[test]
+    fn pairs_tell_a_row_from_one_link() {
+        // 100 in front of 100 Mbit/s: 123 us; one of 50: 246 us.
+        let row = [123_000, 123_100, 124_000, 300_000];
+        let one = [246_000, 246_100, 240_000, 400_000];
+        assert_eq!(judge_pairs(&row, 246_080.0, 123_040.0), Pairs::Row);
+        assert_eq!(judge_pairs(&one, 246_080.0, 123_040.0), Pairs::OneLink);
+        assert_eq!(judge_pairs(&[1_230_400; 5], 246_080.0, 123_040.0), Pairs::Unknown);
+        assert_eq!(judge_pairs(&row[..1], 246_080.0, 123_040.0), Pairs::Unknown);
+    }
+}
