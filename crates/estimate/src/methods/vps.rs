@@ -9,10 +9,10 @@
 //! [`session`] asks, [`table`] keeps least round trips, [`fit`] draws lines, [`answer`] makes hops of them, [`settings`] holds what the
 //! three tools set differently.
 
-mod answer;
-mod fit;
+pub(super) mod answer;
+pub(super) mod fit;
 pub(super) mod session;
 pub(super) mod settings;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use stat::SplitMix64;
 
-use super::answer;
+use super::answer::{self, Lines};
 use super::settings::{Pause, Settings};
-use super::table::{Half, HopTable};
+use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::Refusal;
 use crate::methods::campaign::{Campaign, Next, refusal_reason, reply_octets, uneven};
@@ -109,11 +109,15 @@ impl Session {
             return true;
         }
         let most = self.settings.repeats.saturating_mul(3) * u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
-        if !self.settings.adaptive || self.extra >= most || answer::halves_agree(self) {
+        if !self.settings.adaptive || self.extra >= most {
+            return false;
+        }
+        let lines = Lines::of(self);
+        if lines.halves_agree() {
             return false;
         }
         // Every size above the line as often again as it was probed.
-        let above = answer::above_line(self);
+        let above = lines.above_line();
         for index in above {
             let sent = self
                 .hops
@@ -265,6 +269,3 @@ impl Campaign for Session {
         answer::conclude(self, stopped)
     }
 }
-
-/// Which probes count where a line is drawn from halves.
-pub(super) const HALVES: [Half; 2] = [Half::Even, Half::Odd];
