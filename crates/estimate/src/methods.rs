@@ -6,6 +6,7 @@ pub mod abing;
 pub mod assolo;
 pub mod asymprobe;
 pub mod bart;
+pub mod bing;
 pub mod bprobe;
 mod bucket_watch;
 mod bulk;
@@ -32,6 +33,7 @@ mod pairtrain;
 pub mod pathchar;
 pub mod pathchirp;
 pub mod pathload;
+pub mod pathneck;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pchar;
@@ -76,6 +78,8 @@ pub const METHODS: &[&dyn Method] = &[
     &pathchar::Pathchar,
     &pchar::Pchar,
     &clink::Clink,
+    &bing::Bing,
+    &pathneck::Pathneck,
     &capprobe::CapProbe,
     &pbprobe::PbProbe,
     &asymprobe::AsymProbe,

@@ -15,4 +15,4 @@ pub(super) mod session;
 pub(super) mod settings;
 pub(super) mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -11,9 +11,9 @@ use super::settings::{Pause, Settings};
 use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, reply_octets, uneven};
+use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
+use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -198,28 +198,10 @@ impl Campaign for Session {
         let Some(hop) = self.hops.get_mut(limit - 1) else {
             return;
         };
-        let Some(cell) = hop.cells.get_mut(index) else { return };
-        cell.sent += 1;
-        let (returned, far) = match row.fate {
-            Fate::Answered(reply) => {
-                let far = match reply.kind {
-                    HopReplyKind::TimeExceeded => false,
-                    HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
-                    HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return,
-                };
-                *hop.routers.entry(reply.from).or_default() += 1;
-                (reply.returned, far)
-            }
-            Fate::Echoed { returned, .. } => (returned, true),
-            Fate::Received(_) | Fate::Lost => return,
-        };
-        let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
-        if round_trip_ns <= 0 {
+        let Some((round_trip_ns, better)) = hop.take(index, asked, row) else {
             return;
-        }
+        };
         self.last_ns = round_trip_ns;
-        hop.far |= far;
-        let better = cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0));
         if better && self.extra > 0 {
             // That size has a new least: its other probes are not needed.
             self.queue.retain(|&other| other != index);
