@@ -37,9 +37,11 @@ pub mod pathneck;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pchar;
+pub mod pipechar;
 pub mod pmtu;
 pub mod ptr;
 mod purse;
+pub mod quartets;
 pub mod rapid;
 pub mod rtt;
 pub mod shaper;
@@ -75,11 +77,13 @@ pub const METHODS: &[&dyn Method] = &[
     &bprobe::Bprobe,
     &sprobe::Sprobe,
     &tailgate::Tailgate,
+    &quartets::Quartets,
     &pathchar::Pathchar,
     &pchar::Pchar,
     &clink::Clink,
     &bing::Bing,
     &pathneck::Pathneck,
+    &pipechar::Pipechar,
     &capprobe::CapProbe,
     &pbprobe::PbProbe,
     &asymprobe::AsymProbe,
