@@ -11,7 +11,7 @@ use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
 use crate::methods::vps::answer::{Drawing, Lines};
 use crate::methods::vps::settings::{Draw, Regress};
 use crate::methods::vps::table::HopTable;
-use crate::outcome::{Caveat, Evidence, Outcome, Reason};
+use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
 
 /// One run.
@@ -217,14 +217,22 @@ impl Campaign for Session {
             hops: &self.hops,
             drawn: rules::lines(&self.hops, drawing),
         };
-        let answered = self.hops.iter().any(|hop| hop.answered() > 0);
-        if answered && self.round > 0 && stopped.is_none() && lines.drawn.iter().all(Option::is_none) {
-            return Outcome::Inconclusive {
+        let left_out = self.hops.iter().zip(&lines.drawn);
+        let left_out = left_out
+            .filter(|(hop, drawn)| drawn.is_none() && hop.answered() > 1)
+            .count();
+        match lines.conclude(stopped) {
+            // What the stamps are like had nothing to do with it.
+            Outcome::Inconclusive {
+                reason: Reason::StampsTooCoarse,
+                caveats,
+                evidence,
+            } if left_out > 0 => Outcome::Inconclusive {
                 reason: Reason::NoAgreement,
-                caveats: vec![Caveat::AsymmetricLimit],
-                evidence: Evidence::default(),
-            };
+                caveats,
+                evidence,
+            },
+            other => other,
         }
-        lines.conclude(stopped)
     }
 }
