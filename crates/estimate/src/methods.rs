@@ -6,6 +6,7 @@ pub mod abing;
 pub mod assolo;
 pub mod asymprobe;
 pub mod bart;
+pub mod bing;
 pub mod bprobe;
 mod bucket_watch;
 mod bulk;
@@ -33,12 +34,15 @@ mod pairtrain;
 pub mod pathchar;
 pub mod pathchirp;
 pub mod pathload;
+pub mod pathneck;
 pub mod pathrate;
 pub mod pbprobe;
 pub mod pchar;
+pub mod pipechar;
 pub mod pmtu;
 pub mod ptr;
 mod purse;
+pub mod quartets;
 pub mod rapid;
 pub mod rtt;
 pub mod shaper;
@@ -75,9 +79,13 @@ pub const METHODS: &[&dyn Method] = &[
     &bprobe::Bprobe,
     &sprobe::Sprobe,
     &tailgate::Tailgate,
+    &quartets::Quartets,
     &pathchar::Pathchar,
     &pchar::Pchar,
     &clink::Clink,
+    &bing::Bing,
+    &pathneck::Pathneck,
+    &pipechar::Pipechar,
     &capprobe::CapProbe,
     &pbprobe::PbProbe,
     &asymprobe::AsymProbe,

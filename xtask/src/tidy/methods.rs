@@ -53,7 +53,8 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
 
 /// The name in a file that holds a registry entry.
 fn registered(text: &str) -> Option<&str> {
-    text.contains("impl Method for").then_some(())?;
+    let own = text.contains("impl Method for") || text.contains("::method!(");
+    own.then_some(())?;
     let (_, rest) = text.split_once("name: \"")?;
     rest.split('"').next()
 }

@@ -66,21 +66,13 @@
 
 use std::time::Duration;
 
-use units::{Framing, Layer, Metric};
+use units::Framing;
 
-use super::campaign::Machine;
-use super::vps::session::Session;
-use super::vps::settings::{Draw, PARAMETERS, Pause, Regress, Settings};
-use crate::contract::Estimator;
-use crate::facts::Answering;
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use super::vps;
+use super::vps::settings::{Draw, Pause, Regress, Settings};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
-use crate::registry::{
-    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError,
-    Privilege, Protocol, RawParams, Scope,
-};
+use crate::registry::{MethodInfo, ParamError, RawParams};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -89,55 +81,11 @@ pub struct Pchar;
 static INFO: MethodInfo = MethodInfo {
     name: "pchar",
     summary: "capacity of each hop from least round trips over packet sizes, by one of three fits",
-    metric: Metric::IpCapacity,
-    class: Classification {
-        scope: Scope::PerHop,
-        methodology: Methodology::VariableSize,
-        activity: Activity::Active,
-        protocol: Protocol::Udp,
-        works_on_asymmetric: false,
-        deployment: Deployment::Sender,
-        layer: Some(Layer::Ip),
-        privilege: Privilege::RawSocket,
-    },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
-    imposes: Imposes {
-        typical_octets: 3_300_000,
-        max_octets: 20_000_000,
-        typical_time: Duration::from_secs(45),
-        max_time: Duration::from_secs(600),
-        fills_path: false,
-    },
-    parameters: PARAMETERS,
     source: include_str!("pchar.rs"),
+    ..vps::INFO
 };
 
-impl Method for Pchar {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn answered_by(&self) -> &'static [Answering] {
-        &EVERYTHING
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        settings(raw).map_or(usual.clone(), |settings| settings.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(Machine::new(Session::new(settings(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Machine::new(Session::new(settings(raw)?)), observations)
-    }
-}
+vps::method!(Pchar);
 
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;

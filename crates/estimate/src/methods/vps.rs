@@ -9,10 +9,84 @@
 //! [`session`] asks, [`table`] keeps least round trips, [`fit`] draws lines, [`answer`] makes hops of them, [`settings`] holds what the
 //! three tools set differently.
 
-mod answer;
-mod fit;
+pub(super) mod answer;
+pub(super) mod fit;
 pub(super) mod session;
 pub(super) mod settings;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
+
+use std::time::Duration;
+
+use units::{Layer, Metric};
+
+use crate::registry::{
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
+};
+
+/// What these methods have in common as registry entries.
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "",
+    summary: "",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::PerHop,
+        methodology: Methodology::VariableSize,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: false,
+        deployment: Deployment::Sender,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::RawSocket,
+    },
+    needs: Needs {
+        single_packet_stamps: true,
+        sender_faster_than_result: false,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 3_300_000,
+        max_octets: 20_000_000,
+        typical_time: Duration::from_secs(45),
+        max_time: Duration::from_secs(600),
+        fills_path: false,
+    },
+    parameters: settings::PARAMETERS,
+    source: "",
+};
+
+/// Registers a method of variable packet size: `INFO` and `settings` are those of the module that says so.
+macro_rules! method {
+    ($name:ident) => {
+        impl crate::registry::Method for $name {
+            fn info(&self) -> &'static MethodInfo {
+                &INFO
+            }
+
+            fn answered_by(&self) -> &'static [crate::facts::Answering] {
+                &crate::registry::EVERYTHING
+            }
+
+            fn imposes(&self, raw: &RawParams) -> crate::registry::Imposes {
+                let usual = INFO.imposes.clone();
+                settings(raw).map_or(usual.clone(), |settings| settings.imposes(&usual))
+            }
+
+            fn begin(&self, raw: &RawParams) -> Result<Box<dyn crate::contract::Estimator>, ParamError> {
+                let session = super::vps::session::Session::new(settings(raw)?);
+                Ok(Box::new(super::campaign::Machine::new(session)))
+            }
+
+            fn analyse(
+                &self,
+                observations: &crate::observations::Observations,
+                raw: &RawParams,
+            ) -> Result<crate::outcome::Outcome, crate::observations::AnalyseError> {
+                let session = super::vps::session::Session::new(settings(raw)?);
+                crate::observations::lead(super::campaign::Machine::new(session), observations)
+            }
+        }
+    };
+}
+pub(super) use method;

@@ -2,26 +2,102 @@
 
 use std::time::Duration;
 
-use units::{BitRate, Metric};
+use units::{BitRate, Framing, Metric};
 
 use super::fit::{LEAST_SIZES, Point, Slope, Taken, slope};
-use super::session::{AGREE, HALVES, Session};
-use super::settings::Regress;
+use super::session::{AGREE, Session};
+use super::settings::{Draw, Regress};
 use super::table::{Cell, Half, HopTable};
+use crate::PathFacts;
 use crate::methods::campaign::nanos;
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 /// The line of one hop limit, from all probes and from each half of them.
 #[derive(Debug, Clone, Copy)]
-struct Drawn {
-    all: Slope,
-    halves: Option<[Slope; 2]>,
+pub(in crate::methods) struct Drawn {
+    pub(in crate::methods) all: Slope,
+    /// Even and odd probes; `None` where one of them has too few sizes.
+    pub(in crate::methods) halves: Option<[Slope; 2]>,
 }
 
 impl Drawn {
     fn slopes(&self) -> Option<[f64; 2]> {
         Some(self.halves?.map(|slope| slope.there))
     }
+}
+
+/// How lines are drawn and read.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::methods) struct Drawing<'a> {
+    pub(in crate::methods) facts: Option<&'a PathFacts>,
+    pub(in crate::methods) framing: Framing,
+    pub(in crate::methods) regress: Regress,
+    pub(in crate::methods) draw: Draw,
+    /// Intervals from even and odd probes, not from standard errors.
+    pub(in crate::methods) halves: bool,
+}
+
+impl Drawing<'_> {
+    fn of(session: &Session) -> Drawing<'_> {
+        let settings = &session.settings;
+        Drawing {
+            facts: session.facts.as_ref(),
+            framing: settings.framing,
+            regress: settings.regress,
+            draw: settings.draw,
+            halves: settings.halves,
+        }
+    }
+
+    /// A size as a point; `None` if it has no answer.
+    pub(in crate::methods) fn point(&self, cell: &Cell, half: Half) -> Option<Point> {
+        let wire = |octets: u16| f64::from(self.framing.wire_octets(u32::from(octets)));
+        Some(Point {
+            there: wire(cell.octets),
+            back: wire(cell.reply_octets),
+            least_ns: cell.least_ns(half)? as f64,
+        })
+    }
+
+    /// The line through points.
+    pub(in crate::methods) fn through(&self, points: &[Point]) -> Option<Slope> {
+        slope(points, self.regress, self.draw, self.floor_ns())
+    }
+
+    /// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp is.
+    pub(in crate::methods) fn floor_ns(&self) -> f64 {
+        self.facts.map_or(1.0, |facts| {
+            nanos(facts.sender.clock_resolution)
+                .max(nanos(facts.sender.stamp_error) / 2.0)
+                .max(1.0)
+        })
+    }
+
+    /// IP octets of the packets for which rates are stated.
+    fn full(&self) -> u16 {
+        self.facts.map_or(1500, |facts| facts.path_mtu).max(64)
+    }
+
+    fn hop(&self, hop: &HopTable) -> Option<Drawn> {
+        let of = |half| {
+            let points: Vec<Point> = hop.cells.iter().filter_map(|cell| self.point(cell, half)).collect();
+            self.through(&points)
+        };
+        let all = of(Half::Both)?;
+        let [even, odd] = [Half::Even, Half::Odd].map(of);
+        let halves = even.zip(odd).map(|(even, odd)| [even, odd]);
+        Some(Drawn { all, halves })
+    }
+}
+
+/// The lines of a path's hops, each drawn once.
+#[derive(Debug, Clone)]
+pub(in crate::methods) struct Lines<'a> {
+    pub(in crate::methods) drawing: Drawing<'a>,
+    /// By hop limit, from 1.
+    pub(in crate::methods) hops: &'a [HopTable],
+    /// One per hop.
+    pub(in crate::methods) drawn: Vec<Option<Drawn>>,
 }
 
 /// What one hop adds to the one before it that is known.
@@ -38,97 +114,75 @@ struct Added {
 }
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
-    let caveats = caveats(session);
-    match judge(session) {
-        Ok(mut estimate) => {
-            for caveat in caveats {
-                estimate = estimate.caveat(caveat);
-            }
-            match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                None => estimate.into(),
-            }
+    Lines::of(session).conclude(stopped)
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(session: &'a Session) -> Self {
+        let drawing = Drawing::of(session);
+        Self {
+            drawing,
+            hops: &session.hops,
+            drawn: session.hops.iter().map(|hop| drawing.hop(hop)).collect(),
         }
-        Err(own) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats,
-            evidence: Evidence::default(),
-        },
+    }
+
+    /// The answer; `stopped` if it was not the method's own end.
+    pub(in crate::methods) fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+        let caveats = caveats(self);
+        match judge(self) {
+            Ok(mut estimate) => {
+                for caveat in caveats {
+                    estimate = estimate.caveat(caveat);
+                }
+                match stopped {
+                    Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
+                    None => estimate.into(),
+                }
+            }
+            Err(own) => Outcome::Inconclusive {
+                reason: stopped.cloned().unwrap_or(own),
+                caveats,
+                evidence: Evidence::default(),
+            },
+        }
+    }
+
+    /// Whether even and odd probes of the last hop tell rates that differ by less than a tenth of their middle (clink's rule).
+    pub(super) fn halves_agree(&self) -> bool {
+        let last = self.hops.len();
+        let added = added(self);
+        let Some(of_last) = added.iter().find(|added| added.hop == last) else {
+            return false;
+        };
+        of_last.halves.is_some_and(|slopes| {
+            let middle = f64::midpoint(slopes[1], slopes[2]);
+            middle > 0.0 && slopes[3] - slopes[0] <= AGREE * middle
+        })
+    }
+
+    /// Sizes of the last hop whose least round trip is above the line.
+    pub(super) fn above_line(&self) -> Vec<usize> {
+        let (Some(hop), Some(Some(drawn))) = (self.hops.last(), self.drawn.last()) else {
+            return Vec::new();
+        };
+        let line = drawn.all;
+        let above = |cell: &Cell| {
+            let Some(point) = self.drawing.point(cell, Half::Both) else {
+                return true;
+            };
+            point.least_ns > line.intercept_ns + line.there * point.there + line.back * point.back
+        };
+        let cells = hop.cells.iter().enumerate();
+        cells.filter(|(_, cell)| above(cell)).map(|(index, _)| index).collect()
     }
 }
 
-/// Whether even and odd probes of the present hop tell rates that differ by less than a tenth of their middle (clink's rule).
-pub(super) fn halves_agree(session: &Session) -> bool {
-    let last = session.hops.len();
-    let added = added(session);
-    let Some(of_last) = added.iter().find(|added| added.hop == last) else {
-        return false;
-    };
-    of_last.halves.is_some_and(|slopes| {
-        let middle = f64::midpoint(slopes[1], slopes[2]);
-        middle > 0.0 && slopes[3] - slopes[0] <= AGREE * middle
-    })
-}
-
-/// Sizes of the present hop whose least round trip is above the line.
-pub(super) fn above_line(session: &Session) -> Vec<usize> {
-    let Some(hop) = session.hops.last() else {
-        return Vec::new();
-    };
-    let Some(drawn) = draw(session, hop, Half::Both) else {
-        return Vec::new();
-    };
-    let above = |cell: &Cell| {
-        let Some(point) = point(session, cell, Half::Both) else {
-            return true;
-        };
-        let line = drawn.intercept_ns + drawn.there * point.there + drawn.back * point.back;
-        point.least_ns > line
-    };
-    let cells = hop.cells.iter().enumerate();
-    cells.filter(|(_, cell)| above(cell)).map(|(index, _)| index).collect()
-}
-
-fn point(session: &Session, cell: &Cell, half: Half) -> Option<Point> {
-    let framing = session.settings.framing;
-    let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
-    Some(Point {
-        there: wire(cell.octets),
-        back: wire(cell.reply_octets),
-        least_ns: cell.least_ns(half)? as f64,
-    })
-}
-
-fn draw(session: &Session, hop: &HopTable, half: Half) -> Option<Slope> {
-    let points: Vec<Point> = hop.cells.iter().filter_map(|cell| point(session, cell, half)).collect();
-    slope(
-        &points,
-        session.settings.regress,
-        session.settings.draw,
-        floor_ns(session),
-    )
-}
-
-/// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp is.
-fn floor_ns(session: &Session) -> f64 {
-    session.facts.as_ref().map_or(1.0, |facts| {
-        nanos(facts.sender.clock_resolution)
-            .max(nanos(facts.sender.stamp_error) / 2.0)
-            .max(1.0)
-    })
-}
-
 /// What each hop that answered adds; hops that take less than the one before them are left out (their router was slow).
-fn added(session: &Session) -> Vec<Added> {
-    let lines = session.hops.iter().map(|hop| {
-        let all = draw(session, hop, Half::Both)?;
-        let [even, odd] = HALVES.map(|half| draw(session, hop, half));
-        let halves = even.zip(odd).map(|(even, odd)| [even, odd]);
-        Some(Drawn { all, halves })
-    });
+fn added(lines: &Lines<'_>) -> Vec<Added> {
     let mut known: Vec<(usize, Drawn)> = Vec::new();
-    for (hop, drawn) in (1..).zip(lines) {
-        let Some(drawn) = drawn else { continue };
+    for (hop, drawn) in (1..).zip(&lines.drawn) {
+        let Some(drawn) = *drawn else { continue };
         // What a router needs per octet to make its answer is not the link's, and is not there at the next.
         while let Some((_, before)) = known.last()
             && before.all.there - drawn.all.there > 3.0 * before.all.se.hypot(drawn.all.se)
@@ -176,16 +230,16 @@ fn crossed(halves: Option<[Slope; 2]>, before: Option<[f64; 2]>) -> Option<[f64;
     Some(four)
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
-    let answered: u32 = session.hops.iter().map(HopTable::answered).sum();
+fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
+    let answered: u32 = lines.hops.iter().map(HopTable::answered).sum();
     if answered == 0 {
         return Err(Reason::NoAnswer);
     }
-    let added = added(session);
-    let hops: Vec<Estimate> = added.iter().filter_map(|added| of_hop(session, added)).collect();
+    let added = added(lines);
+    let hops: Vec<Estimate> = added.iter().filter_map(|added| of_hop(lines, added)).collect();
     let measured = |estimate: &&Estimate| estimate.high > estimate.low;
     let Some(slowest) = hops.iter().filter(measured).min_by_key(|hop| hop.value) else {
-        let sizes = session
+        let sizes = lines
             .hops
             .iter()
             .map(|hop| hop.cells.iter().filter(|cell| cell.answered > 0).count());
@@ -207,13 +261,13 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
     let bps = BitRate::from_bps;
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
-        .with("hops", count(session.hops.len()))
+        .with("hops", count(lines.hops.len()))
         .with("narrow_hop", u32::from(slowest.hop().unwrap_or(0)))
         .with("answers", answered);
     // Switches inside a hop add their own time, and nothing here shows them.
     estimate.confidence = Confidence::Low;
-    let unknown = session.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
-    if unknown > 0 || !session.hops.last().is_some_and(|hop| hop.far) {
+    let unknown = lines.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
+    if unknown > 0 || !lines.hops.last().is_some_and(|hop| hop.far) {
         estimate = estimate
             .with("unknown_hops", count(unknown))
             .caveat(Caveat::NotConverged);
@@ -223,14 +277,14 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// A hop's rate for full-size packets at the IP layer; bounded below where it does not stand out, or is several.
-fn of_hop(session: &Session, added: &Added) -> Option<Estimate> {
-    let full = session.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64);
-    let wire = f64::from(session.settings.framing.wire_octets(u32::from(full)));
+fn of_hop(lines: &Lines<'_>, added: &Added) -> Option<Estimate> {
+    let full = lines.drawing.full();
+    let wire = f64::from(lines.drawing.framing.wire_octets(u32::from(full)));
     let rate = |slope: f64| BitRate::from_bps_f64(8e9 * f64::from(full) / wire / slope).filter(|_| slope > 0.0);
-    let table = session.hops.get(added.hop - 1)?;
+    let table = lines.hops.get(added.hop - 1)?;
     let (least, most) = match added.halves {
         // Both halves may be off alike.
-        Some(four) if session.settings.halves => (four[0] - added.se, four[3] + added.se),
+        Some(four) if lines.drawing.halves => (four[0] - added.se, four[3] + added.se),
         _ => (added.slope - NINETY * added.se, added.slope + NINETY * added.se),
     };
     let stands_out = added.slope > 2.0 * added.se && least > 0.0;
@@ -259,22 +313,18 @@ fn of_hop(session: &Session, added: &Added) -> Option<Estimate> {
     Some(estimate.at_hop(hop))
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(lines: &Lines<'_>) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    let lines: Vec<Slope> = session
-        .hops
-        .iter()
-        .filter_map(|hop| draw(session, hop, Half::Both))
-        .collect();
-    if lines.iter().any(|line| line.taken == Taken::Alike) {
+    let taken = |how: Taken| lines.drawn.iter().flatten().any(|drawn| drawn.all.taken == how);
+    if taken(Taken::Alike) {
         caveats.push(Caveat::AsymmetricLimit);
     }
-    if session.settings.regress == Regress::Probe && lines.iter().any(|line| line.taken == Taken::Free) {
-        let cells = session.hops.iter().flat_map(|hop| &hop.cells);
+    if lines.drawing.regress == Regress::Probe && taken(Taken::Free) {
+        let cells = lines.hops.iter().flat_map(|hop| &hop.cells);
         let reply_ip_octets = cells.map(|cell| cell.reply_octets).max().unwrap_or(0);
         caveats.push(Caveat::ReverseInfluence { reply_ip_octets });
     }
-    let heard: Vec<&HopTable> = session.hops.iter().filter(|hop| hop.answered() > 0).collect();
+    let heard: Vec<&HopTable> = lines.hops.iter().filter(|hop| hop.answered() > 0).collect();
     let sent: u32 = heard.iter().map(|hop| hop.sent()).sum();
     let answered: u32 = heard.iter().map(|hop| hop.answered()).sum();
     if answered < sent {

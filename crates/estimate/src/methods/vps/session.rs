@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use stat::SplitMix64;
 
-use super::answer;
+use super::answer::{self, Lines};
 use super::settings::{Pause, Settings};
-use super::table::{Half, HopTable};
+use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, reply_octets, uneven};
+use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
 use crate::outcome::{Outcome, Reason};
-use crate::probe::{FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
+use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -109,11 +109,15 @@ impl Session {
             return true;
         }
         let most = self.settings.repeats.saturating_mul(3) * u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
-        if !self.settings.adaptive || self.extra >= most || answer::halves_agree(self) {
+        if !self.settings.adaptive || self.extra >= most {
+            return false;
+        }
+        let lines = Lines::of(self);
+        if lines.halves_agree() {
             return false;
         }
         // Every size above the line as often again as it was probed.
-        let above = answer::above_line(self);
+        let above = lines.above_line();
         for index in above {
             let sent = self
                 .hops
@@ -194,28 +198,10 @@ impl Campaign for Session {
         let Some(hop) = self.hops.get_mut(limit - 1) else {
             return;
         };
-        let Some(cell) = hop.cells.get_mut(index) else { return };
-        cell.sent += 1;
-        let (returned, far) = match row.fate {
-            Fate::Answered(reply) => {
-                let far = match reply.kind {
-                    HopReplyKind::TimeExceeded => false,
-                    HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
-                    HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return,
-                };
-                *hop.routers.entry(reply.from).or_default() += 1;
-                (reply.returned, far)
-            }
-            Fate::Echoed { returned, .. } => (returned, true),
-            Fate::Received(_) | Fate::Lost => return,
-        };
-        let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
-        if round_trip_ns <= 0 {
+        let Some((round_trip_ns, better)) = hop.take(index, asked, row) else {
             return;
-        }
+        };
         self.last_ns = round_trip_ns;
-        hop.far |= far;
-        let better = cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0));
         if better && self.extra > 0 {
             // That size has a new least: its other probes are not needed.
             self.queue.retain(|&other| other != index);
@@ -265,6 +251,3 @@ impl Campaign for Session {
         answer::conclude(self, stopped)
     }
 }
-
-/// Which probes count where a line is drawn from halves.
-pub(super) const HALVES: [Half; 2] = [Half::Even, Half::Odd];

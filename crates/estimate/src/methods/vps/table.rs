@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::methods::campaign::reply_octets;
+use crate::probe::{Arrival, Fate, HopReplyKind, Train};
+
 /// What is known of one size at one hop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
@@ -100,6 +103,35 @@ impl HopTable {
             routers: BTreeMap::new(),
             far: false,
         }
+    }
+
+    /// Takes what became of a probe of the size with this index: its round trip, ns, and whether none of that size was quicker. `None`
+    /// if it came to nothing.
+    pub(crate) fn take(&mut self, index: usize, asked: &Train, row: &Arrival) -> Option<(i64, bool)> {
+        let cell = self.cells.get_mut(index)?;
+        cell.sent += 1;
+        let (returned, far) = match row.fate {
+            Fate::Answered(reply) => {
+                let far = match reply.kind {
+                    HopReplyKind::TimeExceeded => false,
+                    HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
+                    HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
+                };
+                *self.routers.entry(reply.from).or_default() += 1;
+                (reply.returned, far)
+            }
+            Fate::Echoed { returned, .. } => (returned, true),
+            Fate::Received(_) | Fate::Lost => return None,
+        };
+        let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
+        if round_trip_ns <= 0 {
+            return None;
+        }
+        self.far |= far;
+        Some((
+            round_trip_ns,
+            cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0)),
+        ))
     }
 
     pub(crate) fn answered(&self) -> u32 {

@@ -1,0 +1,193 @@
+//! Trains: heads with rising hop limits, the load, tails with falling ones.
+
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use super::{Params, answer};
+use crate::PathFacts;
+use crate::contract::Refusal;
+use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
+
+/// One hop of one train.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pass {
+    /// Who answered.
+    pub(super) from: Option<IpAddr>,
+    /// From head to tail, ns; `None` if one of them was not answered.
+    pub(super) gap_ns: Option<f64>,
+    /// It was the far end.
+    pub(super) far: bool,
+}
+
+/// One train.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Run {
+    /// From the first packet's departure to the last one's, ns.
+    pub(super) sent_ns: f64,
+    /// By hop limit from 1, up to the far end.
+    pub(super) hops: Vec<Pass>,
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(in crate::methods) struct Session {
+    pub(super) params: Params,
+    pub(super) facts: Option<PathFacts>,
+    pub(super) runs: Vec<Run>,
+    pub(super) small: u16,
+    pub(super) load_octets: u16,
+    trains: u32,
+    far_ends: Vec<FarEnd>,
+    resized: u32,
+}
+
+impl Session {
+    pub(super) fn new(params: Params) -> Self {
+        Self {
+            small: params.small_octets,
+            load_octets: params.load_octets,
+            params,
+            facts: None,
+            runs: Vec::new(),
+            trains: 0,
+            far_ends: vec![FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort],
+            resized: 0,
+        }
+    }
+
+    fn plan(&self) -> Vec<PacketPlan> {
+        let packet = |ip_octets, hop_limit| PacketPlan {
+            gap: Duration::ZERO,
+            ip_octets,
+            hop_limit,
+        };
+        let heads = (1..=self.params.hops).map(|limit| packet(self.small, NonZeroU8::new(limit)));
+        let load = std::iter::repeat_n(packet(self.load_octets, None), self.params.load.into());
+        let tails = (1..=self.params.hops)
+            .rev()
+            .map(|limit| packet(self.small, NonZeroU8::new(limit)));
+        heads.chain(load).chain(tails).collect()
+    }
+}
+
+/// When an answer was there, on whichever clock, who gave it, and whether that was the far end.
+fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
+    match row.fate {
+        Fate::Received(stamp) => Some((stamp.nanos(), None, true)),
+        // The far end's own stamp has not seen the way back.
+        Fate::Echoed { turned: Some(at), .. } => Some((at.nanos(), None, true)),
+        Fate::Echoed { returned, .. } => Some((returned.nanos(), None, true)),
+        Fate::Answered(reply) => match reply.kind {
+            HopReplyKind::TimeExceeded => Some((reply.returned.nanos(), Some(reply.from), false)),
+            HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => {
+                Some((reply.returned.nanos(), Some(reply.from), true))
+            }
+            HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => None,
+        },
+        Fate::Lost => None,
+    }
+}
+
+/// Reads one train of `hops` heads and tails.
+fn read(rows: &[Arrival], hops: usize) -> Option<Run> {
+    let (first, last) = (rows.first()?, rows.last()?);
+    let mut passes = Vec::new();
+    for at in 0..hops {
+        let (head, tail) = (rows.get(at)?, rows.get(rows.len().checked_sub(at + 1)?)?);
+        let (one, other) = (heard(head), heard(tail));
+        let gap_ns = match (one, other) {
+            (Some((head, by, far)), Some((tail, and, too))) if by == and && far == too => {
+                let gap = tail.saturating_sub(head);
+                (gap > 0).then_some(gap as f64)
+            }
+            _ => None,
+        };
+        let far = [one, other].into_iter().flatten().any(|(_, _, far)| far);
+        passes.push(Pass {
+            from: one.or(other).and_then(|(_, from, _)| from),
+            gap_ns,
+            far,
+        });
+        if far {
+            break;
+        }
+    }
+    let sent = last.departed.nanos().saturating_sub(first.departed.nanos());
+    Some(Run {
+        sent_ns: sent.max(0) as f64,
+        hops: passes,
+    })
+}
+
+impl Campaign for Session {
+    const READS: (&'static str, &'static str) = ("pathneck", "recursive packet trains");
+
+    fn begin(&mut self, facts: &PathFacts) {
+        self.load_octets = self.load_octets.min(facts.path_mtu.max(100));
+        self.facts = Some(facts.clone());
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let heard = |run: &Run| run.hops.iter().any(|pass| pass.gap_ns.is_some());
+        let unanswered = self.trains >= UNANSWERED && !self.runs.iter().any(heard);
+        if self.trains >= self.params.runs || unanswered {
+            return None;
+        }
+        Some(Next {
+            packets: self.plan(),
+            far_end: *self.far_ends.first()?,
+            spacing: Duration::ZERO,
+            rest: uneven(self.params.spacing, self.trains),
+        })
+    }
+
+    fn take(&mut self, asked: &Train, report: &TrainReport) {
+        self.trains = self.trains.saturating_add(1);
+        if report.arrivals.len() == asked.packets.len() {
+            self.runs.extend(read(&report.arrivals, self.params.hops.into()));
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
+        self.resized += 1;
+        let again = self.resized <= MOST_RESIZED;
+        match refusal {
+            Refusal::TooLarge { max_ip_octets } if again && (100..self.load_octets).contains(&max_ip_octets) => {
+                self.load_octets = max_ip_octets;
+            }
+            Refusal::TooSmall { min_ip_octets } if again && (self.small + 1..=500).contains(&min_ip_octets) => {
+                self.small = min_ip_octets;
+            }
+            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
+            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
+                if !self.far_ends.is_empty() {
+                    self.far_ends.remove(0);
+                }
+                if self.far_ends.is_empty() {
+                    let what = "trains whose packets carry hop limits, and the routers' answers";
+                    return Err(refusal_reason(refusal, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reads(&self, asked: &Train) -> bool {
+        let own = self.plan();
+        let same = |one: &PacketPlan, other: &PacketPlan| {
+            one.hop_limit == other.hop_limit && one.ip_octets == other.ip_octets
+        };
+        own.len() == asked.packets.len() && own.iter().zip(&asked.packets).all(|(one, other)| same(one, other))
+    }
+
+    fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+        answer::conclude(self, stopped)
+    }
+}
+
+/// Trains without any gap after which no more are sent (ours).
+const UNANSWERED: u32 = 3;
+const MOST_RESIZED: u32 = 8;

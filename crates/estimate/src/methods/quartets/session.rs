@@ -1,0 +1,234 @@
+//! Quartets: a large packet and a small one, and the same with a hop limit that is one less.
+
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use super::{Params, answer};
+use crate::PathFacts;
+use crate::contract::Refusal;
+use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, returned_ns, uneven};
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(in crate::methods) struct Session {
+    pub(super) params: Params,
+    pub(super) facts: Option<PathFacts>,
+    /// By hop, from 1: how much longer the first pair took, ns.
+    pub(super) differences: Vec<Vec<f64>>,
+    pub(super) packets: u64,
+    pub(super) lost: u64,
+    /// Hops, once a large packet has come through.
+    pub(super) hops: Option<u8>,
+    pub(super) large: u16,
+    pub(super) small: u16,
+    /// By how much small packets left behind large ones, at least.
+    pub(super) sent_ns: Option<i64>,
+    /// Delays are round trips, and of large packets' answers as large as they.
+    pub(super) returned: bool,
+    pub(super) whole_echoes: bool,
+    lead: Duration,
+    quartets: u32,
+    round: u32,
+    hop: u8,
+    far_ends: Vec<FarEnd>,
+    resized: u32,
+}
+
+impl Session {
+    pub(super) fn new(params: Params) -> Self {
+        Self {
+            large: 0,
+            small: params.small_octets,
+            lead: params.lead,
+            params,
+            facts: None,
+            differences: Vec::new(),
+            packets: 0,
+            lost: 0,
+            hops: None,
+            sent_ns: None,
+            returned: false,
+            whole_echoes: false,
+            quartets: 0,
+            round: 0,
+            hop: 1,
+            far_ends: vec![FarEnd::Receiver, FarEnd::EchoSized(0), FarEnd::Echo],
+            resized: 0,
+        }
+    }
+
+    fn plan(&self) -> Vec<PacketPlan> {
+        let packet = |gap, ip_octets, hop_limit| PacketPlan {
+            gap,
+            ip_octets,
+            hop_limit,
+        };
+        let at_once = Duration::ZERO;
+        let mut packets = vec![
+            packet(at_once, self.large, NonZeroU8::new(self.hop)),
+            packet(at_once, self.small, None),
+        ];
+        match NonZeroU8::new(self.hop.saturating_sub(1)) {
+            // In front of the first hop nothing can die.
+            None => packets.push(packet(self.lead, self.small, None)),
+            limit => packets.extend([
+                packet(self.lead, self.large, limit),
+                packet(at_once, self.small, None),
+            ]),
+        }
+        packets
+    }
+
+    /// The delay from one packet's departure to another's arrival, ns; whether it is a round trip.
+    fn delay(from: &Arrival, to: &Arrival) -> Option<(i64, bool)> {
+        let (stamp, returned) = match (arrived_ns(to), returned_ns(to)) {
+            (Some(stamp), _) => (stamp, false),
+            (None, Some(stamp)) => (stamp, true),
+            (None, None) => return None,
+        };
+        Some((stamp.saturating_sub(from.departed.nanos()), returned))
+    }
+
+    fn note(&mut self, hop: u8, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
+        let (Some((further, back)), Some((nearer, too))) = (further, nearer) else {
+            return;
+        };
+        if back != too {
+            return;
+        }
+        self.returned |= back;
+        let difference = further.saturating_sub(nearer) as f64;
+        let lead_ns = crate::methods::campaign::nanos(self.lead);
+        if difference > lead_ns / 2.0 && self.lead < LONGEST_LEAD {
+            // The second pair may have waited for the first.
+            self.lead = (self.lead * 4).min(LONGEST_LEAD);
+            self.differences.clear();
+            (self.round, self.hop) = (0, 0);
+            return;
+        }
+        let at = usize::from(hop.saturating_sub(1));
+        if self.differences.len() <= at {
+            self.differences.resize(at + 1, Vec::new());
+        }
+        if let Some(own) = self.differences.get_mut(at) {
+            own.push(difference);
+        }
+    }
+
+    fn advance(&mut self) {
+        let last = self.hops.unwrap_or(self.params.hops);
+        if self.hop >= last {
+            (self.hop, self.round) = (1, self.round.saturating_add(1));
+        } else {
+            self.hop += 1;
+        }
+    }
+}
+
+impl Campaign for Session {
+    const READS: (&'static str, &'static str) = (
+        "quartets",
+        "pairs of a large packet with a hop limit and a small one behind it, two at a time",
+    );
+
+    fn begin(&mut self, facts: &PathFacts) {
+        self.large = self.params.large_octets.unwrap_or(facts.path_mtu);
+        self.facts = Some(facts.clone());
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let far_end = match *self.far_ends.first()? {
+            FarEnd::EchoSized(_) => FarEnd::EchoSized(self.small),
+            other => other,
+        };
+        let unanswered = self.quartets >= UNANSWERED && self.differences.is_empty();
+        let unbounded = self.round > 0 && self.hops.is_none();
+        let checks = self.hop == 1 && self.round >= LEAST_ROUNDS && self.round.is_multiple_of(4);
+        if self.round >= self.params.rounds || unanswered || unbounded || (checks && answer::settled(self)) {
+            return None;
+        }
+        Some(Next {
+            packets: self.plan(),
+            far_end,
+            spacing: uneven(self.params.spacing, self.quartets) + self.lead,
+            rest: Duration::ZERO,
+        })
+    }
+
+    fn take(&mut self, asked: &Train, report: &TrainReport) {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        self.quartets = self.quartets.saturating_add(1);
+        self.packets += count(report.arrivals.len());
+        let limit = asked.packets.first().and_then(|plan| plan.hop_limit);
+        let Some(limit) = limit.map(NonZeroU8::get) else { return };
+        let rows = report.arrivals.as_slice();
+        let (large, small, nearer) = match rows {
+            [large, small, alone] => (large, small, Self::delay(alone, alone)),
+            [large, small, other, behind] => (large, small, Self::delay(other, behind)),
+            _ => return self.advance(),
+        };
+        let came = arrived_ns(large).is_some() || returned_ns(large).is_some();
+        if came && self.hops.is_none_or(|hops| limit < hops) {
+            self.hops = Some(limit);
+        }
+        let only_returned = arrived_ns(large).is_none() && returned_ns(large).is_some();
+        self.whole_echoes |= only_returned && asked.far_end == FarEnd::Echo;
+        let sent_ns = small.departed.nanos().saturating_sub(large.departed.nanos());
+        self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
+        let further = Self::delay(large, small);
+        self.lost += u64::from(further.is_none()) + u64::from(nearer.is_none());
+        self.note(limit, further, nearer);
+        self.advance();
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
+        self.resized += 1;
+        let again = self.resized <= MOST_RESIZED;
+        match refusal {
+            Refusal::TooLarge { max_ip_octets } if again && (200..self.large).contains(&max_ip_octets) => {
+                self.large = max_ip_octets;
+            }
+            Refusal::TooSmall { min_ip_octets } if again && (self.small + 1..=500).contains(&min_ip_octets) => {
+                self.small = min_ip_octets;
+            }
+            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
+            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
+                if !self.far_ends.is_empty() {
+                    self.far_ends.remove(0);
+                }
+                if self.far_ends.is_empty() {
+                    let what = "packets with a hop limit to a far end that answers";
+                    return Err(refusal_reason(refusal, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Its own sizes only: delays of others do not compare.
+    fn reads(&self, asked: &Train) -> bool {
+        let sizes: Vec<u16> = asked.packets.iter().map(|packet| packet.ip_octets).collect();
+        let limits: Vec<u8> = asked
+            .packets
+            .iter()
+            .map(|packet| packet.hop_limit.map_or(0, NonZeroU8::get))
+            .collect();
+        let first = sizes == [self.large, self.small, self.small] && limits == [1, 0, 0];
+        let further = sizes == [self.large, self.small, self.large, self.small]
+            && matches!(limits.as_slice(), [one, 0, other, 0] if *one == other.saturating_add(1) && *other > 0);
+        first || further
+    }
+
+    fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+        answer::conclude(self, stopped)
+    }
+}
+
+/// Fewest rounds (ours).
+const LEAST_ROUNDS: u32 = 12;
+/// Quartets without any answer after which no more are sent (ours).
+const UNANSWERED: u32 = 3;
+const MOST_RESIZED: u32 = 8;
+const LONGEST_LEAD: Duration = Duration::from_secs(1);
