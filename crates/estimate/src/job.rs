@@ -7,6 +7,7 @@
 mod available;
 mod capacity;
 mod combine;
+pub mod hops;
 mod plan;
 mod verdict;
 

@@ -142,6 +142,31 @@ pub enum Caveat {
         /// Packets, at least.
         packets: u64,
     },
+    /// Nobody answers at this hop limit, and somebody behind it does.
+    SilentRouter,
+    /// The router's own time for answers covers what its link takes.
+    SlowRouter,
+    /// Several routers answer at one hop limit, although all probes were of one flow.
+    SeveralRouters {
+        /// How many.
+        routers: u32,
+    },
+    /// From some time on another router answered.
+    RouteChanged,
+    /// A router answers at this hop limit that had answered at an earlier one: packets go round in circles, or two routers have one
+    /// address.
+    RoutingLoop {
+        /// The earlier hop limit.
+        earlier_ttl: u8,
+    },
+    /// A router passes on packets whose hop limit has run out: the next one answers in its place.
+    ForwardsExpired,
+    /// The lengths of a router's answers follow no rule of what is quoted, so that they were left out of account.
+    QuotesUneven,
+    /// What one hop takes is told by several links in a row, which no hop limit tells apart; standard rates decided.
+    StagesAssumed,
+    /// Several sums of standard rates fit what one hop takes.
+    StagesAmbiguous,
 }
 
 impl Caveat {
@@ -181,6 +206,15 @@ impl Caveat {
             Self::LargestTried => "largest_tried",
             Self::MergedPackets { .. } => "merged_packets",
             Self::CaptureMissed { .. } => "capture_missed",
+            Self::SilentRouter => "silent_router",
+            Self::SlowRouter => "slow_router",
+            Self::SeveralRouters { .. } => "several_routers",
+            Self::RouteChanged => "route_changed",
+            Self::RoutingLoop { .. } => "routing_loop",
+            Self::ForwardsExpired => "forwards_expired",
+            Self::QuotesUneven => "quotes_uneven",
+            Self::StagesAssumed => "stages_assumed",
+            Self::StagesAmbiguous => "stages_ambiguous",
         }
     }
 }
@@ -275,6 +309,25 @@ impl fmt::Display for Caveat {
                 ratio * 100.0
             ),
             Self::CaptureMissed { packets } => write!(f, "the capture missed {packets} packet(s) at least"),
+            Self::SilentRouter => f.write_str("nobody answers here; what is behind was measured together with it"),
+            Self::SlowRouter => {
+                f.write_str("the router takes longer over its answers than its link over packets; it was bridged")
+            }
+            Self::SeveralRouters { routers } => {
+                write!(f, "{routers} routers answer at this hop limit: the path divides")
+            }
+            Self::RouteChanged => f.write_str("the route changed during the measurement"),
+            Self::RoutingLoop { earlier_ttl } => {
+                write!(f, "the router of hop limit {earlier_ttl} answers here again: packets go round in circles")
+            }
+            Self::ForwardsExpired => {
+                f.write_str("the router here passes on packets whose hop limit has run out, and the next one answers for it")
+            }
+            Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were left out of account"),
+            Self::StagesAssumed => f.write_str(
+                "several links in a row inside one hop, told apart by standard rates alone: one slower link would look the same",
+            ),
+            Self::StagesAmbiguous => f.write_str("more than one row of standard links inside the hop would look the same"),
         }
     }
 }

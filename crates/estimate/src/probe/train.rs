@@ -42,6 +42,10 @@ pub enum FarEnd {
 }
 
 /// A train to send.
+///
+/// All packets of all trains of one run are of one flow: whatever routers choose among parallel paths by (addresses, ports, protocol, the
+/// IPv6 flow label; of ICMP echoes type, code, checksum and identifier) stays as it is, and what tells packets apart is elsewhere. A world
+/// measures one flow; who wants to see others runs the method again over a world of another flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Train {
     /// Its name.
