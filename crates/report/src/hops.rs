@@ -11,19 +11,18 @@ mod rows;
 mod seen;
 mod svg;
 mod table;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use estimate::job::hops::{Forecast, PathHops};
 use estimate::{Outcome, Verdict};
 use serde::Serialize;
-use units::Layer;
+use units::{BitRate, Layer};
 
 pub use live::live;
 pub use pipe::{Pipe, Strokes};
-pub use rows::{HiddenRow, HopRow, LabelRow, ProbesRow, RouterRow};
+pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
 pub use seen::{Router, Seen, SeenHop};
 
 use crate::document::{CostRow, Note, Problem, Target};
@@ -65,6 +64,8 @@ pub struct HopsDocument {
     pub reason: Option<Remark>,
     /// Why the answer might mislead.
     pub caveats: Vec<Remark>,
+    /// What was foretold of the whole before it was measured, where the method does.
+    pub forecast: Option<ForecastRow>,
     /// What it imposed.
     pub cost: CostRow,
     /// Answers that were none.
@@ -73,6 +74,27 @@ pub struct HopsDocument {
     pub notes: Vec<Note>,
     /// What went wrong on the way; the hops say what was known by then.
     pub error: Option<Problem>,
+}
+
+/// What was foretold of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ForecastRow {
+    /// The whole of it, at most.
+    pub time_ns: u64,
+    /// IP octets sent, at most.
+    pub octets: u64,
+    /// The highest rate that one hop can be told at here, by stamps and sizes alone.
+    pub ceiling: Option<u64>,
+}
+
+impl From<Forecast> for ForecastRow {
+    fn from(forecast: Forecast) -> Self {
+        Self {
+            time_ns: u64::try_from(forecast.time.as_nanos()).unwrap_or(u64::MAX),
+            octets: forecast.octets,
+            ceiling: forecast.ceiling.map(BitRate::bps),
+        }
+    }
 }
 
 /// Answers that were left out.
@@ -121,7 +143,8 @@ pub struct Asked {
 impl HopsDocument {
     /// Of a method's outcome and what was seen beside it.
     pub fn new(asked: Asked, outcome: &Outcome, found: &Found, cost: CostRow) -> Self {
-        let hops = rows::rows(outcome, found);
+        let told = PathHops::of(outcome);
+        let hops = rows::rows(told.as_ref(), found);
         let reason = match outcome {
             Outcome::Estimated(_) => None,
             Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
@@ -135,14 +158,16 @@ impl HopsDocument {
             via: asked.via,
             method: asked.method,
             params: asked.params,
-            layer: rows::layer(outcome).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
-            reached: found.seen.far().is_some(),
-            narrow_hop: rows::narrow(outcome, &hops),
-            tight_hop: rows::tight(outcome, &hops),
+            layer: rows::layer(told.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
+            reached: found.seen.far().is_some()
+                || told.as_ref().is_some_and(|told| told.hops.iter().any(|hop| hop.far_end)),
+            narrow_hop: rows::narrow(told.as_ref(), &hops),
+            tight_hop: rows::tight(told.as_ref(), &hops),
             hops,
             verdict: outcome.verdict(),
             reason,
             caveats: outcome.caveats().iter().map(Remark::from).collect(),
+            forecast: told.as_ref().and_then(|told| told.forecast).map(ForecastRow::from),
             cost,
             strays: found.strays,
             notes: Vec::new(),

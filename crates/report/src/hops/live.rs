@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::Outcome;
+use estimate::Estimate;
+use estimate::job::hops::PathHops;
 use units::format_duration;
 
 use super::table::{capacity, cut, label};
@@ -14,10 +15,10 @@ const MOST_HOPS: usize = 20;
 
 /// Some lines without a newline at the end: who is where, and what is known by now; `told` is the method's word so far. Lines have at most
 /// `columns` characters.
-pub fn live(told: Option<&Outcome>, found: &Found, columns: usize) -> String {
-    let nothing = Outcome::inconclusive(estimate::Reason::Interrupted);
-    let rows = rows::rows(told.unwrap_or(&nothing), found);
-    let narrow = told.and_then(|outcome| rows::narrow(outcome, &rows));
+pub fn live(told: Option<&Estimate>, found: &Found, columns: usize) -> String {
+    let told = told.and_then(PathHops::of_estimate);
+    let rows = rows::rows(told.as_ref(), found);
+    let narrow = rows::narrow(told.as_ref(), &rows);
     let mut out = String::new();
     for hop in rows.iter().take(MOST_HOPS) {
         let name = hop.routers.first().map_or_else(|| "???".to_owned(), label);

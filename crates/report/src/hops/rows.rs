@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use estimate::{Confidence, Estimate, EvidenceValue, Limit, Outcome, Verdict};
+use estimate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopFinding, PathHops};
+use estimate::{Caveat, Verdict};
 use serde::Serialize;
-use units::{Layer, Metric};
+use units::{BitRate, Layer};
 
 use super::Found;
 use super::seen::SeenHop;
@@ -25,8 +26,8 @@ pub struct HopRow {
     pub high: Option<u64>,
     /// What other traffic leaves of it, where the method says so.
     pub available: Option<u64>,
-    /// One way over its link, as far as the method tells it.
-    pub latency_ns: Option<u64>,
+    /// One way over its link, as far as the method tells it. Negative where the router before it is slow to answer.
+    pub latency_ns: Option<i64>,
     /// Mean wait in its queues, there and back, as far as the method tells it.
     pub queueing_ns: Option<u64>,
     /// Least round trip to its far router.
@@ -35,12 +36,14 @@ pub struct HopRow {
     pub loss_ratio: Option<f64>,
     /// Devices inside it that no router tells of.
     pub hidden_devices: Vec<HiddenRow>,
+    /// The hop behind which what is said of this one begins, where that is not the one before it; zero: the sender.
+    pub measured_from: Option<u16>,
+    /// How its router limits its answers; `null` where it was not seen to.
+    pub limited: Option<LimitedRow>,
+    /// What was foretold of it before it was measured: `resolved`, `bounded` or `silent`.
+    pub foretold: Option<&'static str>,
     /// What `capacity` claims.
     pub verdict: Verdict,
-    /// How much stands behind it.
-    pub confidence: Option<Confidence>,
-    /// What set it, or ended the search.
-    pub limited_by: Option<Limit>,
     /// Why it might mislead, or why there is none.
     pub caveats: Vec<Remark>,
     /// Counts and times of its probes.
@@ -76,8 +79,19 @@ pub struct LabelRow {
 pub struct HiddenRow {
     /// What it is.
     pub kind: String,
-    /// The rate of the port that it adds, bit/s at the wire, as such ports are named; `null` if that cannot be told.
-    pub capacity: Option<u64>,
+    /// The rate that it adds, at the document's layer.
+    pub capacity: u64,
+    /// The same at the wire, as ports are named.
+    pub nominal: u64,
+}
+
+/// A router's limit on its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LimitedRow {
+    /// Answers at once.
+    pub burst: u64,
+    /// Time after which it gives one more.
+    pub every_ns: u64,
 }
 
 /// Counts and round-trip times.
@@ -99,115 +113,98 @@ pub struct ProbesRow {
     pub deviation_ns: u64,
 }
 
-/// All hops up to the last that anything is known of.
-pub(super) fn rows(outcome: &Outcome, found: &Found) -> Vec<HopRow> {
-    let estimates = estimates(outcome);
-    let told = estimates.iter().filter_map(|estimate| estimate.hop()).max().unwrap_or(0);
+/// All hops up to the last that anything is known of. `told`: what the method says of them.
+pub(super) fn rows(told: Option<&PathHops>, found: &Found) -> Vec<HopRow> {
+    let findings = told.map_or(&[][..], |told| told.hops.as_slice());
+    let last_told = findings.iter().map(|hop| hop.ttl).max().unwrap_or(0);
     // Where the far host was reached, nothing lies beyond it.
-    let last = match found.seen.far() {
-        Some(far) => u16::from(far),
-        None => told.max(found.seen.last().into()),
+    let far = findings.iter().filter(|hop| hop.far_end).map(|hop| hop.ttl).min();
+    let last = match far.or(found.seen.far().map(u16::from)) {
+        Some(far) => far,
+        None => last_told.max(found.seen.last().into()),
     };
-    (1..=last.min(255)).map(|ttl| row(ttl, &estimates, found)).collect()
+    let row = |ttl| row(ttl, findings.iter().find(|hop| hop.ttl == ttl), found);
+    (1..=last.min(255)).map(row).collect()
 }
 
-/// What the method says of hops: the answer's own parts.
-fn estimates(outcome: &Outcome) -> Vec<&Estimate> {
-    outcome.estimate().map_or_else(Vec::new, |estimate| {
-        estimate.also.iter().filter(|part| part.hop().is_some()).collect()
-    })
-}
-
-fn row(ttl: u16, estimates: &[&Estimate], found: &Found) -> HopRow {
-    let of = |metric: Metric| {
-        estimates
-            .iter()
-            .find(|estimate| estimate.hop() == Some(ttl) && estimate.metric == metric)
-            .copied()
-    };
-    let capacity = of(Metric::IpCapacity);
-    let available = of(Metric::AvailableIpCapacity);
+fn row(ttl: u16, told: Option<&HopFinding>, found: &Found) -> HopRow {
     let seen = u8::try_from(ttl).ok().and_then(|limit| found.seen.hop(limit));
-    let claimed = capacity.filter(|estimate| estimate.value > 0);
+    let claimed = told.and_then(|hop| hop.capacity).filter(|claimed| claimed.value.bps() > 0);
+    let busy = told.and_then(|hop| hop.busy_ratio).filter(|busy| (0.0..=1.0).contains(busy));
+    let estimated = claimed.filter(|claimed| claimed.verdict == Verdict::Estimated);
     HopRow {
         ttl,
-        routers: routers(ttl, seen, found),
-        capacity: claimed.map(|estimate| estimate.value),
-        low: claimed.map(|estimate| estimate.low),
-        high: claimed.map(|estimate| estimate.high),
-        available: available
-            .map(|estimate| estimate.value)
-            .or_else(|| number(capacity, "available_bps")),
-        latency_ns: number(capacity, "latency_ns"),
-        queueing_ns: number(capacity, "queueing_ns"),
-        round_trip_ns: seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns)),
-        loss_ratio: ratio(capacity).or_else(|| seen.filter(|seen| seen.sent > 0).map(SeenHop::loss_ratio)),
-        hidden_devices: capacity.map_or_else(Vec::new, hidden),
-        verdict: claimed.map_or(Verdict::Inconclusive, |estimate| estimate.verdict),
-        confidence: claimed.map(|estimate| estimate.confidence),
-        limited_by: claimed.map(|estimate| estimate.limited_by),
-        caveats: caveats(capacity, seen),
+        routers: routers(ttl, told, seen, found),
+        capacity: claimed.map(|claimed| claimed.value.bps()),
+        low: claimed.map(|claimed| claimed.low.bps()),
+        high: claimed.map(|claimed| claimed.high.bps()),
+        available: busy
+            .zip(estimated)
+            .and_then(|(busy, claimed)| claimed.value.scaled(1.0 - busy))
+            .map(BitRate::bps),
+        latency_ns: told.and_then(|hop| signed(hop.latency_ns?)),
+        queueing_ns: told.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
+        round_trip_ns: told
+            .and_then(|hop| whole(hop.round_trip_ns?))
+            .or_else(|| seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns))),
+        loss_ratio: told
+            .and_then(|hop| hop.loss_ratio)
+            .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .or_else(|| seen.filter(|seen| seen.sent > 0).map(SeenHop::loss_ratio)),
+        hidden_devices: told.map_or_else(Vec::new, |hop| hop.hidden_devices.iter().map(HiddenRow::from).collect()),
+        measured_from: told.and_then(|hop| hop.after),
+        limited: told.and_then(|hop| hop.limited).map(LimitedRow::from),
+        foretold: told.and_then(|hop| hop.foretold).map(Foretold::name),
+        verdict: claimed.map_or(Verdict::Inconclusive, |claimed| claimed.verdict),
+        caveats: caveats(told, seen),
         probes: seen.map_or_else(ProbesRow::default, probes),
     }
 }
 
-fn routers(ttl: u16, seen: Option<&SeenHop>, found: &Found) -> Vec<RouterRow> {
-    let Some(seen) = seen else { return Vec::new() };
-    let mut routers: Vec<_> = seen.routers.iter().collect();
-    routers.sort_by_key(|(_, router)| router.order);
+/// Who was seen, and whom the method tells of beside them.
+fn routers(ttl: u16, told: Option<&HopFinding>, seen: Option<&SeenHop>, found: &Found) -> Vec<RouterRow> {
+    let mut answered: Vec<(IpAddr, u64)> = Vec::new();
+    if let Some(seen) = seen {
+        let mut routers: Vec<_> = seen.routers.iter().collect();
+        routers.sort_by_key(|(_, router)| (std::cmp::Reverse(router.answers), router.order));
+        answered.extend(routers.into_iter().map(|(address, router)| (*address, router.answers)));
+    }
+    for router in told.map_or(&[][..], |hop| hop.routers.as_slice()) {
+        if !answered.iter().any(|(address, _)| *address == router.address) {
+            answered.push((router.address, router.answers));
+        }
+    }
     let limit = u8::try_from(ttl).unwrap_or(u8::MAX);
-    let row = |(&address, router): (&IpAddr, &super::Router)| RouterRow {
+    let row = |(address, answers)| RouterRow {
         address,
         name: found.names.get(&address).cloned(),
-        answers: router.answers,
+        answers,
         mpls: found.labels.get(&(limit, address)).cloned().unwrap_or_default(),
     };
-    routers.into_iter().map(row).collect()
+    answered.into_iter().map(row).collect()
 }
 
-fn caveats(capacity: Option<&Estimate>, seen: Option<&SeenHop>) -> Vec<Remark> {
+fn caveats(told: Option<&HopFinding>, seen: Option<&SeenHop>) -> Vec<Remark> {
     let mut caveats: Vec<Remark> =
-        capacity.map_or_else(Vec::new, |estimate| estimate.caveats.iter().map(Remark::from).collect());
+        told.map_or_else(Vec::new, |hop| hop.caveats.iter().map(Remark::from).collect());
     let Some(seen) = seen else { return caveats };
-    let mut add = |id: &str, text: String| {
-        if !caveats.iter().any(|caveat| caveat.id == id) {
-            caveats.push(Remark { id: id.to_owned(), text });
+    let mut add = |caveat: &Caveat| {
+        if !caveats.iter().any(|known| known.id == caveat.id()) {
+            caveats.push(Remark::from(caveat));
         }
     };
-    if seen.sent > 0 && seen.answered == 0 {
-        add("silent", format!("none of {} probe(s) was answered", seen.sent));
-    }
-    if seen.routers.len() > 1 {
-        add(
-            "several_routers",
-            format!("{} routers answered: several routes, or one that changed", seen.routers.len()),
-        );
+    let routers = u32::try_from(seen.routers.len()).unwrap_or(u32::MAX);
+    if routers > 1 {
+        add(&Caveat::SeveralRouters { routers });
     }
     let codes = seen.routers.values().filter_map(|router| router.unreachable);
     if let Some(code) = codes.min() {
-        add("unreachable", format!("it says that there is no way on, ICMP code {code}"));
+        caveats.push(Remark {
+            id: "unreachable".to_owned(),
+            text: format!("it says that there is no way on, ICMP code {code}"),
+        });
     }
     caveats
-}
-
-/// Devices inside the hop: the method names them by evidence, one name or a comma between several, and their ports' rates as a series.
-fn hidden(estimate: &Estimate) -> Vec<HiddenRow> {
-    let Some(EvidenceValue::Text(kinds)) = estimate.evidence.get("hidden_devices") else {
-        return Vec::new();
-    };
-    let rates: Vec<f64> = match estimate.evidence.get("hidden_bps") {
-        Some(EvidenceValue::Series(rates)) => rates.clone(),
-        Some(other) => other.as_f64().into_iter().collect(),
-        None => Vec::new(),
-    };
-    let kinds = kinds.split(',').map(str::trim).filter(|kind| !kind.is_empty());
-    kinds
-        .enumerate()
-        .map(|(index, kind)| HiddenRow {
-            kind: kind.to_owned(),
-            capacity: rates.get(index).copied().and_then(whole),
-        })
-        .collect()
 }
 
 fn probes(seen: &SeenHop) -> ProbesRow {
@@ -222,46 +219,61 @@ fn probes(seen: &SeenHop) -> ProbesRow {
     }
 }
 
+impl From<&HiddenDevice> for HiddenRow {
+    fn from(device: &HiddenDevice) -> Self {
+        Self {
+            kind: device.kind.clone(),
+            capacity: device.capacity.bps(),
+            nominal: device.nominal.bps(),
+        }
+    }
+}
+
+impl From<AnswerPace> for LimitedRow {
+    fn from(pace: AnswerPace) -> Self {
+        Self {
+            burst: pace.burst,
+            every_ns: u64::try_from(pace.every.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
 fn nanos(time: i64) -> u64 {
     u64::try_from(time).unwrap_or(0)
 }
 
-/// A piece of evidence that is a whole number from zero on.
-fn number(estimate: Option<&Estimate>, name: &str) -> Option<u64> {
-    whole(estimate?.evidence.get(name)?.as_f64()?)
-}
-
-fn ratio(estimate: Option<&Estimate>) -> Option<f64> {
-    let value = estimate?.evidence.get("loss_ratio")?.as_f64()?;
-    (0.0..=1.0).contains(&value).then_some(value)
-}
-
+/// Rounded; `None` for what is no number from zero on.
 fn whole(value: f64) -> Option<u64> {
-    units::BitRate::from_bps_f64(value).map(units::BitRate::bps)
+    BitRate::from_bps_f64(value.round()).map(BitRate::bps)
 }
 
-pub(super) fn layer(outcome: &Outcome) -> Option<Layer> {
-    estimates(outcome).into_iter().find_map(|estimate| estimate.layer)
+/// The same with a sign.
+fn signed(value: f64) -> Option<i64> {
+    let size = i64::try_from(whole(value.abs())?).ok()?;
+    Some(if value < 0.0 { -size } else { size })
+}
+
+/// Of the first hop that has a capacity.
+pub(super) fn layer(told: Option<&PathHops>) -> Option<Layer> {
+    told?.hops.iter().find_map(|hop| Some(hop.capacity?.layer))
 }
 
 /// As the method says; else the least of the measured ones, unless a bound leaves another hop the chance to be it.
-pub(super) fn narrow(outcome: &Outcome, hops: &[HopRow]) -> Option<u16> {
-    let told = told(outcome, "narrow_hop").filter(|told| hops.iter().any(|hop| hop.ttl == *told));
-    told.or_else(|| least(hops, |hop| Some((hop.capacity?, hop.low?))))
+pub(super) fn narrow(told: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
+    let said = told.and_then(|told| told.narrow_hop);
+    let there = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
+    there.or_else(|| least(hops, |hop| Some((hop.capacity?, hop.low?))))
 }
 
 /// As the method says; else the least of what is free, where that is known of every hop with a capacity.
-pub(super) fn tight(outcome: &Outcome, hops: &[HopRow]) -> Option<u16> {
-    let told = told(outcome, "tight_hop").filter(|told| hops.iter().any(|hop| hop.ttl == *told));
-    let known = hops.iter().filter(|hop| hop.capacity.is_some()).all(|hop| hop.available.is_some());
-    told.or_else(|| least(hops, |hop| Some((hop.available?, hop.available?))).filter(|_| known))
-}
-
-fn told(outcome: &Outcome, name: &str) -> Option<u16> {
-    match outcome.estimate()?.evidence.get(name)? {
-        EvidenceValue::Integer(hop) => u16::try_from(*hop).ok().filter(|hop| *hop > 0),
-        _ => None,
-    }
+pub(super) fn tight(told: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
+    let said = told.and_then(|told| told.tight_hop);
+    let there = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
+    let known = hops
+        .iter()
+        .filter(|hop| hop.capacity.is_some())
+        .all(|hop| hop.available.is_some());
+    there.or_else(|| least(hops, |hop| Some((hop.available?, hop.available?))).filter(|_| known))
 }
 
 fn least(hops: &[HopRow], of: impl Fn(&HopRow) -> Option<(u64, u64)>) -> Option<u16> {

@@ -86,10 +86,13 @@ impl HopsDocument {
             }
         }
         for device in &hop.hidden_devices {
-            let rate = device
-                .capacity
-                .map_or_else(String::new, |bps| format!(", {}", BitRate::from_bps(bps)));
-            writeln!(out, "      hidden inside: {}{rate}", device.kind.replace('_', " "))?;
+            let kind = printable(&device.kind);
+            let (nominal, ip) = (BitRate::from_bps(device.nominal), BitRate::from_bps(device.capacity));
+            writeln!(out, "      hidden inside: a {kind} of {nominal} ({ip} at this layer)")?;
+        }
+        if let Some(limited) = hop.limited {
+            let every = format_duration(Duration::from_nanos(limited.every_ns));
+            writeln!(out, "      answers {} at once, then one per {every}", limited.burst)?;
         }
         for caveat in &hop.caveats {
             writeln!(out, "      {}", caveat.text)?;
