@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use estimate::probe::HopReplyKind;
+use wire::icmp::{Extensions, extensions_behind};
 
 use crate::clock::{self, Crossing};
 use crate::socket::{Kind, ProbeSocket};
@@ -40,6 +41,8 @@ pub struct Answer {
     pub ip_octets: u16,
     /// The part of our payload that it quotes; may be empty (RFC 792 asks for eight octets behind the IP header alone).
     pub quoted: Vec<u8>,
+    /// What it says beside the quote (RFC 4884).
+    pub extensions: Option<Extensions>,
 }
 
 /// Reads one socket's error queue.
@@ -52,6 +55,8 @@ pub struct ErrorQueue {
 
 /// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3), 1280 with IPv6 (RFC 4443 §2.4).
 const SLOT_OCTETS: usize = 1280;
+/// The header of an ICMP error, between the two IP headers.
+const ICMP_OCTETS: usize = 8;
 
 impl ErrorQueue {
     /// An empty collection.
@@ -126,11 +131,15 @@ fn answer(
     crossing: &Crossing,
     transport: usize,
 ) -> Option<Answer> {
-    let (kind, headers) = match error.origin {
-        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20),
-        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40),
+    let (kind, ip_header) = match error.origin {
+        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20),
+        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40),
         _ => return None,
     };
+    let at = error.extensions_at().filter(|at| *at <= quoted.len());
+    let extensions = extensions_behind(quoted, at, ip_header + transport);
+    // What is behind the quote is not part of it; old routers do not say where it ends, and a mark lies far before that.
+    let quoted = quoted.get(..at.unwrap_or(quoted.len())).unwrap_or(quoted);
     Some(Answer {
         from: error.offender?,
         bound_for: message.from,
@@ -140,8 +149,9 @@ fn answer(
             .kernel_ns
             .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
         by_kernel: message.ancillary.kernel_ns.is_some(),
-        ip_octets: u16::try_from(message.octets + headers + transport).unwrap_or(u16::MAX),
+        ip_octets: u16::try_from(message.octets + 2 * ip_header + ICMP_OCTETS + transport).unwrap_or(u16::MAX),
         quoted: quoted.to_vec(),
+        extensions,
     })
 }
 

@@ -20,6 +20,7 @@ fn icmp(ipv6: bool, checksum: bool) -> Marks {
 
 fn tcp() -> Marks {
     marks(Form::Tcp {
+        one_port: false,
         near: [192, 0, 2, 1].into(),
         far: [192, 0, 2, 2].into(),
         far_port: 80,
