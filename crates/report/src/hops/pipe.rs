@@ -17,6 +17,24 @@ pub enum Strokes {
     Ascii,
 }
 
+impl Strokes {
+    /// The text, without what such a terminal cannot show.
+    pub fn plain(self, text: &str) -> String {
+        if self == Self::Unicode {
+            return text.to_owned();
+        }
+        let replaced = |c: char| match c {
+            '…' => "..".to_owned(),
+            '–' => "-".to_owned(),
+            'µ' => "u".to_owned(),
+            '◀' => "<-".to_owned(),
+            c if c.is_ascii() => c.to_string(),
+            _ => "?".to_owned(),
+        };
+        text.chars().map(replaced).collect()
+    }
+}
+
 /// A path drawn: from the sender, above, to the far end, below. Widths are logarithmic between two whole powers of ten, which are stated;
 /// the share that is free is linear.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +97,7 @@ impl Pipe {
         }
         let glyphs = Glyphs::of(strokes);
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{}", glyphs.plain(&self.scale()));
+        let _ = writeln!(out, "{}", strokes.plain(&self.scale()));
         let mut above = None;
         for segment in &self.segments {
             let columns = columns(segment.width);
@@ -151,7 +169,7 @@ struct Glyphs {
     flat: char,
     /// Corners of a body: top left, top right, bottom left, bottom right.
     corners: [char; 4],
-    ascii: bool,
+    strokes: Strokes,
 }
 
 impl Glyphs {
@@ -164,7 +182,7 @@ impl Glyphs {
                 free: '▒',
                 flat: '─',
                 corners: ['╭', '╮', '╰', '╯'],
-                ascii: false,
+                strokes,
             },
             Strokes::Ascii => Self {
                 wall: '|',
@@ -173,24 +191,9 @@ impl Glyphs {
                 free: '#',
                 flat: '-',
                 corners: ['+', '+', '+', '+'],
-                ascii: true,
+                strokes,
             },
         }
-    }
-
-    /// Nothing that a terminal without Unicode cannot show.
-    fn plain(&self, text: &str) -> String {
-        if !self.ascii {
-            return text.to_owned();
-        }
-        text.chars()
-            .map(|c| match c {
-                '…' | '–' => "-".to_owned(),
-                'µ' => "u".to_owned(),
-                c if c.is_ascii() => c.to_string(),
-                _ => "?".to_owned(),
-            })
-            .collect()
     }
 
     fn body(&self, segment: &Segment, columns: usize) -> String {
@@ -206,8 +209,8 @@ impl Glyphs {
         };
         let side = (LEAST + MORE - columns) / 2;
         let mark = if segment.mark.is_empty() { String::new() } else { format!(" <- {}", segment.mark) };
-        let label = self.plain(&format!("{}{mark}", segment.label));
-        let router = self.plain(&cut(&segment.router, 24));
+        let label = self.strokes.plain(&format!("{}{mark}", segment.label));
+        let router = self.strokes.plain(&cut(&segment.router, 24));
         let (blank, after) = (" ".repeat(side), " ".repeat(side));
         let line = format!("{:>4} {blank}{wall}{inside}{wall}{after} {router:<24} {label}", segment.ttl);
         line.trim_end().to_owned()
