@@ -23,6 +23,7 @@ pub mod fac2;
 #[cfg(test)]
 mod fluid;
 mod gaps;
+pub mod hops;
 pub mod igi;
 pub mod kite;
 pub mod kite2;
@@ -68,6 +69,7 @@ pub const METHODS: &[&dyn Method] = &[
     &rtt::Rtt,
     &pmtu::Pmtu,
     &crate::job::Capacity,
+    &hops::Hops,
     &pathrate::Pathrate,
     &nettimer::Nettimer,
     &bprobe::Bprobe,

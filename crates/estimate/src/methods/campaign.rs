@@ -8,7 +8,7 @@ use std::time::Duration;
 use units::{Framing, Sender, Stamp};
 
 use crate::PathFacts;
-use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::contract::{Estimator, Event, Latest, Refusal, Step};
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
@@ -87,6 +87,21 @@ pub(super) trait Campaign {
 
     /// The answer from what there is; `stopped` if it was not the campaign's own end.
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome;
+
+    /// What time it is: before anything else that it is asked.
+    fn clock(&mut self, now: Stamp<Sender>) {
+        let _ = now;
+    }
+
+    /// The train that [`Campaign::next`] has just given goes out no earlier than this.
+    fn not_before(&self) -> Option<Stamp<Sender>> {
+        None
+    }
+
+    /// What it makes of what it has, for those who follow.
+    fn latest(&self) -> Option<Latest> {
+        None
+    }
 }
 
 /// One run of a campaign.
@@ -116,6 +131,7 @@ impl<C: Campaign> Machine<C> {
 
     fn proceed(&mut self, now: Stamp<Sender>) -> Step {
         self.planned = self.campaign.next();
+        self.not_before = self.not_before.max(self.campaign.not_before());
         match self.not_before.filter(|until| *until > now) {
             Some(until) if self.planned.is_some() => Step::Wait { until },
             _ => self.send(now),
@@ -164,6 +180,7 @@ impl<C: Campaign> Machine<C> {
 
 impl<C: Campaign> Estimator for Machine<C> {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        self.campaign.clock(now);
         match event {
             Event::Started(facts) if !self.began => {
                 self.began = true;
@@ -177,6 +194,10 @@ impl<C: Campaign> Estimator for Machine<C> {
             Event::Stop(reason) => Step::Done(Outcome::inconclusive(reason)),
             _ => unexpected(),
         }
+    }
+
+    fn latest(&self) -> Option<Latest> {
+        self.campaign.latest()
     }
 }
 

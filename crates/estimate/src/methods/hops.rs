@@ -1,0 +1,182 @@
+//! hops: estimates the capacity of every hop, its latency, waiting and losses from round trips over eight packet sizes, all hops at once.
+//!
+//! # Model
+//!
+//! ```text
+//!  one round:  ttl 3 ▶ ▶   ttl 1 ▶ ▶   ttl 2 ▶ ▶          one probe to each hop, any order, sizes as each hop wants them
+//!  RTT_n(L) = a_n + F_n W(L) + B_n W(R(L))               F_n: sum of 8/C over all links there, B_n over those back
+//!  hop n:     F_n - F_n-1 = 8/C_n = 8/C_1' + 8/C_2' …    a switch inside a hop serialises each packet once more
+//! ```
+//!
+//! As pathchar's, with what made that take an hour left out: hops are asked in turns instead of one after the other; there are eight sizes
+//! at the ends that carry a slope instead of 45 along it; each gets more probes only while its quickest answers are not on the line.
+//! Answers quote a part of the probe, so that they too grow with it: two slopes are fitted, one for each way. A first look (who is there,
+//! who limits answers, how long packets take) foretells which hops will get a value and how long all will take at most; it ends then.
+//!
+//! # Assumptions
+//!
+//! - A1 First come, first served, one packet at a time on each link.
+//! - A2 Of the probes of most sizes two meet no queue, there or back.
+//! - A3 A router takes as long to make its answer whatever the length.
+//! - A4 One flow takes one route, and that stays.
+//! - A5 Devices inside a hop are Ethernet's, of standard rates.
+//! - A6 Clocks and stamps are good to what the host says of them.
+//!
+//! # Formula
+//!
+//! Per hop and pair of lengths (probe, answer): the mean of the round trips that are within a tick of the least one. Over these a plane by
+//! least squares, `a + F W(L) + B W(R)`, in which points that lie `r` above it weigh `(s/r)^2`, `s` the scatter of the rest. Where all
+//! answers are of one length `B` is in `a`; where they quote all of the probe, `F = B` is assumed. The standard error of `F` is the fit's,
+//! or half of what even and odd answers differ by if that is more.
+//!
+//! `C_n = 8 / (F_n - F_n-1)` per octet on the wire, stated for full packets at the IP layer, times `L / W(L)`; the interval is two standard
+//! errors either side. Below 2.5 of them there is a lower bound alone, `8 / (F_n - F_n-1 + 2.33 se)`. `F_n` above `F_n+1` by three errors is
+//! a router that copies: it is left out and the next hop bounded with it together.
+//!
+//! Hidden devices: an interval that holds no standard rate but a sum of two or three, `1/C = 1/C_1 + 1/C_2`, is read as a row of links,
+//! the slowest of which is the hop's capacity. Where no link before it is as slow, seven pairs tell: sent back to back they come back as far
+//! apart as the slowest link of a row makes them (`W/C_1`), or as far as one link of the whole rate would (`W/C`). Behind a narrower link
+//! standard rates alone decide, and the interval holds both readings.
+//!
+//! Latency: half the difference of the `a`, of which a later, smaller one counts instead (the difference is a router's own time).
+//! Waiting: mean distance of answers from the line, less that of the hop before. Busy: the share of answers off the line, less the same.
+//! Losses: of probes to routers that do not limit, and no more than at any hop behind.
+//!
+//! # Parameters
+//!
+//! | name | unit | default | range | source |
+//! |---|---|---|---|---|
+//! | `hops` | 1 | 30 | 1 to 64 | traceroute |
+//! | `pace` | s | 50 ms | 1 ms to 10 s | `capacity` §8.7: 20 probes per second and hop; varied by half either way |
+//! | `probes` | 1 | 120 | 24 to 2000 | ours: per hop at most, a third of it where the router limits its answers |
+//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
+//!
+//! # Cost
+//!
+//! 24 to 120 probes per hop of 640 octets on average: 60 to 300 kB for three hops, in 2 to 9 s; 40 s where routers give one answer per
+//! second. At most one probe per round trip and hop is under way.
+//!
+//! # Fails when
+//!
+//! - A1, token buckets: single packets pass a full bucket at the link's rate; the hop shows the link. Channels side by side show one.
+//! - A2: queues that never empty lift the line; what halves of the answers differ by is in the interval, [`Caveat::NotConverged`] is not.
+//! - A3: a router that copies looks like one more link: [`Caveat::SlowRouter`] where the next hop shows it, else nothing does.
+//! - A4: [`Caveat::SeveralRouters`], [`Caveat::RouteChanged`]: the main router's answers count, after the change. Circles:
+//!   [`Caveat::RoutingLoop`], and no number there. Routers that pass on what they should not: [`Caveat::ForwardsExpired`].
+//! - A5: one link of 50 Mbit/s behind a narrower one is read as two of 100: [`Caveat::StagesAssumed`], and 50 in the interval.
+//! - A6: hops faster than the ceiling that is foretold are bounded below ([`Caveat::TimerLimited`]). A silent router
+//!   ([`Caveat::SilentRouter`]) leaves a bound for the hop behind it.
+//!
+//! # References
+//!
+//! - `[Downey99]` A. Downey: Using pathchar to estimate Internet link characteristics, SIGCOMM 1999.
+//! - `[PDM03]` R. Prasad, C. Dovrolis, B. Mah: The effect of layer-2 store-and-forward devices on per-hop capacity estimation, Infocom 2003.
+//! - `[Abut18]` tables 7 to 9.
+
+mod answer;
+mod line;
+mod pace;
+mod plan;
+mod session;
+mod stages;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use units::{Framing, Layer, Metric};
+
+use super::campaign::{method, read_framing, within};
+#[cfg(doc)]
+use crate::outcome::Caveat;
+use crate::registry::{
+    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use session::Session;
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Hops;
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    hops: u8,
+    pace: Duration,
+    probes: u32,
+    framing: Framing,
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let params = Self {
+            hops: raw.get("hops", 30)?,
+            pace: raw.get_duration("pace", Duration::from_millis(50))?,
+            probes: raw.get("probes", 120)?,
+            framing: read_framing(raw, Framing::ETHERNET)?,
+        };
+        within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
+        within((24..=2000).contains(&params.probes), "probes", params.probes, "24 to 2000")?;
+        let pace = units::format_duration(params.pace);
+        let range = Duration::from_millis(1)..=Duration::from_secs(10);
+        within(range.contains(&params.pace), "pace", pace.as_str(), "1 ms to 10 s")?;
+        Ok(params)
+    }
+}
+
+impl Params {
+    /// All probes to all hops, at routers that limit their answers to one in three seconds.
+    fn imposes(&self, usual: &Imposes) -> Imposes {
+        let probes = u64::from(self.probes) * u64::from(self.hops);
+        let time = self.pace.max(Duration::from_secs(1)).saturating_mul(self.probes) * 2;
+        Imposes {
+            max_octets: usual.max_octets.max(probes.saturating_mul(1500)),
+            max_time: usual.max_time.max(time),
+            ..usual.clone()
+        }
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "hops",
+    summary: "capacity, latency, waiting and loss of each hop, all hops at once, with devices inside hops told apart",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::PerHop,
+        methodology: Methodology::VariableSize,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Sender,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::RawSocket,
+    },
+    needs: Needs {
+        single_packet_stamps: true,
+        sender_faster_than_result: false,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 100_000,
+        max_octets: 6_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(300),
+        fills_path: false,
+    },
+    parameters: &[
+        ("hops", "hops at most, 1..64; 30"),
+        ("pace", "time from round to round, varied by half, 1 ms..10 s; 50 ms"),
+        ("probes", "probes per hop at most, 24..2000; 120, a third where answers are limited"),
+        (
+            "framing",
+            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
+        ),
+    ],
+    source: include_str!("hops.rs"),
+};
+
+method!(Hops, answered_by: &EVERYTHING);

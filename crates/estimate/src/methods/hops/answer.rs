@@ -1,0 +1,460 @@
+//! From lines to hops.
+
+use units::{BitRate, Layer, Metric};
+
+use super::line::{Line, Taken};
+use super::plan::STANDS_OUT;
+use super::session::{PAIRS, Session};
+use super::stages::{Pairs, Stages, judge_pairs, stages};
+use super::table::HopTable;
+use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
+use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
+
+/// Either side of a value: 95 %.
+const EITHER: f64 = 2.0;
+/// Of a bound: 99 %.
+const BOUND: f64 = 2.33;
+/// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
+const AFTER_ALL: f64 = 8.0;
+/// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
+const OTHERS: f64 = 0.1;
+
+/// What one hop adds to the one before it that is known.
+#[derive(Debug, Clone)]
+struct Added {
+    hop: usize,
+    /// The hop after which it begins; zero: the sender. Both count from 1.
+    after: usize,
+    slope: f64,
+    se: f64,
+    stages: Option<Stages>,
+    pairs: Pairs,
+}
+
+/// Everything that is said of hops rests on.
+struct Picture {
+    lines: Vec<Option<Line>>,
+    /// Hops whose routers were slow.
+    slow: Vec<bool>,
+    added: Vec<Added>,
+}
+
+pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+    match (estimate(session), stopped) {
+        (Ok(estimate), Some(_)) => estimate.caveat(Caveat::StoppedEarly).into(),
+        (Ok(estimate), None) => estimate.into(),
+        (Err(_), Some(reason)) => Outcome::inconclusive(reason.clone()),
+        (Err(own), None) => Outcome::inconclusive(own),
+    }
+}
+
+/// The answer for the path, with all its hops.
+pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
+    let answers: u64 = session.hops.iter().map(|hop| u64::from(hop.answers)).sum();
+    if answers == 0 {
+        return Err(Reason::NoAnswer);
+    }
+    let picture = picture(session);
+    let findings = findings(session, &picture);
+    let value = |finding: &HopFinding| finding.capacity.map(|capacity| capacity.value);
+    let told = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.verdict == Verdict::Estimated);
+    let narrow = findings.iter().filter(told).min_by_key(|finding| value(finding));
+    let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
+    let (mut estimate, narrow_hop) = match (narrow, bound) {
+        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) => {
+            let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
+            let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
+            let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
+            let rate = Estimate::ip_rate(Metric::IpCapacity, capacity.value, low, high);
+            (rate, Some(*ttl))
+        }
+        (_, Some(bound)) => {
+            let rate = Estimate::ip_rate(Metric::IpCapacity, bound, bound, bound).at_least(Limit::Clock);
+            (rate, None)
+        }
+        _ => return Err(Reason::TooFewSamples { samples: answers }),
+    };
+    if let Some(hop) = narrow_hop {
+        estimate.evidence.insert(key::NARROW, u32::from(hop));
+    }
+    if let Some(hop) = tight_hop(&findings) {
+        estimate.evidence.insert(key::TIGHT, u32::from(hop));
+    }
+    if let Some(forecast) = session.forecast {
+        forecast.into_evidence(&mut estimate.evidence);
+    }
+    for caveat in caveats(session, &picture, &findings) {
+        estimate = estimate.caveat(caveat);
+    }
+    let doubtful = findings
+        .iter()
+        .find(|finding| Some(finding.ttl) == narrow_hop)
+        .is_none_or(|finding| finding.caveats.iter().any(weighs));
+    if doubtful {
+        estimate.confidence = Confidence::Low;
+    }
+    estimate.also = findings.iter().map(HopFinding::estimate).collect();
+    Ok(estimate)
+}
+
+fn weighs(caveat: &Caveat) -> bool {
+    matches!(
+        caveat,
+        Caveat::StagesAssumed | Caveat::StagesAmbiguous | Caveat::AsymmetricLimit | Caveat::RouteChanged
+    )
+}
+
+/// The hop with the least left over.
+fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
+    let left = |finding: &HopFinding| {
+        let capacity = finding.capacity.filter(|capacity| capacity.verdict == Verdict::Estimated)?;
+        let free = 1.0 - finding.busy_ratio?;
+        Some((finding.ttl, capacity.value.as_f64() * free))
+    };
+    let all = findings.iter().filter_map(left);
+    all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(ttl, _)| ttl)
+}
+
+/// Hops at which pairs can tell a row of links from one link: no hop before them is as slow, for that would space the pairs.
+pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
+    let picture = picture(session);
+    let wire = f64::from(session.params.framing.wire_octets(u32::from(session.plan.largest())));
+    let mut steepest: f64 = 0.0;
+    let mut worth = Vec::new();
+    for added in &picture.added {
+        if let Some(stages) = &added.stages {
+            let row = 8e9 / stages.rates[0];
+            let apart = (added.slope - row) * wire;
+            if row > 1.1 * steepest && apart > 8.0 * session.floor_ns() {
+                worth.push(added.hop - 1);
+            }
+            steepest = steepest.max(row);
+        } else {
+            steepest = steepest.max(added.slope);
+        }
+    }
+    worth
+}
+
+/// Who answers here answered before: at which hop limit, if not the one before this.
+pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
+    let (router, _) = hops.get(hop)?.main_router().filter(|(from, _)| !from.is_unspecified())?;
+    let same = |table: &HopTable| table.main_router().is_some_and(|(from, _)| from == router);
+    hops.iter().take(hop).position(same)
+}
+
+/// The same router answers at this hop limit and at the next one, in the same time: here packets are passed on that should not be.
+pub(super) fn passes_on(hops: &[HopTable], hop: usize) -> bool {
+    let router = |hop: usize| hops.get(hop).and_then(HopTable::main_router);
+    let (Some((here, own)), Some((next, others))) = (router(hop), router(hop + 1)) else {
+        return false;
+    };
+    let least = |samples: &[super::table::Sample]| samples.iter().map(|sample| sample.round_trip_ns).min();
+    let alike = match (least(own), least(others)) {
+        // A link takes some time for a packet there and its answer back: one more would be seen. Half a millisecond of distance is the
+        // most that a loop between neighbours would have to be shorter than.
+        (Some(own), Some(others)) => own.abs_diff(others) <= (own.unsigned_abs() / 20).max(20_000),
+        _ => false,
+    };
+    here == next && !here.is_unspecified() && alike
+}
+
+/// Part of a circle: its router answered at an earlier hop limit, and not because the one before passes packets on.
+pub(super) fn is_no_hop(hops: &[HopTable], hop: usize) -> bool {
+    match earlier(hops, hop) {
+        Some(before) => !(before..hop).all(|passed| passes_on(hops, passed)),
+        None => false,
+    }
+}
+
+/// The last three who answered had all answered before: packets go round.
+pub(super) fn goes_round(hops: &[HopTable]) -> bool {
+    let heard: Vec<usize> = (0..hops.len()).filter(|&hop| hops[hop].answers > 0).collect();
+    heard.len() > 3 && heard.iter().rev().take(3).all(|&hop| is_no_hop(hops, hop))
+}
+
+fn picture(session: &Session) -> Picture {
+    let (framing, floor) = (session.params.framing, session.floor_ns());
+    let lines: Vec<Option<Line>> = (0..session.hops.len())
+        .map(|hop| {
+            let usable = !passes_on(&session.hops, hop) && !is_no_hop(&session.hops, hop);
+            session.hops[hop].line(framing, floor).filter(|_| usable)
+        })
+        .collect();
+    let mut slow = vec![false; lines.len()];
+    let mut known: Vec<(usize, Line)> = Vec::new();
+    for (hop, line) in lines.iter().enumerate() {
+        let Some(line) = line else { continue };
+        // What a router needs per octet to make its answer is not the link's, and is not there at the next.
+        while let Some((at, before)) = known.last()
+            && before.there - line.there > 3.0 * before.se.hypot(line.se)
+        {
+            slow[*at] = true;
+            known.pop();
+        }
+        known.push((hop, *line));
+    }
+    let wire = f64::from(framing.wire_octets(u32::from(session.plan.largest())));
+    let mut added = Vec::new();
+    let mut before: Option<(usize, Line)> = None;
+    for (hop, line) in known {
+        let (after, slope, se) = before.map_or((0, line.there, line.se), |(at, before)| {
+            (at + 1, line.there - before.there, line.se.hypot(before.se))
+        });
+        let alone = hop == after && slope > STANDS_OUT * se;
+        let stages = stages(slope, slope - EITHER * se, slope + EITHER * se).filter(|_| alone);
+        let pairs = stages.as_ref().map_or(Pairs::Unknown, |stages| {
+            judge_pairs(&session.hops[hop].pairs, wire, slope, stages.rates[0])
+        });
+        added.push(Added {
+            hop: hop + 1,
+            after,
+            slope,
+            se,
+            stages: stages.filter(|_| pairs != Pairs::OneLink),
+            pairs,
+        });
+        before = Some((hop, line));
+    }
+    Picture { lines, slow, added }
+}
+
+/// A rate at the IP layer for full packets, of a slope in ns per octet of the wire.
+fn rate(session: &Session, slope: f64) -> Option<BitRate> {
+    let wire = f64::from(session.params.framing.wire_octets(u32::from(session.full())));
+    BitRate::from_bps_f64(8e9 * f64::from(session.full()) / wire / slope).filter(|_| slope > 0.0)
+}
+
+fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
+    let clean = clean_shares(session, picture);
+    let mut findings: Vec<HopFinding> = Vec::new();
+    let mut before: Option<(f64, f64)> = None;
+    for (hop, table) in session.hops.iter().enumerate() {
+        let added = picture.added.iter().find(|added| added.hop == hop + 1);
+        let capacity = added.and_then(|added| capacity(session, added));
+        let line = picture.lines[hop];
+        let here = line.map(|line| (least_intercept(picture, hop, &line), waits(session, table, &line)));
+        let (after_intercept, after_waits) = before.unwrap_or((0.0, 0.0));
+        let earlier_clean = clean[..hop].iter().rev().flatten().next().copied().unwrap_or(1.0);
+        let busy = clean[hop].map(|share| (1.0 - share / earlier_clean.max(1e-3)).clamp(0.0, 1.0));
+        let mut routers: Vec<Responder> = table
+            .samples
+            .iter()
+            .map(|(&address, samples)| Responder {
+                address,
+                answers: u64::try_from(samples.len()).unwrap_or(u64::MAX),
+            })
+            .filter(|responder| !responder.address.is_unspecified())
+            .collect();
+        routers.sort_by_key(|responder| std::cmp::Reverse(responder.answers));
+        let limited = table.pace.limit().map(|(burst, every)| AnswerPace {
+            burst: burst.into(),
+            every,
+        });
+        findings.push(HopFinding {
+            ttl: u16::try_from(hop + 1).unwrap_or(u16::MAX),
+            routers,
+            far_end: table.far,
+            capacity,
+            after: added
+                .and_then(|added| u16::try_from(added.after).ok())
+                .filter(|&after| usize::from(after) < hop),
+            latency_ns: here.map(|(intercept, _)| (intercept - after_intercept) / 2.0),
+            queueing_ns: here.map(|(_, waits)| (waits - after_waits).max(0.0)),
+            round_trip_ns: table.least_ns(session.plan.smallest()).map(|ns| ns as f64),
+            loss_ratio: loss(session, hop),
+            busy_ratio: busy,
+            limited,
+            hidden_devices: added.map(|added| devices(session, added)).unwrap_or_default(),
+            seen: added
+                .filter(|added| added.slope > STANDS_OUT * added.se)
+                .and_then(|added| rate(session, added.slope)),
+            foretold: session.foretold.get(hop).copied(),
+            probes: table.probes.into(),
+            answers: table.answers.into(),
+            caveats: of_hop(session, picture, hop, added),
+        });
+        before = here.or(before);
+    }
+    findings
+}
+
+/// The intercept of a hop, or of one behind it if that is less: a router's own time for answers is not the path's.
+fn least_intercept(picture: &Picture, hop: usize, line: &Line) -> f64 {
+    let behind = picture.lines.iter().skip(hop).flatten().map(|line| line.intercept_ns);
+    behind.fold(line.intercept_ns, f64::min)
+}
+
+/// Mean wait above the line, ns.
+fn waits(session: &Session, table: &HopTable, line: &Line) -> f64 {
+    let Some((_, samples)) = table.main_router() else {
+        return 0.0;
+    };
+    let above = samples
+        .iter()
+        .map(|sample| table.above(sample, line, session.params.framing).max(0.0));
+    above.sum::<f64>() / samples.len().max(1) as f64
+}
+
+/// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of time in which there is none.
+fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
+    let floor = session.floor_ns();
+    let share = |hop: usize| {
+        let line = picture.lines[hop]?;
+        let table = &session.hops[hop];
+        let (_, samples) = table.main_router()?;
+        let near = (3.0 * line.spread_ns).max(2.0 * floor);
+        let clean = samples
+            .iter()
+            .filter(|sample| table.above(sample, &line, session.params.framing) <= near)
+            .count();
+        Some(clean as f64 / samples.len() as f64)
+    };
+    (0..session.hops.len()).map(share).collect()
+}
+
+/// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for what these answer went through here.
+fn loss(session: &Session, hop: usize) -> Option<f64> {
+    let ratio = |table: &HopTable| {
+        let known = table.pace.every().is_none() && table.answers > 0;
+        known.then(|| f64::from(table.lost) / f64::from(table.lost.saturating_add(table.answers)))
+    };
+    if session.hops[hop].answers == 0 {
+        return None;
+    }
+    session.hops[hop..].iter().filter_map(ratio).reduce(f64::min)
+}
+
+fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
+    let alone = added.hop - added.after == 1;
+    let foretold = session.foretold.get(added.hop - 1);
+    let needed = if foretold == Some(&Foretold::Bounded) { AFTER_ALL } else { STANDS_OUT };
+    let (low, high) = (added.slope + EITHER * added.se, added.slope - EITHER * added.se);
+    let known = |value, low, high, verdict| HopCapacity {
+        value,
+        low,
+        high,
+        verdict,
+        layer: Layer::Ip,
+    };
+    if !(alone && added.slope > needed * added.se && high > 0.0) {
+        // No slower than if all of this were its own.
+        let bound = rate(session, added.slope.max(0.0) + BOUND * added.se)?;
+        return Some(known(bound, bound, bound, Verdict::LowerBound));
+    }
+    let (low, high) = (rate(session, low)?, rate(session, high)?);
+    let Some(stages) = &added.stages else {
+        return Some(known(rate(session, added.slope)?, low, high, Verdict::Estimated));
+    };
+    let slowest = rate(session, 8e9 / stages.rates[0])?;
+    let off = EITHER * added.se / added.slope;
+    let least = match added.pairs {
+        Pairs::Row => scaled(slowest, 1.0 - off),
+        // One link as slow as all of it would look the same.
+        Pairs::OneLink | Pairs::Unknown => low,
+    };
+    Some(known(slowest, least, scaled(slowest, 1.0 + off), Verdict::Estimated))
+}
+
+fn scaled(rate: BitRate, by: f64) -> BitRate {
+    BitRate::from_bps_f64(rate.as_f64() * by).unwrap_or(rate)
+}
+
+fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
+    let Some(stages) = &added.stages else { return Vec::new() };
+    let device = |&bps: &f64| {
+        Some(HiddenDevice {
+            kind: "switch".to_owned(),
+            capacity: rate(session, 8e9 / bps)?,
+            nominal: BitRate::from_bps_f64(bps)?,
+        })
+    };
+    // The slowest is the hop's own.
+    stages.rates.iter().skip(1).filter_map(device).collect()
+}
+
+fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added>) -> Vec<Caveat> {
+    let table = &session.hops[hop];
+    let mut caveats = Vec::new();
+    if table.answers == 0 {
+        return vec![Caveat::SilentRouter];
+    }
+    if let Some((burst, every)) = table.pace.limit() {
+        caveats.push(Caveat::AnswersLimited { burst, every });
+    }
+    let behind = picture.lines.iter().skip(hop + 1).flatten();
+    let line = picture.lines[hop];
+    let covered = line.is_some_and(|line| {
+        let noise = (3.0 * line.spread_ns).max(3.0 * session.floor_ns());
+        behind.into_iter().any(|later| line.intercept_ns - later.intercept_ns > noise)
+    });
+    if picture.slow[hop] || covered {
+        caveats.push(Caveat::SlowRouter);
+    }
+    let all: usize = table.samples.values().map(Vec::len).sum();
+    let main = table.main_router().map_or(0, |(_, samples)| samples.len());
+    if (all - main) as f64 > OTHERS * all as f64 {
+        caveats.push(Caveat::SeveralRouters {
+            routers: u32::try_from(table.samples.len()).unwrap_or(u32::MAX),
+        });
+    }
+    if table.route_changed {
+        caveats.push(Caveat::RouteChanged);
+    }
+    if passes_on(&session.hops, hop) {
+        caveats.push(Caveat::ForwardsExpired);
+    } else if let Some(before) = earlier(&session.hops, hop).filter(|_| is_no_hop(&session.hops, hop)) {
+        caveats.push(Caveat::RoutingLoop {
+            earlier_ttl: u8::try_from(before + 1).unwrap_or(u8::MAX),
+        });
+    }
+    if !table.quotes_by_rule() {
+        caveats.push(Caveat::QuotesUneven);
+    }
+    if line.is_some_and(|line| line.taken == Taken::Alike) {
+        caveats.push(Caveat::AsymmetricLimit);
+    }
+    if let Some(added) = added {
+        if let Some(stages) = &added.stages {
+            if added.pairs != Pairs::Row {
+                caveats.push(Caveat::StagesAssumed);
+            }
+            if stages.ambiguous {
+                caveats.push(Caveat::StagesAmbiguous);
+            }
+        }
+        if added.slope <= STANDS_OUT * added.se {
+            caveats.push(Caveat::TimerLimited);
+        }
+    }
+    caveats
+}
+
+fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if session.reroutes > 0 {
+        caveats.push(Caveat::RouteChanged);
+    }
+    let has = |wanted: fn(&Caveat) -> bool| findings.iter().flat_map(|finding| &finding.caveats).find(|c| wanted(c));
+    let of_hops = [
+        has(|caveat| matches!(caveat, Caveat::RoutingLoop { .. })),
+        has(|caveat| matches!(caveat, Caveat::SeveralRouters { .. })),
+        has(|caveat| matches!(caveat, Caveat::AnswersLimited { .. })),
+        has(|caveat| *caveat == Caveat::StagesAssumed),
+        has(|caveat| *caveat == Caveat::SlowRouter),
+        has(|caveat| *caveat == Caveat::SilentRouter),
+    ];
+    caveats.extend(of_hops.into_iter().flatten().cloned());
+    let last = findings.last().and_then(|finding| finding.loss_ratio);
+    if let Some(ratio) = last.filter(|&ratio| ratio > 0.0) {
+        caveats.push(Caveat::Loss { ratio });
+    }
+    let far = session.hops.iter().any(|hop| hop.far);
+    if !far || picture.added.len() < findings.len() {
+        caveats.push(Caveat::NotConverged);
+    }
+    caveats
+}
+
+const _: () = assert!(PAIRS >= 2, "one spacing is none");
+

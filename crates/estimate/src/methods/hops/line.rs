@@ -1,0 +1,248 @@
+//! The line of one hop limit: round trip over the lengths of probe and answer.
+
+/// One length: octets there and back with their frames, and what the quickest round trips take, ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) there: f64,
+    pub(super) back: f64,
+    pub(super) quick_ns: f64,
+    /// Round trips that this is the mean of.
+    pub(super) quick: u32,
+}
+
+/// What had to be taken for granted about the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Nothing.
+    Nothing,
+    /// That both ways are alike, for the answers' lengths go with the probes'.
+    Alike,
+}
+
+/// The line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    /// ns per octet of the probe, and its standard error.
+    pub(super) there: f64,
+    pub(super) se: f64,
+    /// What the error would be if nothing but the stamps were in the way.
+    pub(super) least_se: f64,
+    /// ns per octet of the answer; zero where all answers have one length, for then it is in the intercept.
+    pub(super) back: f64,
+    /// ns of a probe and an answer without octets.
+    pub(super) intercept_ns: f64,
+    /// Spread of the points about the line, ns.
+    pub(super) spread_ns: f64,
+    pub(super) taken: Taken,
+}
+
+impl Line {
+    pub(super) fn at(&self, there: f64, back: f64) -> f64 {
+        self.intercept_ns + self.there * there + self.back * back
+    }
+}
+
+/// Fewest points: two slopes, an intercept, and one to see an error by.
+pub(super) const LEAST_POINTS: usize = 4;
+/// Rounds of weighting; it settles in a few.
+const ROUNDS: usize = 12;
+/// Round trips beyond which a mean gets no better: what is left is common to them all.
+const MOST_QUICK: u32 = 16;
+/// Share of the answers' variation that does not go with the probes' below which both slopes are one (variance inflation of 10).
+const LEAST_OWN: f64 = 0.1;
+
+/// Draws the line by least squares in which points above it, which met queues, weigh little (points below do not exist but for stamps):
+/// the weight of one that lies `r` above is `(s / r)^2`, `s` the spread of the others.
+///
+/// `floor_ns`: what one round trip is off by at any rate.
+pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
+    if points.len() < LEAST_POINTS {
+        return None;
+    }
+    let varies = points.iter().any(|point| (point.back - points[0].back).abs() > 0.5);
+    let errors: Vec<f64> = points.iter().map(|point| error_ns(point, floor_ns)).collect();
+    let plain: Vec<f64> = errors.iter().map(|error| error.powi(-2)).collect();
+    let own = if varies { own_share(points, &plain) } else { 0.0 };
+    let (taken, pick): (Taken, fn(&Point) -> [f64; 2]) = match (varies, own > LEAST_OWN) {
+        (false, _) => (Taken::Nothing, |point| [point.there, 0.0]),
+        (true, true) => (Taken::Nothing, |point| [point.there, point.back]),
+        (true, false) => (Taken::Alike, |point| [point.there + point.back, 0.0]),
+    };
+    let two = varies && own > LEAST_OWN;
+    let rows: Vec<([f64; 2], f64)> = points.iter().map(|point| (pick(point), point.quick_ns)).collect();
+    let mut weights = plain.clone();
+    let mut solved = solve(&rows, &weights, two)?;
+    for _ in 0..ROUNDS {
+        let above: Vec<f64> = rows.iter().map(|(x, y)| y - solved.at(*x)).collect();
+        let mut sizes: Vec<f64> = above.iter().map(|r| r.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let usual = sizes[sizes.len() / 2] * stat::MAD_TO_SD;
+        for (weight, ((plain, error), r)) in weights.iter_mut().zip(plain.iter().zip(&errors).zip(&above)) {
+            let scale = usual.max(2.0 * error);
+            *weight = plain * if *r > scale { (scale / r).powi(2) } else { 1.0 };
+        }
+        solved = solve(&rows, &weights, two)?;
+    }
+    // Scatter beyond the stamps' makes all of it as much less sure.
+    let squares: f64 = rows
+        .iter()
+        .zip(&weights)
+        .map(|((x, y), weight)| weight * (y - solved.at(*x)).powi(2))
+        .sum();
+    let kept: f64 = weights.iter().zip(&plain).map(|(weight, plain)| weight / plain).sum();
+    let free = kept - if two { 3.0 } else { 2.0 };
+    let inflation = if free >= 1.0 { (squares / free).sqrt().max(1.0) } else { 1e3 };
+    let mut ordered = errors;
+    ordered.sort_by(f64::total_cmp);
+    let line = Line {
+        there: solved.first,
+        se: solved.first_se * inflation,
+        least_se: solve(&rows, &plain, two)?.first_se,
+        back: match taken {
+            Taken::Alike => solved.first,
+            Taken::Nothing => solved.second,
+        },
+        intercept_ns: solved.intercept,
+        spread_ns: ordered[ordered.len() / 2] * inflation,
+        taken,
+    };
+    let known = [line.there, line.se, line.back, line.intercept_ns, line.spread_ns];
+    known.iter().all(|value| value.is_finite()).then_some(line)
+}
+
+/// What a mean of quick round trips is off by.
+fn error_ns(point: &Point, floor_ns: f64) -> f64 {
+    floor_ns / 2.0 / f64::from(point.quick.clamp(1, MOST_QUICK)).sqrt()
+}
+
+/// Share of the variation of the answers' lengths that does not go with the probes'.
+fn own_share(points: &[Point], weights: &[f64]) -> f64 {
+    let sum: f64 = weights.iter().sum();
+    let mean = |pick: fn(&Point) -> f64| points.iter().zip(weights).map(|(p, w)| w * pick(p)).sum::<f64>() / sum;
+    let (there, back) = (mean(|p| p.there), mean(|p| p.back));
+    let (mut tt, mut bb, mut tb) = (0.0, 0.0, 0.0);
+    for (point, weight) in points.iter().zip(weights) {
+        let (t, b) = (point.there - there, point.back - back);
+        tt += weight * t * t;
+        bb += weight * b * b;
+        tb += weight * t * b;
+    }
+    if tt * bb > 0.0 { 1.0 - tb * tb / (tt * bb) } else { 0.0 }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Solved {
+    first: f64,
+    first_se: f64,
+    second: f64,
+    intercept: f64,
+}
+
+impl Solved {
+    fn at(&self, x: [f64; 2]) -> f64 {
+        self.intercept + self.first * x[0] + self.second * x[1]
+    }
+}
+
+/// Weighted least squares with one or two regressors; the weights are inverse variances.
+fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved> {
+    let sum: f64 = weights.iter().sum();
+    let mean = |pick: &dyn Fn(&([f64; 2], f64)) -> f64| -> f64 {
+        rows.iter().zip(weights).map(|(row, w)| w * pick(row)).sum::<f64>() / sum
+    };
+    let (u, v, y) = (mean(&|row| row.0[0]), mean(&|row| row.0[1]), mean(&|row| row.1));
+    let (mut uu, mut vv, mut uv, mut uy, mut vy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for (row, w) in rows.iter().zip(weights) {
+        let (a, b, c) = (row.0[0] - u, row.0[1] - v, row.1 - y);
+        uu += w * a * a;
+        vv += w * b * b;
+        uv += w * a * b;
+        uy += w * a * c;
+        vy += w * b * c;
+    }
+    let (first, second, first_se) = if two {
+        let determinant = uu * vv - uv * uv;
+        if determinant <= 1e-9 * uu * vv {
+            return None;
+        }
+        (
+            (vv * uy - uv * vy) / determinant,
+            (uu * vy - uv * uy) / determinant,
+            (vv / determinant).sqrt(),
+        )
+    } else {
+        if uu <= 0.0 {
+            return None;
+        }
+        (uy / uu, 0.0, uu.powf(-0.5))
+    };
+    Some(Solved {
+        first,
+        first_se,
+        second,
+        intercept: y - first * u - second * v,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [f64; 8] = [48.0, 64.0, 288.0, 552.0, 584.0, 1024.0, 1468.0, 1500.0];
+
+    fn points(quote: f64, there: f64, back: f64) -> Vec<Point> {
+        SIZES
+            .iter()
+            .map(|&octets| {
+                let reply = octets.min(quote) + 28.0;
+                Point {
+                    there: octets + 38.0,
+                    back: reply + 38.0,
+                    quick_ns: 1e6 + there * (octets + 38.0) + back * (reply + 38.0),
+                    quick: 3,
+                }
+            })
+            .collect()
+    }
+
+    /// Answers that quote 548 octets, and a way back of another rate: both slopes are told apart.
+    #[test]
+    fn both_ways_are_told_apart() {
+        let line = draw(&points(548.0, 880.0, 300.0), 1.0).unwrap();
+        assert!((line.there - 880.0).abs() < 1e-6, "{line:?}");
+        assert!((line.back - 300.0).abs() < 1e-6, "{line:?}");
+        assert!((line.intercept_ns - 1e6).abs() < 1e-3, "{line:?}");
+        assert_eq!(line.taken, Taken::Nothing);
+    }
+
+    #[test]
+    fn constant_answers_are_in_the_intercept() {
+        let line = draw(&points(28.0, 80.0, 80.0), 1.0).unwrap();
+        assert!((line.there - 80.0).abs() < 1e-6 && line.back == 0.0, "{line:?}");
+        assert_eq!(line.taken, Taken::Nothing);
+    }
+
+    #[test]
+    fn whole_quotes_leave_one_slope() {
+        let line = draw(&points(9000.0, 80.0, 80.0), 1.0).unwrap();
+        assert!((line.there - 80.0).abs() < 1e-6, "{line:?}");
+        assert_eq!(line.taken, Taken::Alike);
+    }
+
+    /// Two lengths of eight never met an empty queue.
+    #[test]
+    fn queues_do_not_lift_the_line() {
+        let mut points = points(548.0, 880.0, 880.0);
+        points[6].quick_ns += 300_000.0;
+        points[1].quick_ns += 40_000.0;
+        let line = draw(&points, 1000.0).unwrap();
+        assert!((line.there - 880.0).abs() < 8.0, "{line:?}");
+    }
+
+    #[test]
+    fn too_few_lengths_draw_no_line() {
+        assert_eq!(draw(&points(548.0, 80.0, 80.0)[..3], 1.0), None);
+        let same = vec![points(548.0, 80.0, 80.0)[0]; 6];
+        assert_eq!(draw(&same, 1.0), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Which sizes, how many of each, and what that will come to.
+
+use std::time::Duration;
+
+use units::{BitRate, Framing};
+
+use super::Params;
+use super::answer;
+use super::line::Line;
+use super::session::{PAIRS, Session};
+use crate::job::hops::{Forecast, Foretold};
+
+/// Sizes and what they are for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Plan {
+    /// Ascending.
+    pub(super) sizes: Vec<u16>,
+    /// Probes per hop at most, and of hops whose routers limit their answers.
+    most: u32,
+    most_limited: u32,
+}
+
+/// What a hop wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Probe(u16),
+    Nothing,
+}
+
+/// IP octets: two at each end and two where the usual quote ends (RFC 1812: 548 octets of the probe), for these carry the two slopes; and
+/// two between, which show whether it is a line at all.
+const USUAL_QUOTE: u16 = 548;
+/// Below this Ethernet pads, and time no longer goes with length.
+const SMALLEST: u16 = 48;
+/// Probes of each size before anything is said, and of hops that limit their answers.
+const REPEATS: u32 = 3;
+const REPEATS_LIMITED: u32 = 2;
+/// Answers of one size that must lie on the line.
+const CONFIRMED: u32 = 2;
+/// An answer lies on the line if it is no further above than so many times what it is off by.
+const NEAR: f64 = 2.5;
+/// Slope over its error from which a hop is given a value, and from which it is foretold one (ours).
+pub(super) const STANDS_OUT: f64 = 2.5;
+const SURELY: f64 = 4.0;
+
+impl Plan {
+    pub(super) fn new(params: &Params, least: u16, most: u16) -> Self {
+        let top = most.max(SMALLEST);
+        let wanted = [
+            SMALLEST,
+            64,
+            288,
+            USUAL_QUOTE + 4,
+            USUAL_QUOTE + 36,
+            (USUAL_QUOTE + top) / 2,
+            top.saturating_sub(32),
+            top,
+        ];
+        let mut sizes: Vec<u16> = wanted
+            .into_iter()
+            .map(|octets| octets.max(least))
+            .filter(|octets| *octets <= top)
+            .collect();
+        if least > SMALLEST {
+            // Two different ones at the lower end.
+            sizes.push(least.saturating_add(16).min(top));
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Self {
+            sizes,
+            most: params.probes,
+            most_limited: params.probes.div_ceil(3),
+        }
+    }
+
+    pub(super) fn smallest(&self) -> u16 {
+        self.sizes.first().copied().unwrap_or(SMALLEST)
+    }
+
+    pub(super) fn largest(&self) -> u16 {
+        self.sizes.last().copied().unwrap_or(SMALLEST)
+    }
+
+    pub(super) fn is_too_narrow(&self) -> bool {
+        self.sizes.len() < super::line::LEAST_POINTS
+    }
+
+    /// The size of a round of the first look: the ends first.
+    pub(super) fn pilot(&self, round: u32) -> u16 {
+        let count = self.sizes.len();
+        let round = usize::try_from(round).unwrap_or(0);
+        let turn = round / 2 % count.max(1);
+        let index = if round.is_multiple_of(2) {
+            count.saturating_sub(1 + turn)
+        } else {
+            turn
+        };
+        self.sizes.get(index).copied().unwrap_or(SMALLEST)
+    }
+
+    /// The size of which a hop has least; nothing, if all sizes lie on its line or it has had its share.
+    pub(super) fn want(&self, session: &Session, hop: usize) -> Want {
+        let Some(table) = session.hops.get(hop) else {
+            return Want::Nothing;
+        };
+        let limited = table.pace.every().is_some();
+        let (most, repeats) = if limited {
+            (self.most_limited, REPEATS_LIMITED)
+        } else {
+            (self.most, REPEATS)
+        };
+        if table.answers == 0 || table.sent.values().sum::<u32>() >= most || answer::is_no_hop(&session.hops, hop) {
+            return Want::Nothing;
+        }
+        let framing = session.params.framing;
+        let floor = session.floor_ns();
+        let line = table.line(framing, floor);
+        let near = line.map_or(0.0, |line| (NEAR * line.spread_ns).max(1.5 * floor));
+        let score = |octets: u16| -> (u32, u32) {
+            let sent = table.sent.get(&octets).copied().unwrap_or(0);
+            let on_line = line.map_or(0, |line| table.confirmed(octets, &line, framing, near));
+            // Those that have too few first, then those that are not on the line.
+            let lacks = u32::from(on_line < CONFIRMED) + 2 * u32::from(sent < repeats);
+            (lacks, u32::MAX - sent)
+        };
+        let next = self.sizes.iter().copied().max_by_key(|&octets| score(octets));
+        match next {
+            Some(octets) if score(octets).0 > 0 => Want::Probe(octets),
+            _ => Want::Nothing,
+        }
+    }
+
+    /// What the stamps alone will leave of the error of a line that was drawn from the first look: that had one answer of each size, the
+    /// whole will have [`REPEATS`].
+    fn least_error(line: &Line) -> f64 {
+        line.least_se / f64::from(REPEATS).sqrt()
+    }
+
+    /// What is foretold at the end of the first look.
+    pub(super) fn foretell(
+        &self,
+        session: &Session,
+        so_far: Duration,
+        gap: Duration,
+        patience: Duration,
+    ) -> (Forecast, Vec<Foretold>) {
+        let framing = session.params.framing;
+        let floor = session.floor_ns();
+        let lines: Vec<Option<Line>> = session.hops.iter().map(|hop| hop.line(framing, floor)).collect();
+        let mut before = Some((0.0, 0.0));
+        let mut foretold = Vec::new();
+        for (hop, line) in lines.iter().enumerate() {
+            let answers = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
+            foretold.push(match (line, before) {
+                _ if !answers => Foretold::Silent,
+                (Some(line), Some((slope, error))) => {
+                    let noise = Self::least_error(line).hypot(error);
+                    if line.there - slope > SURELY * noise {
+                        Foretold::Resolved
+                    } else {
+                        Foretold::Bounded
+                    }
+                }
+                _ => Foretold::Bounded,
+            });
+            before = line.filter(|_| answers).map(|line| (line.there, Self::least_error(&line)));
+        }
+        let active = session.hops.iter().filter(|hop| hop.answers > 0);
+        let hops = u32::try_from(active.clone().count()).unwrap_or(u32::MAX);
+        let rtt = session.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
+        let one_round = session.params.pace.mul_f64(1.5).max(2 * gap * hops + rtt);
+        let limited = active
+            .filter_map(|hop| Some(hop.pace.every()? * self.most_limited.saturating_sub(hop.probes)))
+            .max()
+            .unwrap_or_default();
+        let pairs = one_round * PAIRS * 2;
+        // As if a round in ten had to be waited for.
+        let waits = (patience + rtt) * self.most.div_ceil(10);
+        let time = so_far + (one_round * self.most).max(limited) + pairs + waits;
+        let sum: u64 = self.sizes.iter().map(|&octets| u64::from(octets)).sum();
+        let mean = sum / u64::try_from(self.sizes.len()).unwrap_or(1).max(1);
+        let forecast = Forecast {
+            time,
+            octets: u64::from(hops) * u64::from(self.most) * mean,
+            ceiling: ceiling(&lines, session.full(), framing),
+        };
+        (forecast, foretold)
+    }
+}
+
+/// The rate at which one hop's slope would stand out of what stamps leave of the errors of two usual lines.
+fn ceiling(lines: &[Option<Line>], full: u16, framing: Framing) -> Option<BitRate> {
+    let errors: Vec<f64> = lines.iter().flatten().map(|line| line.least_se).collect();
+    let error = stat::median(&errors)? * std::f64::consts::SQRT_2 * STANDS_OUT;
+    let wire = f64::from(framing.wire_octets(u32::from(full)));
+    BitRate::from_bps_f64(8e9 * f64::from(full) / wire / error)
+}

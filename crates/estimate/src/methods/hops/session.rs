@@ -1,0 +1,473 @@
+//! One run: all hops in every round.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use stat::SplitMix64;
+use units::{Sender, Stamp};
+
+use super::Params;
+use super::answer;
+use super::plan::{Plan, Want};
+use super::table::{HopTable, Sample};
+use crate::PathFacts;
+use crate::contract::{Latest, Refusal};
+use crate::job::hops::{Forecast, Foretold};
+use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, reply_octets, uneven};
+use crate::outcome::{Outcome, Reason};
+use crate::probe::{FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(in crate::methods) struct Session {
+    pub(super) params: Params,
+    pub(super) facts: Option<PathFacts>,
+    /// By hop limit, from 1.
+    pub(super) hops: Vec<HopTable>,
+    pub(super) plan: Plan,
+    pub(super) forecast: Option<Forecast>,
+    pub(super) foretold: Vec<Foretold>,
+    pub(super) reroutes: u32,
+    phase: Phase,
+    /// Rounds of this phase.
+    round: u32,
+    began: Option<Stamp<Sender>>,
+    now: Stamp<Sender>,
+    not_before: Option<Stamp<Sender>>,
+    deadline: Option<Stamp<Sender>>,
+    trains: u32,
+    draw: SplitMix64,
+    far_ends: VecDeque<FarEnd>,
+    least_octets: u16,
+    most_octets: u16,
+    resized: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Who is there.
+    Find,
+    /// How far apart probes must be, who limits answers, what to foretell.
+    Pilot,
+    /// Every hop until it is known, or has had its share.
+    Measure,
+    /// Pairs, where several links may stand in a row.
+    Pairs,
+}
+
+/// Hop limits that are asked at once for the first time.
+const BATCH: usize = 4;
+/// Of these nobody answering, twice: nothing is expected from further on.
+const TRIES: u32 = 2;
+/// Rounds of the first look: more than the six answers that Linux gives at once.
+pub(super) const PILOT: u32 = 8;
+/// Rounds of it in which those are asked that have not answered yet.
+const SILENT_ROUNDS: u32 = 2;
+/// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
+const FIRST_GAP: Duration = Duration::from_millis(4);
+const LONGEST_GAP: Duration = Duration::from_millis(500);
+const MOST_RESIZED: u32 = 8;
+/// New routes that the run begins again for.
+const MOST_REROUTES: u32 = 3;
+/// Pairs per hop in doubt.
+pub(super) const PAIRS: u32 = 7;
+/// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
+const REPLY_OCTETS: u16 = 64;
+/// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
+const PATIENCE: Duration = Duration::from_millis(1000);
+
+impl Session {
+    pub(in crate::methods) fn new(params: Params) -> Self {
+        let zero = Stamp::from_nanos(0);
+        Self {
+            plan: Plan::new(&params, 0, 1500),
+            params,
+            facts: None,
+            hops: Vec::new(),
+            forecast: None,
+            foretold: Vec::new(),
+            reroutes: 0,
+            phase: Phase::Find,
+            round: 0,
+            began: None,
+            now: zero,
+            not_before: None,
+            deadline: None,
+            trains: 0,
+            // Any seed: an order that no cross traffic has.
+            draw: SplitMix64::new(0x686f_7073),
+            far_ends: VecDeque::from([FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS), FarEnd::Echo]),
+            least_octets: 0,
+            most_octets: u16::MAX,
+            resized: 0,
+        }
+    }
+
+    /// What one round trip is off by at any rate: a tick, or what a stamp is.
+    pub(super) fn floor_ns(&self) -> f64 {
+        self.facts.as_ref().map_or(1.0, |facts| {
+            nanos(facts.sender.clock_resolution)
+                .max(nanos(facts.sender.stamp_error))
+                .max(1.0)
+        })
+    }
+
+    /// Largest probe: what hops are told for.
+    pub(super) fn full(&self) -> u16 {
+        self.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64)
+    }
+
+    fn resize(&mut self) {
+        let most = self.full().min(self.most_octets);
+        self.plan = Plan::new(&self.params, self.least_octets, most);
+        self.hops.clear();
+        self.phase = Phase::Find;
+        self.round = 0;
+    }
+
+    /// The next phase's first train, or this one's next; `None`: done.
+    fn packets(&mut self) -> Option<Vec<PacketPlan>> {
+        loop {
+            self.not_before = None;
+            let over = self.deadline.is_some_and(|deadline| self.now >= deadline);
+            let packets = match self.phase {
+                Phase::Find => self.find(),
+                Phase::Pilot => self.pilot(),
+                Phase::Measure | Phase::Pairs if over => return None,
+                Phase::Measure => self.measure(),
+                Phase::Pairs => self.pair(),
+            };
+            if packets.is_some() {
+                self.round += 1;
+                return packets;
+            }
+            self.phase = match self.phase {
+                Phase::Find if self.hops.iter().all(|hop| hop.answers == 0) => return None,
+                Phase::Find => Phase::Pilot,
+                Phase::Pilot => {
+                    self.foretell();
+                    Phase::Measure
+                }
+                Phase::Measure => Phase::Pairs,
+                Phase::Pairs => return None,
+            };
+            self.round = 0;
+        }
+    }
+
+    fn find(&mut self) -> Option<Vec<PacketPlan>> {
+        let far = self.hops.iter().position(|hop| hop.far);
+        if let Some(end) = far {
+            self.hops.truncate(end + 1);
+            return None;
+        }
+        let most = usize::from(self.params.hops);
+        let tail = self.hops.iter().rev().take_while(|hop| hop.answers == 0).count();
+        let again = tail >= BATCH.min(self.hops.len()) && tail > 0;
+        if again && self.hops.last().is_some_and(|hop| hop.probes < TRIES) {
+            let first = self.hops.len() - tail.min(BATCH);
+            return Some(self.to_hops(first..self.hops.len(), self.plan.smallest()));
+        }
+        if again || self.hops.len() >= most || answer::goes_round(&self.hops) {
+            let heard = self.hops.len() - tail;
+            self.hops.truncate(heard.max(1));
+            return None;
+        }
+        let first = self.hops.len();
+        let last = (first + BATCH).min(most);
+        self.hops.resize_with(last, HopTable::new);
+        Some(self.to_hops(first..last, self.plan.smallest()))
+    }
+
+    fn pilot(&mut self) -> Option<Vec<PacketPlan>> {
+        if self.round >= PILOT {
+            return None;
+        }
+        let octets = self.plan.pilot(self.round);
+        let round = self.round;
+        let asked: Vec<usize> = (0..self.hops.len())
+            .filter(|&hop| self.hops[hop].answers > 0 || round < SILENT_ROUNDS)
+            .filter(|&hop| self.hops[hop].pace.is_due(self.now))
+            .collect();
+        if asked.is_empty() {
+            return None;
+        }
+        Some(self.to_hops(asked, octets))
+    }
+
+    /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
+    fn measure(&mut self) -> Option<Vec<PacketPlan>> {
+        let wanted: Vec<(usize, u16)> = (0..self.hops.len())
+            .filter_map(|hop| match self.plan.want(self, hop) {
+                Want::Probe(octets) => Some((hop, octets)),
+                Want::Nothing => None,
+            })
+            .collect();
+        let due = |hop: usize| self.hops[hop].pace.due_at().unwrap_or(self.now).max(self.now);
+        let first = wanted.iter().map(|&(hop, _)| due(hop)).min()?;
+        let asked: Vec<(usize, u16)> = wanted.into_iter().filter(|&(hop, _)| due(hop) <= first).collect();
+        self.not_before = Some(first);
+        Some(self.round_of(asked))
+    }
+
+    fn pair(&mut self) -> Option<Vec<PacketPlan>> {
+        let doubtful = answer::worth_pairs(self);
+        let open: Vec<usize> = doubtful
+            .into_iter()
+            .filter(|&hop| self.hops.get(hop).is_some_and(|hop| hop.pairs_sent < PAIRS))
+            .collect();
+        let hop = *open.iter().min_by_key(|&&hop| self.hops[hop].pairs_sent)?;
+        let octets = self.plan.largest();
+        let limit = hop_limit(hop)?;
+        let table = &mut self.hops[hop];
+        let due = table.pace.due_at().map(|at| at + table.pace.every().unwrap_or_default());
+        self.not_before = due;
+        table.pairs_sent += 1;
+        let packet = PacketPlan {
+            gap: Duration::ZERO,
+            ip_octets: octets,
+            hop_limit: Some(limit),
+        };
+        Some(vec![packet; 2])
+    }
+
+    fn to_hops(&mut self, hops: impl IntoIterator<Item = usize>, octets: u16) -> Vec<PacketPlan> {
+        let asked: Vec<(usize, u16)> = hops.into_iter().map(|hop| (hop, octets)).collect();
+        self.round_of(asked)
+    }
+
+    /// One packet to each, in any order, so far apart that none waits behind another.
+    fn round_of(&mut self, mut asked: Vec<(usize, u16)>) -> Vec<PacketPlan> {
+        for last in (1..asked.len()).rev() {
+            let word = self.draw.next_u64() % (u64::try_from(last).unwrap_or(u64::MAX) + 1);
+            asked.swap(last, usize::try_from(word).unwrap_or(0));
+        }
+        let gap = self.gap();
+        let packets = asked.into_iter().filter_map(|(hop, ip_octets)| {
+            let word = self.draw.next_u64() >> 11;
+            let share = 1.0 + word as f64 / (1u64 << 53) as f64;
+            Some(PacketPlan {
+                gap: gap.mul_f64(share),
+                ip_octets,
+                hop_limit: Some(hop_limit(hop)?),
+            })
+        });
+        packets.collect()
+    }
+
+    /// What a full packet takes longer than a small one over all links: no packet waits for one that left as long before.
+    fn gap(&self) -> Duration {
+        let takes = self.hops.iter().filter_map(|hop| {
+            let small = hop.least_ns(self.plan.smallest())?;
+            let full = hop.least_ns(self.plan.largest())?;
+            u64::try_from(full.saturating_sub(small)).ok()
+        });
+        let longest = takes.max().map(Duration::from_nanos);
+        longest.map_or(FIRST_GAP, |longest| {
+            longest
+                .mul_f64(1.1)
+                .clamp(Duration::from_micros(100), LONGEST_GAP)
+        })
+    }
+
+    fn foretell(&mut self) {
+        let began = self.began.unwrap_or(self.now);
+        let (forecast, foretold) = self.plan.foretell(self, self.now.since(began), self.gap(), PATIENCE);
+        self.deadline = Some(began + forecast.time);
+        self.forecast = Some(forecast);
+        self.foretold = foretold;
+    }
+
+    /// A packet's fate, told to its hop.
+    fn row(&mut self, hop: usize, octets: u16, fate: &Told) {
+        while self.hops.len() <= hop {
+            self.hops.push(HopTable::new());
+        }
+        let table = &mut self.hops[hop];
+        match *fate {
+            Told::Answer { from, far, sample } => {
+                table.far |= far;
+                table.pace.told(true);
+                table.take(from, sample);
+                debug_assert_eq!(sample.octets, octets);
+            }
+            Told::Nothing => {
+                if table.pace.every().is_none() {
+                    table.lost = table.lost.saturating_add(1);
+                }
+                table.pace.told(false);
+            }
+        }
+    }
+
+    /// A new route: what was behind its first new router is to be measured anew.
+    fn follow_route(&mut self) {
+        let Some(first) = self.hops.iter().position(HopTable::is_rerouted) else {
+            return;
+        };
+        if self.reroutes >= MOST_REROUTES {
+            return;
+        }
+        self.reroutes += 1;
+        for hop in &mut self.hops[first..] {
+            hop.forget();
+            hop.route_changed = true;
+        }
+    }
+}
+
+/// What became of a probe.
+enum Told {
+    Answer { from: IpAddr, far: bool, sample: Sample },
+    Nothing,
+}
+
+fn hop_limit(hop: usize) -> Option<NonZeroU8> {
+    u8::try_from(hop + 1).ok().and_then(NonZeroU8::new)
+}
+
+/// What a row tells; `None`: nothing of use.
+fn told(asked: &Train, row: &crate::probe::Arrival) -> Option<Told> {
+    let (from, returned, far) = match row.fate {
+        Fate::Answered(reply) => {
+            let far = match reply.kind {
+                HopReplyKind::TimeExceeded => false,
+                HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
+                HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
+            };
+            (reply.from, reply.returned, far)
+        }
+        // An echo does not say from where: from where it was sent to.
+        Fate::Echoed { returned, .. } => (IpAddr::from([0, 0, 0, 0]), returned, true),
+        Fate::Received(_) => return None,
+        Fate::Lost => return Some(Told::Nothing),
+    };
+    let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
+    let sample = Sample {
+        octets: row.ip_octets,
+        reply_octets: reply_octets(asked, row).unwrap_or(0),
+        round_trip_ns,
+    };
+    (round_trip_ns > 0).then_some(Told::Answer { from, far, sample })
+}
+
+impl Campaign for Session {
+    const READS: (&'static str, &'static str) = ("hops", "packets with a hop limit");
+
+    fn begin(&mut self, facts: &PathFacts) {
+        self.facts = Some(facts.clone());
+        self.began = Some(self.now);
+        self.resize();
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let packets = self.packets()?;
+        self.trains = self.trains.wrapping_add(1);
+        let spacing = match self.phase {
+            Phase::Find => Duration::ZERO,
+            Phase::Pilot | Phase::Measure | Phase::Pairs => uneven(self.params.pace, self.trains),
+        };
+        Some(Next {
+            packets,
+            far_end: *self.far_ends.front()?,
+            spacing,
+            rest: Duration::ZERO,
+        })
+    }
+
+    fn take(&mut self, asked: &Train, report: &TrainReport) {
+        let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
+        // A host or a path that stood still says nothing of single routers.
+        let outage = nothing && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        let mut before: Option<(usize, i64)> = None;
+        for (index, (plan, row)) in asked.packets.iter().zip(&report.arrivals).enumerate() {
+            let Some(hop) = plan.hop_limit.map(|limit| usize::from(limit.get()) - 1) else {
+                continue;
+            };
+            if hop >= usize::from(self.params.hops) {
+                continue;
+            }
+            while self.hops.len() <= hop {
+                self.hops.push(HopTable::new());
+            }
+            self.hops[hop].sending(plan.ip_octets, row.departed);
+            let told = told(asked, row);
+            let second = index > 0 && plan.gap.is_zero();
+            match (&told, second) {
+                (Some(Told::Answer { sample, .. }), true) => {
+                    let returned = row.departed.nanos().saturating_add(sample.round_trip_ns);
+                    if let Some((_, first)) = before.filter(|&(of, _)| of == hop) {
+                        self.hops[hop].pairs.push(returned.saturating_sub(first));
+                    }
+                    self.hops[hop].answers = self.hops[hop].answers.saturating_add(1);
+                }
+                (Some(fate), false) if !outage => self.row(hop, row.ip_octets, fate),
+                _ => {}
+            }
+            before = match told {
+                Some(Told::Answer { sample, .. }) => {
+                    Some((hop, row.departed.nanos().saturating_add(sample.round_trip_ns)))
+                }
+                Some(Told::Nothing) | None => None,
+            };
+        }
+        self.follow_route();
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
+        self.resized += 1;
+        let again = self.resized <= MOST_RESIZED;
+        match refusal {
+            Refusal::TooLarge { max_ip_octets } if again && max_ip_octets < self.most_octets => {
+                self.most_octets = max_ip_octets;
+            }
+            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.least_octets => {
+                self.least_octets = min_ip_octets;
+            }
+            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
+            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
+                self.far_ends.pop_front();
+            }
+        }
+        if self.far_ends.is_empty() {
+            return Err(refusal_reason(
+                refusal,
+                "packets with a hop limit, and the routers' answers",
+            ));
+        }
+        self.resize();
+        if self.plan.is_too_narrow() {
+            return Err(Reason::NotOffered {
+                what: "packets of enough different sizes".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn reads(&self, asked: &Train) -> bool {
+        asked.packets.iter().any(|plan| plan.hop_limit.is_some())
+    }
+
+    fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+        answer::conclude(self, stopped)
+    }
+
+    fn clock(&mut self, now: Stamp<Sender>) {
+        self.now = now;
+    }
+
+    fn not_before(&self) -> Option<Stamp<Sender>> {
+        self.not_before
+    }
+
+    fn latest(&self) -> Option<Latest> {
+        // Before the first look is over there is nothing to draw a line by.
+        let estimate = match self.phase {
+            Phase::Find => None,
+            Phase::Pilot | Phase::Measure | Phase::Pairs => answer::estimate(self).ok(),
+        };
+        estimate.map(|estimate| Latest { at: self.now, estimate })
+    }
+}

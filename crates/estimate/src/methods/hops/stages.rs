@@ -1,0 +1,159 @@
+//! Several links inside one hop: what store-and-forward devices add to the time of a packet, and which standard links add up to it.
+//!
+//! A packet is serialised once per link, so that a hop of several looks like `1/C = 1/C1 + 1/C2 + …` (`[PDM03]`). A single link of that
+//! rate would look the same to single packets, but not to two of them sent at once: these leave a row of links as far apart as its slowest
+//! one makes them.
+
+/// Standard rates, Mbit/s: of Ethernet, which devices inside a hop may have (IEEE 802.3); and of other links, which may only stand alone
+/// (ITU-T G.702, G.707).
+const ETHERNET: [f64; 10] = [
+    10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
+];
+const OTHERS: [f64; 9] = [
+    1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28,
+];
+/// Links in a row at most.
+const MOST_STAGES: usize = 3;
+/// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
+const WIDEST: f64 = 0.04;
+/// A sum may be off by this share beside the interval: clocks and crystals (IEEE 802.3: 100 ppm), framing.
+const TOLERANCE: f64 = 0.004;
+/// A pair's spacing agrees with a rate within this share.
+const PAIR: f64 = 0.12;
+
+/// What a hop's slope is read as.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stages {
+    /// Rates of the links in a row, the slowest first, bit/s at the wire; at least two.
+    pub(super) rates: Vec<f64>,
+    /// Other rows of as many links fit as well.
+    pub(super) ambiguous: bool,
+}
+
+/// What pairs say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pairs {
+    /// They are as far apart as one link of the whole rate makes them.
+    OneLink,
+    /// They are as far apart as the slowest of the row makes them.
+    Row,
+    /// Neither.
+    Unknown,
+}
+
+/// The row of standard links that a slope between `low` and `high` ns per octet is the sum of; `None` where one link will do, or nothing
+/// fits.
+pub(super) fn stages(slope: f64, low: f64, high: f64) -> Option<Stages> {
+    let (low, high) = (low.min(slope * (1.0 - TOLERANCE)), high.max(slope * (1.0 + TOLERANCE)));
+    if !(low > 0.0 && high.is_finite()) || (high - low) / 2.0 > WIDEST * slope {
+        return None;
+    }
+    let fits = |sum: f64| low <= sum && sum <= high;
+    let alone = ETHERNET.iter().chain(&OTHERS).any(|&mbps| fits(per_octet(mbps)));
+    if alone {
+        return None;
+    }
+    (2..=MOST_STAGES).find_map(|count| {
+        let mut rows = Vec::new();
+        add_rows(count, 0, &mut Vec::new(), &mut rows);
+        rows.retain(|row| fits(row.iter().map(|&mbps| per_octet(mbps)).sum()));
+        let off = |row: &Vec<f64>| (row.iter().map(|&mbps| per_octet(mbps)).sum::<f64>() - slope).abs();
+        rows.sort_by(|a, b| off(a).total_cmp(&off(b)));
+        let first = rows.first()?;
+        Some(Stages {
+            rates: first.iter().map(|mbps| mbps * 1e6).collect(),
+            ambiguous: rows.len() > 1,
+        })
+    })
+}
+
+fn add_rows(count: usize, from: usize, row: &mut Vec<f64>, rows: &mut Vec<Vec<f64>>) {
+    if row.len() == count {
+        rows.push(row.clone());
+        return;
+    }
+    for index in from..ETHERNET.len() {
+        row.push(ETHERNET[index]);
+        add_rows(count, index, row, rows);
+        row.pop();
+    }
+}
+
+/// ns per octet.
+fn per_octet(mbps: f64) -> f64 {
+    8000.0 / mbps
+}
+
+/// What spacings of pairs of `wire_octets` say: half of them at least must agree with one reading and not with the other.
+pub(super) fn judge_pairs(spacings_ns: &[i64], wire_octets: f64, slope: f64, slowest_bps: f64) -> Pairs {
+    let (whole, row) = (wire_octets * slope, wire_octets * 8e9 / slowest_bps);
+    let near = |expected: f64| {
+        let agree = |&&ns: &&i64| (ns as f64 - expected).abs() <= PAIR * expected;
+        spacings_ns.iter().filter(agree).count()
+    };
+    let enough = spacings_ns.len().div_ceil(2).max(2);
+    match (near(whole), near(row)) {
+        (whole, row) if whole >= enough && whole > row => Pairs::OneLink,
+        (whole, row) if row >= enough && row > whole => Pairs::Row,
+        _ => Pairs::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(mbps: f64, share: f64) -> Option<Stages> {
+        let slope = 8000.0 / mbps;
+        stages(slope, slope * (1.0 - share), slope * (1.0 + share))
+    }
+
+    /// The specification's examples: a 100 Mbit/s port behind a 1 Gbit/s switch, and two alike.
+    #[test]
+    fn published_sums_are_read() {
+        assert_eq!(read(90.909, 0.001).unwrap().rates, [100e6, 1000e6]);
+        assert_eq!(read(50.0, 0.01).unwrap().rates, [100e6, 100e6]);
+        assert_eq!(read(9.0909, 0.002).unwrap().rates, [10e6, 100e6]);
+        assert_eq!(read(500.0, 0.01).unwrap().rates, [1000e6, 1000e6]);
+        assert_eq!(read(1000.0 / 30.0, 0.005).unwrap().rates, [100e6, 100e6, 100e6]);
+    }
+
+    #[test]
+    fn one_standard_link_is_one() {
+        for mbps in [10.0, 100.0, 1000.0, 44.736, 155.52, 2.048] {
+            assert_eq!(read(mbps, 0.01), None, "{mbps}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_sum_stays_alone() {
+        for mbps in [20.0, 30.0, 70.0, 300.0, 600.0] {
+            assert_eq!(read(mbps, 0.005), None, "{mbps}");
+        }
+    }
+
+    /// Within 4 % anything is a sum of something.
+    #[test]
+    fn wide_intervals_say_nothing() {
+        assert_eq!(read(50.0, 0.05), None);
+    }
+
+    #[test]
+    fn several_rows_are_told() {
+        // 98.5: one of 2.5, 5 or 10 Gbit/s beside 100 Mbit/s cannot be told within 2 %; 100 alone is further off.
+        let stages = read(97.2, 0.015).unwrap();
+        assert!(stages.ambiguous && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
+    }
+
+    #[test]
+    fn pairs_tell_a_row_from_one_link() {
+        let wire = 1538.0;
+        // 100 in front of 100 Mbit/s: 123 us; one of 50: 246 us.
+        let row = [123_000, 123_100, 124_000, 300_000];
+        let one = [246_000, 246_100, 240_000, 400_000];
+        assert_eq!(judge_pairs(&row, wire, 160.0, 100e6), Pairs::Row);
+        assert_eq!(judge_pairs(&one, wire, 160.0, 100e6), Pairs::OneLink);
+        assert_eq!(judge_pairs(&[1_230_400; 5], wire, 160.0, 100e6), Pairs::Unknown);
+        assert_eq!(judge_pairs(&row[..1], wire, 160.0, 100e6), Pairs::Unknown);
+    }
+}

@@ -1,0 +1,215 @@
+//! What came back, by hop limit.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use units::{Framing, Sender, Stamp};
+
+use super::line::{Line, Point, draw};
+use super::pace::Pace;
+
+/// One answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) octets: u16,
+    pub(super) reply_octets: u16,
+    pub(super) round_trip_ns: i64,
+}
+
+/// Which answers count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    All,
+    Even,
+    Odd,
+}
+
+/// One hop limit.
+#[derive(Debug, Clone)]
+pub(super) struct HopTable {
+    pub(super) samples: BTreeMap<IpAddr, Vec<Sample>>,
+    /// Who answered last, the latest last.
+    recent: VecDeque<IpAddr>,
+    /// Probes sent, by size; all of them, and those that nobody answered although the router's limit would have let it.
+    pub(super) sent: BTreeMap<u16, u32>,
+    pub(super) probes: u32,
+    pub(super) answers: u32,
+    pub(super) lost: u32,
+    /// It was the far end.
+    pub(super) far: bool,
+    pub(super) pace: Pace,
+    /// Spacing of the answers to two full packets sent at once, ns.
+    pub(super) pairs: Vec<i64>,
+    pub(super) pairs_sent: u32,
+    pub(super) route_changed: bool,
+}
+
+/// Answers in a row from another router than most so far that make it a new route (ours).
+const NEW_ROUTE: usize = 6;
+
+impl HopTable {
+    pub(super) fn new() -> Self {
+        Self {
+            samples: BTreeMap::new(),
+            recent: VecDeque::new(),
+            sent: BTreeMap::new(),
+            probes: 0,
+            answers: 0,
+            lost: 0,
+            far: false,
+            pace: Pace::new(),
+            pairs: Vec::new(),
+            pairs_sent: 0,
+            route_changed: false,
+        }
+    }
+
+    pub(super) fn sending(&mut self, octets: u16, at: Stamp<Sender>) {
+        self.probes = self.probes.saturating_add(1);
+        let sent = self.sent.entry(octets).or_default();
+        *sent = sent.saturating_add(1);
+        self.pace.sent(at);
+    }
+
+    pub(super) fn take(&mut self, from: IpAddr, sample: Sample) {
+        self.answers = self.answers.saturating_add(1);
+        self.samples.entry(from).or_default().push(sample);
+        self.recent.push_back(from);
+        if self.recent.len() > NEW_ROUTE {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The router that answers most, and its answers.
+    pub(super) fn main_router(&self) -> Option<(IpAddr, &[Sample])> {
+        let most = self
+            .samples
+            .iter()
+            .rev()
+            .max_by_key(|(_, samples)| samples.len())?;
+        Some((*most.0, most.1))
+    }
+
+    /// Another router than most of the time before answers now, and alone.
+    pub(super) fn is_rerouted(&self) -> bool {
+        let Some(&last) = self.recent.back() else { return false };
+        let run = self.recent.len() >= NEW_ROUTE && self.recent.iter().all(|&from| from == last);
+        let others = self
+            .samples
+            .iter()
+            .filter(|(from, _)| **from != last)
+            .map(|(_, samples)| samples.len())
+            .max();
+        let own = self.samples.get(&last).map_or(0, Vec::len);
+        // As many from the new one as were seen in a row: it had never answered before.
+        run && own == NEW_ROUTE && others.unwrap_or(0) >= NEW_ROUTE
+    }
+
+    /// Forgets round trips, of a route that is no more.
+    pub(super) fn forget(&mut self) {
+        self.samples.clear();
+        self.recent.clear();
+        self.sent.clear();
+        self.pairs.clear();
+        self.pairs_sent = 0;
+    }
+
+    /// Lengths with what their quickest answers take.
+    pub(super) fn points(&self, half: Half, framing: Framing, floor_ns: f64) -> Vec<Point> {
+        let Some((_, samples)) = self.main_router() else {
+            return Vec::new();
+        };
+        let mut cells: BTreeMap<(u16, u16), Vec<i64>> = BTreeMap::new();
+        let mut counts: BTreeMap<u16, u32> = BTreeMap::new();
+        for sample in samples {
+            let count = counts.entry(sample.octets).or_default();
+            *count += 1;
+            let counted = match half {
+                Half::All => true,
+                Half::Even => count.is_multiple_of(2),
+                Half::Odd => !count.is_multiple_of(2),
+            };
+            if counted {
+                let cell = cells.entry((sample.octets, sample.reply_octets)).or_default();
+                cell.push(sample.round_trip_ns);
+            }
+        }
+        let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
+        let quick = cells.into_iter().filter_map(|((octets, reply), mut times)| {
+            times.sort_unstable();
+            let least = *times.first()? as f64;
+            // A steady clock that ticks gives one of two readings for one time: their mean tells what lies between.
+            let near: Vec<f64> = times
+                .iter()
+                .map(|&time| time as f64)
+                .take_while(|time| *time <= least + 1.01 * floor_ns)
+                .collect();
+            Some(Point {
+                there: wire(octets),
+                back: wire(reply),
+                quick_ns: near.iter().sum::<f64>() / near.len() as f64,
+                quick: u32::try_from(near.len()).unwrap_or(u32::MAX),
+            })
+        });
+        quick.collect()
+    }
+
+    pub(super) fn line(&self, framing: Framing, floor_ns: f64) -> Option<Line> {
+        let all = draw(&self.points(Half::All, framing, floor_ns), floor_ns)?;
+        let halves = [Half::Even, Half::Odd].map(|half| draw(&self.points(half, framing, floor_ns), floor_ns));
+        // Halves of the answers, each with half as many to be quick among, differ by more than the whole is off.
+        let apart = match halves {
+            [Some(even), Some(odd)] => (even.there - odd.there) / 2.0,
+            _ => 0.0,
+        };
+        let scatter = (apart.powi(2) - halves.iter().flatten().map(|half| half.least_se.powi(2) / 2.0).sum::<f64>())
+            .max(0.0)
+            .sqrt();
+        Some(Line {
+            se: all.se.hypot(scatter),
+            ..all
+        })
+    }
+
+    /// Answers of a size that lie within `near_ns` of the line.
+    pub(super) fn confirmed(&self, octets: u16, line: &Line, framing: Framing, near_ns: f64) -> u32 {
+        let Some((_, samples)) = self.main_router() else {
+            return 0;
+        };
+        let of_size = samples.iter().filter(|sample| sample.octets == octets);
+        let near = of_size.filter(|sample| self.above(sample, line, framing) <= near_ns);
+        u32::try_from(near.count()).unwrap_or(u32::MAX)
+    }
+
+    /// How far an answer lies above the line, ns.
+    pub(super) fn above(&self, sample: &Sample, line: &Line, framing: Framing) -> f64 {
+        let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
+        sample.round_trip_ns as f64 - line.at(wire(sample.octets), wire(sample.reply_octets))
+    }
+
+    pub(super) fn least_ns(&self, octets: u16) -> Option<i64> {
+        let (_, samples) = self.main_router()?;
+        let of_size = samples.iter().filter(|sample| sample.octets == octets);
+        of_size.map(|sample| sample.round_trip_ns).min()
+    }
+
+    /// Answers of one length came to probes of one length: what a rule gives.
+    pub(super) fn quotes_by_rule(&self) -> bool {
+        let Some((_, samples)) = self.main_router() else {
+            return true;
+        };
+        let mut lengths: BTreeMap<u16, u16> = BTreeMap::new();
+        let same = samples
+            .iter()
+            .all(|sample| *lengths.entry(sample.octets).or_insert(sample.reply_octets) == sample.reply_octets);
+        let mut last = 0;
+        let grows = lengths.iter().all(|(_, &reply)| {
+            let fine = reply >= last;
+            last = reply;
+            fine
+        });
+        // Headers of IPv6 and ICMP, and extensions of some hundred octets (RFC 4884), are the most there can be on top.
+        let fits = lengths.iter().all(|(&octets, &reply)| reply <= octets.saturating_add(700));
+        same && grows && fits
+    }
+}

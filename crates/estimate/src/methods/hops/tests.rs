@@ -1,0 +1,1 @@
+//! The whole method against a path worked out by hand.
