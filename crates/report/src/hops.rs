@@ -11,6 +11,8 @@ mod rows;
 mod seen;
 mod svg;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -160,7 +162,9 @@ impl HopsDocument {
             params: asked.params,
             layer: rows::layer(told.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
             reached: found.seen.far().is_some()
-                || told.as_ref().is_some_and(|told| told.hops.iter().any(|hop| hop.far_end)),
+                || told
+                    .as_ref()
+                    .is_some_and(|told| told.hops.iter().any(|hop| hop.far_end)),
             narrow_hop: rows::narrow(told.as_ref(), &hops),
             tight_hop: rows::tight(told.as_ref(), &hops),
             hops,

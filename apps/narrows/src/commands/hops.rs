@@ -135,7 +135,9 @@ fn via(text: &str) -> Result<Via, String> {
     match text.parse::<Via>() {
         Ok(Via::Stamp { .. }) => Err("hops takes udp[:PORT], icmp or tcp[:PORT]".to_owned()),
         Ok(via) => Ok(via),
-        Err(_) => Err(format!("{text:?} is none of udp[:PORT], icmp, tcp[:PORT] (ports 1 to 65535)")),
+        Err(_) => Err(format!(
+            "{text:?} is none of udp[:PORT], icmp, tcp[:PORT] (ports 1 to 65535)"
+        )),
     }
 }
 
@@ -167,15 +169,27 @@ impl HopsArgs {
 
     /// What answers for the far end.
     fn answering(&self) -> Answering {
-        if self.server { Answering::Server } else { self.chosen_via().answering() }
+        if self.server {
+            Answering::Server
+        } else {
+            self.chosen_via().answering()
+        }
     }
 
     fn via_text(&self) -> String {
-        if self.server { "the server there".to_owned() } else { self.chosen_via().to_string() }
+        if self.server {
+            "the server there".to_owned()
+        } else {
+            self.chosen_via().to_string()
+        }
     }
 
     fn form(&self) -> Form {
-        if self.json { Form::Json } else { self.format.unwrap_or(Form::Text) }
+        if self.json {
+            Form::Json
+        } else {
+            self.format.unwrap_or(Form::Text)
+        }
     }
 
     /// A picture for the eyes of one who waits.
@@ -185,7 +199,11 @@ impl HopsArgs {
 
     fn strokes(&self) -> Strokes {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        if self.ascii || dumb { Strokes::Ascii } else { Strokes::Unicode }
+        if self.ascii || dumb {
+            Strokes::Ascii
+        } else {
+            Strokes::Unicode
+        }
     }
 
     fn version(&self) -> Version {
@@ -212,9 +230,21 @@ impl HopsArgs {
         }
         let mut params: RawParams = super::simulate::split(&self.params)?.into_iter().collect();
         let flags = [
-            ("-m/--max-ttl", &["hops", "max_ttl"][..], self.max_ttl.map(|hops| hops.to_string())),
-            ("-c/--report-cycles", &["repeats"], self.cycles.map(|cycles| cycles.to_string())),
-            ("-i/--interval", &["gap"], self.interval.map(|time| format!("{} ns", time.as_nanos()))),
+            (
+                "-m/--max-ttl",
+                &["hops", "max_ttl"][..],
+                self.max_ttl.map(|hops| hops.to_string()),
+            ),
+            (
+                "-c/--report-cycles",
+                &["repeats", "probes"],
+                self.cycles.map(|cycles| cycles.to_string()),
+            ),
+            (
+                "-i/--interval",
+                &["gap", "pace"],
+                self.interval.map(|time| format!("{} ns", time.as_nanos())),
+            ),
         ];
         for (flag, names, value) in flags {
             let Some(value) = value else { continue };
@@ -231,7 +261,11 @@ impl HopsArgs {
     }
 
     fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Far, Failure> {
-        let peer = Peer::of_version(self.host.clone(), self.port.unwrap_or(wire::DEFAULT_PORT), self.version());
+        let peer = Peer::of_version(
+            self.host.clone(),
+            self.port.unwrap_or(wire::DEFAULT_PORT),
+            self.version(),
+        );
         if self.server {
             let world = peer.connect(Direction::Forward, stop, progress)?;
             return Ok(Far::Server(Box::new(world)));
@@ -320,7 +354,11 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let names = (!args.no_dns).then(Names::new);
     let board = Rc::new(RefCell::new(Board::new(progress.clone(), names.clone(), args.live())));
     let watched = Watched::new(far, Rc::clone(&board));
-    let mut world = Recorder::maybe(watched, writer, Setting::new(WorldKind::Sockets).towards(Direction::Forward));
+    let mut world = Recorder::maybe(
+        watched,
+        writer,
+        Setting::new(WorldKind::Sockets).towards(Direction::Forward),
+    );
     let usual = method.imposes(params).budget();
     let budget = args.budget.map_or(usual, |limits| limits.over(usual));
     world.begins(&Beginning {

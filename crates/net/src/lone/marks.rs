@@ -98,10 +98,16 @@ impl Mark {
     /// among parallel paths by the checksum of ICMP, and it would tell packets of one flow apart (`[Augustin06]` §3).
     fn balance(self, packet: &mut [u8], ipv6: bool) {
         const AT: usize = ICMP_OCTETS + MARK_OCTETS;
-        let Some(place) = packet.get_mut(AT..AT + 2) else { return };
+        let Some(place) = packet.get_mut(AT..AT + 2) else {
+            return;
+        };
         place.fill(0);
         // The pseudo header of ICMPv6 has the length; addresses are the same anyway.
-        let length = if ipv6 { u64::try_from(packet.len()).unwrap_or(0) } else { 0 };
+        let length = if ipv6 {
+            u64::try_from(packet.len()).unwrap_or(0)
+        } else {
+            0
+        };
         let sum = u64::from(!internet_checksum(length, packet));
         let wanted = u64::from(u16::from_be_bytes([self.tag[0], self.tag[1]]));
         let missing = u16::try_from((0xffff + wanted - sum) % 0xffff).unwrap_or(0);

@@ -11,13 +11,20 @@ use wire::icmp::{Extensions, MplsLabel};
 /// Routers met, by the answers to packets with a hop limit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Met {
-    /// At which hop limits each answered.
-    limits: BTreeMap<IpAddr, BTreeSet<NonZeroU8>>,
+    routers: BTreeMap<IpAddr, Router>,
     labels: BTreeMap<(u8, IpAddr), Vec<MplsLabel>>,
     alone: BTreeSet<NonZeroU8>,
-    longest: Option<Duration>,
     /// Answers that were left out.
     pub strays: Strays,
+}
+
+/// One router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Router {
+    /// At which hop limits it answered.
+    limits: BTreeSet<NonZeroU8>,
+    /// Its quickest answer.
+    least: Duration,
 }
 
 /// Answers that were left out.
@@ -46,7 +53,10 @@ impl Met {
 
     /// One more train.
     pub(super) fn learn(&mut self, train: &Train, report: &TrainReport) {
-        if let ([plan], Some(limit)) = (train.packets.as_slice(), train.packets.first().and_then(|plan| plan.hop_limit)) {
+        if let ([plan], Some(limit)) = (
+            train.packets.as_slice(),
+            train.packets.first().and_then(|plan| plan.hop_limit),
+        ) {
             debug_assert_eq!(plan.hop_limit, Some(limit));
             self.alone.insert(limit);
         }
@@ -55,9 +65,13 @@ impl Met {
                 continue;
             };
             let took = reply.returned.since(row.departed).min(PATIENCE);
-            self.longest = self.longest.max(Some(took));
-            if self.limits.len() < MOST || self.limits.contains_key(&reply.from) {
-                self.limits.entry(reply.from).or_default().insert(limit);
+            if self.routers.len() < MOST || self.routers.contains_key(&reply.from) {
+                let router = self.routers.entry(reply.from).or_insert(Router {
+                    limits: BTreeSet::new(),
+                    least: took,
+                });
+                router.limits.insert(limit);
+                router.least = router.least.min(took);
             }
         }
     }
@@ -73,13 +87,13 @@ impl Met {
 
     /// At which hop limit a router answers, if that is one.
     pub(super) fn limit_of(&self, from: IpAddr) -> Option<NonZeroU8> {
-        let limits = self.limits.get(&from)?;
+        let limits = &self.routers.get(&from)?.limits;
         limits.first().copied().filter(|_| limits.len() == 1)
     }
 
     /// Somebody is known to answer there.
     pub(super) fn answered_at(&self, limit: NonZeroU8) -> bool {
-        self.limits.values().any(|limits| limits.contains(&limit))
+        self.routers.values().any(|router| router.limits.contains(&limit))
     }
 
     /// A packet with that hop limit was sent alone.
@@ -87,8 +101,99 @@ impl Met {
         self.alone.contains(&limit)
     }
 
-    /// The longest time that any answer took, up to 2 s.
+    /// What the slowest router takes at its quickest, up to 2 s: single answers that took longer are no reason to wait for each.
     pub(super) fn longest(&self) -> Option<Duration> {
-        self.longest
+        self.routers.values().map(|router| router.least).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use estimate::StampSource;
+    use estimate::probe::{Arrival, FarEnd, HopReply, HopReplyKind, PacingCheck, PacketPlan, TrainId};
+    use units::Stamp;
+    use wire::icmp::Object;
+
+    use super::*;
+
+    fn limit(hop: u8) -> NonZeroU8 {
+        NonZeroU8::new(hop).unwrap()
+    }
+
+    fn learned(met: &mut Met, hops: &[(u8, u8, i64)]) {
+        let packets: Vec<PacketPlan> = hops
+            .iter()
+            .map(|(hop, ..)| PacketPlan {
+                gap: Duration::ZERO,
+                ip_octets: 100,
+                hop_limit: NonZeroU8::new(*hop),
+            })
+            .collect();
+        let train = Train {
+            id: TrainId(1),
+            packets,
+            far_end: FarEnd::ClosedPort,
+        };
+        let rows = (0..).zip(hops).map(|(seq, (_, last, ms))| Arrival {
+            seq,
+            departed: Stamp::from_nanos(0),
+            ip_octets: 100,
+            fate: Fate::Answered(HopReply {
+                from: IpAddr::from([192, 0, 2, *last]),
+                returned: Stamp::from_nanos(ms * 1_000_000),
+                reply_ip_octets: 56,
+                kind: HopReplyKind::TimeExceeded,
+            }),
+        });
+        let report = TrainReport {
+            id: TrainId(1),
+            arrivals: rows.collect(),
+            reordered: 0,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::Kernel,
+            arrived_by: StampSource::Kernel,
+            pacing: PacingCheck::Kept,
+        };
+        met.learn(&train, &report);
+    }
+
+    #[test]
+    fn a_router_is_known_by_the_one_hop_at_which_it_answers() {
+        let mut met = Met::default();
+        learned(&mut met, &[(1, 1, 3), (2, 2, 40)]);
+        assert_eq!(met.limit_of([192, 0, 2, 2].into()), Some(limit(2)));
+        assert!(met.answered_at(limit(1)) && !met.answered_at(limit(3)));
+        assert!(!met.asked_alone(limit(1)));
+        assert_eq!(met.longest(), Some(Duration::from_millis(40)));
+        // In a circle it answers at two.
+        learned(&mut met, &[(4, 2, 90_000)]);
+        assert_eq!(met.longest(), Some(Duration::from_millis(40)));
+        learned(&mut met, &[(5, 5, 90_000)]);
+        assert_eq!(met.limit_of([192, 0, 2, 2].into()), None);
+        assert!(met.asked_alone(limit(4)));
+        assert_eq!(
+            met.longest(),
+            Some(PATIENCE),
+            "a clock that says more is not waited for"
+        );
+    }
+
+    #[test]
+    fn label_stacks_are_kept_by_hop_and_router() {
+        let mut met = Met::default();
+        let label = MplsLabel {
+            label: 24_001,
+            traffic_class: 0,
+            bottom: true,
+            ttl: 1,
+        };
+        let stack = Extensions {
+            objects: vec![Object::Mpls(vec![label])],
+        };
+        met.told(Some(limit(3)), [192, 0, 2, 3].into(), &stack);
+        met.told(Some(limit(4)), [192, 0, 2, 4].into(), &Extensions::default());
+        assert_eq!(met.labels().len(), 1);
+        assert_eq!(met.labels()[&(3, [192, 0, 2, 3].into())], [label]);
     }
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use estimate::{Refusal, World};
 use estimate::probe::{FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
+use estimate::{Refusal, World};
 use units::Stamp;
 
 use super::limit;
@@ -128,7 +128,11 @@ impl LoneWorld {
                 let one_port = self.options.per_hop;
                 let moved = if one_port { start } else { start.wrapping_add(id) };
                 let block = u16::try_from(moved % 17).unwrap_or(0);
-                let within = if one_port { u16::from_be_bytes([a, b]) % PORTS } else { 0 };
+                let within = if one_port {
+                    u16::from_be_bytes([a, b]) % PORTS
+                } else {
+                    0
+                };
                 Form::Tcp {
                     one_port,
                     near: self.socket.local().map_or(self.peer.ip(), |local| local.ip()),
@@ -252,7 +256,10 @@ impl LoneWorld {
             if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
                 self.path_mtu = self.path_mtu.min(mtu);
             }
-            if answer.bound_for.is_some_and(|bound_for| bound_for.ip() != self.peer.ip()) {
+            if answer
+                .bound_for
+                .is_some_and(|bound_for| bound_for.ip() != self.peer.ip())
+            {
                 self.met.strays.foreign += 1;
                 continue;
             }

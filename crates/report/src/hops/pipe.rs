@@ -73,7 +73,11 @@ impl Pipe {
             (low.min(log), high.max(log))
         });
         let decades = decades(low, high);
-        let segments: Vec<Segment> = document.hops.iter().map(|hop| segment(document, hop, decades)).collect();
+        let segments: Vec<Segment> = document
+            .hops
+            .iter()
+            .map(|hop| segment(document, hop, decades))
+            .collect();
         Self {
             title: format!("Path to {}", super::table::printable(&document.target.name)),
             any_free: segments.iter().any(|segment| segment.free.is_some()),
@@ -85,8 +89,16 @@ impl Pipe {
     /// The scale in words.
     pub(super) fn scale(&self) -> String {
         let (low, high) = self.decades;
-        let free = if self.any_free { "shaded: the share that is free" } else { "what is free was not measured" };
-        format!("width: capacity, logarithmic, {} to {}; {free}", power(low), power(high))
+        let free = if self.any_free {
+            "shaded: the share that is free"
+        } else {
+            "what is free was not measured"
+        };
+        format!(
+            "width: capacity, logarithmic, {} to {}; {free}",
+            power(low),
+            power(high)
+        )
     }
 
     /// The drawing for a terminal, ending in a newline; empty without hops.
@@ -138,7 +150,10 @@ fn decades(low: f64, high: f64) -> (i32, i32) {
 
 fn power(decade: i32) -> String {
     let bps = u32::try_from(decade).ok().and_then(|decade| 10u64.checked_pow(decade));
-    bps.map_or_else(|| format!("10^{decade} bit/s"), |bps| BitRate::from_bps(bps).to_string())
+    bps.map_or_else(
+        || format!("10^{decade} bit/s"),
+        |bps| BitRate::from_bps(bps).to_string(),
+    )
 }
 
 fn segment(document: &HopsDocument, hop: &HopRow, (low, high): (i32, i32)) -> Segment {
@@ -208,11 +223,18 @@ impl Glyphs {
             (_, None) => " ".repeat(columns),
         };
         let side = (LEAST + MORE - columns) / 2;
-        let mark = if segment.mark.is_empty() { String::new() } else { format!(" <- {}", segment.mark) };
+        let mark = if segment.mark.is_empty() {
+            String::new()
+        } else {
+            format!(" <- {}", segment.mark)
+        };
         let label = self.strokes.plain(&format!("{}{mark}", segment.label));
         let router = self.strokes.plain(&cut(&segment.router, 24));
         let (blank, after) = (" ".repeat(side), " ".repeat(side));
-        let line = format!("{:>4} {blank}{wall}{inside}{wall}{after} {router:<24} {label}", segment.ttl);
+        let line = format!(
+            "{:>4} {blank}{wall}{inside}{wall}{after} {router:<24} {label}",
+            segment.ttl
+        );
         line.trim_end().to_owned()
     }
 
@@ -226,7 +248,11 @@ impl Glyphs {
         let cells = (free * columns as f64).round() as usize;
         let left = (columns - cells.min(columns)) / 2;
         let filled: String = std::iter::repeat_n(self.free, cells.min(columns)).collect();
-        format!("{}{filled}{}", " ".repeat(left), " ".repeat(columns - cells.min(columns) - left))
+        format!(
+            "{}{filled}{}",
+            " ".repeat(left),
+            " ".repeat(columns - cells.min(columns) - left)
+        )
     }
 
     /// The line between two bodies, or at an end of the pipe.

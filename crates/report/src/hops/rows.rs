@@ -129,8 +129,12 @@ pub(super) fn rows(told: Option<&PathHops>, found: &Found) -> Vec<HopRow> {
 
 fn row(ttl: u16, told: Option<&HopFinding>, found: &Found) -> HopRow {
     let seen = u8::try_from(ttl).ok().and_then(|limit| found.seen.hop(limit));
-    let claimed = told.and_then(|hop| hop.capacity).filter(|claimed| claimed.value.bps() > 0);
-    let busy = told.and_then(|hop| hop.busy_ratio).filter(|busy| (0.0..=1.0).contains(busy));
+    let claimed = told
+        .and_then(|hop| hop.capacity)
+        .filter(|claimed| claimed.value.bps() > 0);
+    let busy = told
+        .and_then(|hop| hop.busy_ratio)
+        .filter(|busy| (0.0..=1.0).contains(busy));
     let estimated = claimed.filter(|claimed| claimed.verdict == Verdict::Estimated);
     HopRow {
         ttl,
@@ -185,8 +189,7 @@ fn routers(ttl: u16, told: Option<&HopFinding>, seen: Option<&SeenHop>, found: &
 }
 
 fn caveats(told: Option<&HopFinding>, seen: Option<&SeenHop>) -> Vec<Remark> {
-    let mut caveats: Vec<Remark> =
-        told.map_or_else(Vec::new, |hop| hop.caveats.iter().map(Remark::from).collect());
+    let mut caveats: Vec<Remark> = told.map_or_else(Vec::new, |hop| hop.caveats.iter().map(Remark::from).collect());
     let Some(seen) = seen else { return caveats };
     let mut add = |caveat: &Caveat| {
         if !caveats.iter().any(|known| known.id == caveat.id()) {

@@ -77,7 +77,10 @@ impl Seen {
     pub fn meet(&mut self, limit: u8, from: IpAddr) {
         let hop = self.hops.entry(limit).or_default();
         let order = u64::try_from(hop.routers.len()).unwrap_or(u64::MAX);
-        hop.routers.entry(from).or_insert(Router { order, ..Router::default() });
+        hop.routers.entry(from).or_insert(Router {
+            order,
+            ..Router::default()
+        });
     }
 
     fn reaches(&mut self, limit: u8) {
@@ -96,7 +99,10 @@ impl Seen {
 
     /// The last hop worth telling of: the far host's, or the last that anybody answered at.
     pub fn last(&self) -> u8 {
-        let answered = self.hops.iter().filter(|(_, hop)| hop.answered > 0 || !hop.routers.is_empty());
+        let answered = self
+            .hops
+            .iter()
+            .filter(|(_, hop)| hop.answered > 0 || !hop.routers.is_empty());
         self.far
             .unwrap_or_else(|| answered.map(|(limit, _)| *limit).max().unwrap_or(0))
     }
@@ -113,7 +119,9 @@ fn is_far(kind: Option<HopReplyKind>, far_end: FarEnd) -> bool {
         // What is echoed has been there; what a closed port or a TCP says, too.
         None => far_end != FarEnd::Receiver,
         Some(HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer) => true,
-        Some(HopReplyKind::TimeExceeded | HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. }) => false,
+        Some(HopReplyKind::TimeExceeded | HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. }) => {
+            false
+        }
     }
 }
 
@@ -121,7 +129,11 @@ impl SeenHop {
     fn answer(&mut self, round_trip_ns: i64) {
         self.answered = self.answered.saturating_add(1);
         let time = round_trip_ns.max(0);
-        self.best_ns = if self.answered == 1 { time } else { self.best_ns.min(time) };
+        self.best_ns = if self.answered == 1 {
+            time
+        } else {
+            self.best_ns.min(time)
+        };
         self.worst_ns = self.worst_ns.max(time);
         self.last_ns = time;
         // Welford's update: no sum grows beyond what a float holds.
@@ -132,7 +144,10 @@ impl SeenHop {
 
     fn answered_by(&mut self, from: IpAddr, kind: Option<HopReplyKind>) {
         let order = u64::try_from(self.routers.len()).unwrap_or(u64::MAX);
-        let router = self.routers.entry(from).or_insert(Router { order, ..Router::default() });
+        let router = self.routers.entry(from).or_insert(Router {
+            order,
+            ..Router::default()
+        });
         router.answers = router.answers.saturating_add(1);
         if let Some(HopReplyKind::Unreachable { code }) = kind {
             router.unreachable = Some(code);

@@ -102,7 +102,16 @@ fn draw_body(svg: &mut Svg, segment: &Segment, top: f64) {
         }
     }
     svg.text("so", Anchor::End, (34.0, top + 20.0), &segment.ttl.to_string());
-    let mark = if segment.mark.is_empty() { String::new() } else { format!("  ◀ {}", segment.mark) };
+    let mark = if segment.mark.is_empty() {
+        String::new()
+    } else {
+        format!("  ◀ {}", segment.mark)
+    };
     svg.text("", Anchor::Start, (TEXT, top + 13.0), &shorten(&segment.router, 52));
-    svg.text("so", Anchor::Start, (TEXT, top + 28.0), &shorten(&format!("{}{mark}", segment.label), 60));
+    svg.text(
+        "so",
+        Anchor::Start,
+        (TEXT, top + 28.0),
+        &shorten(&format!("{}{mark}", segment.label), 60),
+    );
 }

@@ -51,7 +51,11 @@ impl HopsDocument {
     }
 
     fn name_columns(&self, wide: bool) -> usize {
-        let names = self.hops.iter().flat_map(|hop| &hop.routers).map(|router| label(router).chars().count());
+        let names = self
+            .hops
+            .iter()
+            .flat_map(|hop| &hop.routers)
+            .map(|router| label(router).chars().count());
         let longest = names.max().unwrap_or(0).max(15);
         if wide { longest } else { longest.min(NAME_COLUMNS) }
     }

@@ -132,11 +132,13 @@ impl Extensions {
 
     /// All labels of all stacks, top first.
     pub fn labels(&self) -> impl Iterator<Item = MplsLabel> + '_ {
-        self.objects.iter().flat_map(|object| match object {
-            Object::Mpls(labels) => labels.as_slice(),
-            Object::Interface(_) | Object::Other { .. } => &[],
-        })
-        .copied()
+        self.objects
+            .iter()
+            .flat_map(|object| match object {
+                Object::Mpls(labels) => labels.as_slice(),
+                Object::Interface(_) | Object::Other { .. } => &[],
+            })
+            .copied()
     }
 }
 

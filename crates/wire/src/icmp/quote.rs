@@ -32,7 +32,11 @@ const MOST_PASSED: usize = 8;
 impl<'a> Quoted<'a> {
     /// From the IP header on.
     pub fn parse(quote: &'a [u8], ipv6: bool) -> Result<Self, IcmpParseError> {
-        if ipv6 { Self::parse_v6(quote) } else { Self::parse_v4(quote) }
+        if ipv6 {
+            Self::parse_v6(quote)
+        } else {
+            Self::parse_v4(quote)
+        }
     }
 
     fn parse_v4(quote: &'a [u8]) -> Result<Self, IcmpParseError> {
@@ -110,6 +114,8 @@ impl<'a> Quoted<'a> {
     /// Length and checksum in the header of a quoted UDP datagram: eight octets behind the IP header are enough for that.
     pub fn udp_check(&self) -> Option<(u16, u16)> {
         let mut reader = Reader::new(self.transport.get(4..)?);
-        (self.protocol == 17).then(|| Some((reader.u16()?, reader.u16()?))).flatten()
+        (self.protocol == 17)
+            .then(|| Some((reader.u16()?, reader.u16()?)))
+            .flatten()
     }
 }

@@ -17,12 +17,7 @@ const GAP: Duration = Duration::from_millis(20);
 const IP_OCTETS: u16 = 100;
 
 /// Sends one small packet to each hop for every flow but the first, and notes who answers. A flow is a world of its own.
-pub(super) fn look(
-    flows: u16,
-    connect: impl Fn() -> Result<Far, Failure>,
-    found: &mut Found,
-    stop: &AtomicBool,
-) {
+pub(super) fn look(flows: u16, connect: impl Fn() -> Result<Far, Failure>, found: &mut Found, stop: &AtomicBool) {
     let last = found.seen.last();
     for _ in 1..flows {
         if stop.load(Ordering::Relaxed) {
@@ -44,7 +39,9 @@ pub(super) fn look(
             return;
         }
         let limits: Vec<Option<NonZeroU8>> = train.packets.iter().map(|plan| plan.hop_limit).collect();
-        let Ok(Event::Train(report)) = far.send(Probe::Train(train)) else { return };
+        let Ok(Event::Train(report)) = far.send(Probe::Train(train)) else {
+            return;
+        };
         for (limit, row) in limits.into_iter().zip(&report.arrivals) {
             if let (Some(limit), Fate::Answered(reply)) = (limit, row.fate) {
                 found.seen.meet(limit.get(), reply.from);

@@ -47,7 +47,8 @@ impl Board {
             && !std::mem::replace(&mut self.foretold, true)
         {
             let (time, octets) = (format_duration(forecast.time), Octets::new(forecast.octets));
-            self.progress.note(&format!("this will take {time} and {octets} at most"));
+            self.progress
+                .note(&format!("this will take {time} and {octets} at most"));
         }
         self.latest = Some(latest.estimate.clone());
     }
@@ -71,7 +72,9 @@ impl Board {
         }
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let text = live(self.latest.as_ref(), &self.found, columns.unwrap_or(100));
-        self.progress.say(format!(" hop  who answers, how often, least round trip, capacity{text}"));
+        self.progress.say(format!(
+            " hop  who answers, how often, least round trip, capacity{text}"
+        ));
     }
 
     /// All of it, with what the world itself saw.

@@ -61,7 +61,14 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let narrow = findings.iter().filter(told).min_by_key(|finding| value(finding));
     let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
-        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) => {
+        (
+            Some(HopFinding {
+                ttl,
+                capacity: Some(capacity),
+                ..
+            }),
+            bound,
+        ) => {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
             let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
@@ -107,7 +114,9 @@ fn weighs(caveat: &Caveat) -> bool {
 /// The hop with the least left over.
 fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
-        let capacity = finding.capacity.filter(|capacity| capacity.verdict == Verdict::Estimated)?;
+        let capacity = finding
+            .capacity
+            .filter(|capacity| capacity.verdict == Verdict::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
         Some((finding.ttl, capacity.value.as_f64() * free))
     };
@@ -138,7 +147,10 @@ pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
 
 /// Who answers here answered before: at which hop limit, if not the one before this.
 pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
-    let (router, _) = hops.get(hop)?.main_router().filter(|(from, _)| !from.is_unspecified())?;
+    let (router, _) = hops
+        .get(hop)?
+        .main_router()
+        .filter(|(from, _)| !from.is_unspecified())?;
     let same = |table: &HopTable| table.main_router().is_some_and(|(from, _)| from == router);
     hops.iter().take(hop).position(same)
 }
@@ -328,7 +340,11 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
 fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     let alone = added.hop - added.after == 1;
     let foretold = session.foretold.get(added.hop - 1);
-    let needed = if foretold == Some(&Foretold::Bounded) { AFTER_ALL } else { STANDS_OUT };
+    let needed = if foretold == Some(&Foretold::Bounded) {
+        AFTER_ALL
+    } else {
+        STANDS_OUT
+    };
     let (low, high) = (added.slope + EITHER * added.se, added.slope - EITHER * added.se);
     let known = |value, low, high, verdict| HopCapacity {
         value,
@@ -386,7 +402,9 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
     let line = picture.lines[hop];
     let covered = line.is_some_and(|line| {
         let noise = (3.0 * line.spread_ns).max(3.0 * session.floor_ns());
-        behind.into_iter().any(|later| line.intercept_ns - later.intercept_ns > noise)
+        behind
+            .into_iter()
+            .any(|later| line.intercept_ns - later.intercept_ns > noise)
     });
     if picture.slow[hop] || covered {
         caveats.push(Caveat::SlowRouter);
@@ -457,4 +475,3 @@ fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec
 }
 
 const _: () = assert!(PAIRS >= 2, "one spacing is none");
-

@@ -164,7 +164,9 @@ impl Plan {
                 }
                 _ => Foretold::Bounded,
             });
-            before = line.filter(|_| answers).map(|line| (line.there, Self::least_error(&line)));
+            before = line
+                .filter(|_| answers)
+                .map(|line| (line.there, Self::least_error(&line)));
         }
         let active = session.hops.iter().filter(|hop| hop.answers > 0);
         let hops = u32::try_from(active.clone().count()).unwrap_or(u32::MAX);

@@ -222,7 +222,10 @@ impl Session {
         let octets = self.plan.largest();
         let limit = hop_limit(hop)?;
         let table = &mut self.hops[hop];
-        let due = table.pace.due_at().map(|at| at + table.pace.every().unwrap_or_default());
+        let due = table
+            .pace
+            .due_at()
+            .map(|at| at + table.pace.every().unwrap_or_default());
         self.not_before = due;
         table.pairs_sent += 1;
         let packet = PacketPlan {
@@ -266,9 +269,7 @@ impl Session {
         });
         let longest = takes.max().map(Duration::from_nanos);
         longest.map_or(FIRST_GAP, |longest| {
-            longest
-                .mul_f64(1.1)
-                .clamp(Duration::from_micros(100), LONGEST_GAP)
+            longest.mul_f64(1.1).clamp(Duration::from_micros(100), LONGEST_GAP)
         })
     }
 

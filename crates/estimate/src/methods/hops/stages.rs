@@ -9,9 +9,7 @@
 const ETHERNET: [f64; 10] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
 ];
-const OTHERS: [f64; 9] = [
-    1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28,
-];
+const OTHERS: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
 /// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
