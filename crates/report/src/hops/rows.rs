@@ -148,9 +148,13 @@ fn row(ttl: u16, told: Option<&HopFinding>, found: &Found) -> HopRow {
             .map(BitRate::bps),
         latency_ns: told.and_then(|hop| signed(hop.latency_ns?)),
         queueing_ns: told.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
-        round_trip_ns: told
-            .and_then(|hop| whole(hop.round_trip_ns?))
-            .or_else(|| seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns))),
+        round_trip_ns: [
+            told.and_then(|hop| whole(hop.round_trip_ns?)),
+            seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns)),
+        ]
+        .into_iter()
+        .flatten()
+        .min(),
         loss_ratio: told
             .and_then(|hop| hop.loss_ratio)
             .filter(|ratio| (0.0..=1.0).contains(ratio))

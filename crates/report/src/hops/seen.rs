@@ -44,8 +44,8 @@ pub struct Router {
 }
 
 impl Seen {
-    /// One more train.
-    pub fn take(&mut self, asked: &Train, report: &TrainReport) {
+    /// One more train. `far`: the far host, which does not say its name in an echo.
+    pub fn take(&mut self, asked: &Train, report: &TrainReport, far: Option<IpAddr>) {
         for (plan, row) in asked.packets.iter().zip(&report.arrivals) {
             let Some(limit) = plan.hop_limit.map(std::num::NonZeroU8::get) else {
                 continue;
@@ -54,10 +54,13 @@ impl Seen {
             hop.sent = hop.sent.saturating_add(1);
             let (from, returned, kind) = match row.fate {
                 Fate::Answered(reply) => (Some(reply.from), reply.returned, Some(reply.kind)),
-                Fate::Echoed { returned, .. } => (None, returned, None),
+                Fate::Echoed { returned, .. } => (far, returned, None),
                 Fate::Received(_) => {
                     // It got there, and nobody says when it could have been back.
                     hop.answered = hop.answered.saturating_add(1);
+                    if let Some(far) = far {
+                        hop.answered_by(far, None);
+                    }
                     self.reaches(limit);
                     continue;
                 }

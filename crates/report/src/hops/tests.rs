@@ -132,7 +132,7 @@ fn seen(fates: &[(u8, Fate)]) -> Seen {
             arrived_by: StampSource::Kernel,
             pacing: PacingCheck::Kept,
         };
-        seen.take(&train, &report);
+        seen.take(&train, &report, None);
     }
     seen
 }

@@ -1,6 +1,7 @@
 //! A world that counts what comes of each hop, and shows it while the work goes on.
 
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -53,9 +54,9 @@ impl Board {
         self.latest = Some(latest.estimate.clone());
     }
 
-    fn take(&mut self, asked: &estimate::probe::Train, event: &Event) {
+    fn take(&mut self, asked: &estimate::probe::Train, event: &Event, far: IpAddr) {
         if let Event::Train(report) = event {
-            self.found.seen.take(asked, report);
+            self.found.seen.take(asked, report, Some(far));
         }
         if let Some(names) = &self.names {
             self.found.seen.addresses().for_each(|address| names.ask(address));
@@ -141,7 +142,7 @@ impl World for Watched {
         let event = self.inner.send(probe)?;
         let mut board = self.board.borrow_mut();
         if let Some(asked) = &asked {
-            board.take(asked, &event);
+            board.take(asked, &event, self.inner.address().ip());
         }
         board.draw(self.inner.now());
         Ok(event)
