@@ -297,6 +297,26 @@ pub struct Router {
     pub icmp_limit: Option<(f64, u32)>,
     /// Most octets of the answer's IP packet (RFC 1812: 576; many hardware routers quote 28 octets and end at 56).
     pub icmp_max_octets: u16,
+    /// What routers do that they should not.
+    pub oddities: Oddities,
+}
+
+/// What routers do that they should not, or not for one flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Oddities {
+    /// Time per octet of the packet that an answer takes longer: a processor that copies.
+    pub icmp_per_octet: Duration,
+    /// Answers quote a random share of what they may.
+    pub quotes_at_random: bool,
+    /// Packets whose hop limit has run out are passed on; the next node answers.
+    pub forwards_expired: bool,
+    /// Answers say that they come from the node of this number on this way (1: the first router). A path on which packets go round shows
+    /// itself so: the hops of each round with the addresses of the first.
+    pub answers_as: Option<u16>,
+    /// So many routers share the place, each for some of the packets of one flow; 0 and 1: one.
+    pub siblings: u8,
+    /// From this time on another router stands there, and its answers take longer by the second of the two.
+    pub rerouted: Option<(Duration, Duration)>,
 }
 
 impl Default for Router {
@@ -308,6 +328,7 @@ impl Default for Router {
             icmp_jitter: Duration::ZERO,
             icmp_limit: None,
             icmp_max_octets: 576,
+            oddities: Oddities::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ mod truth;
 
 pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 pub use error::ScenarioError;
-pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
+pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket};
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
 pub use model::{Expectation, Expected, Scenario, Way};
 pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Router(Way, usize),
     /// Back-off, and the hash over channels, of one hop's link.
     Link(Way, usize),
+    /// Whose face a node shows, and what it quotes.
+    Face(Way, usize),
     /// Departures of the host at the beginning of this way.
     Departures(Way),
     /// Stalls of the host at the beginning of this way.
@@ -42,6 +44,7 @@ impl Stream {
             Purpose::Stalls(on) => (5, way(on), 0),
             Purpose::Hold(on, hop) => (6, way(on), hop),
             Purpose::Link(on, hop) => (7, way(on), hop),
+            Purpose::Face(on, node) => (8, way(on), node),
         };
         // Two streams of one seed differ in their increment alone; scattering the state too keeps their first values apart.
         let low = scatter(seed ^ scatter(index as u64 ^ scatter((kind << 8) | way)));

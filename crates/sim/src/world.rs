@@ -11,6 +11,7 @@
 mod capture;
 mod connections;
 mod engine;
+mod face;
 mod load;
 mod train;
 mod transfer;

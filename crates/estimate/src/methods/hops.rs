@@ -120,12 +120,7 @@ impl TryFrom<&RawParams> for Params {
             framing: read_framing(raw, Framing::ETHERNET)?,
         };
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        within(
-            (24..=2000).contains(&params.probes),
-            "probes",
-            params.probes,
-            "24 to 2000",
-        )?;
+        within((24..=2000).contains(&params.probes), "probes", params.probes, "24 to 2000")?;
         let pace = units::format_duration(params.pace);
         let range = Duration::from_millis(1)..=Duration::from_secs(10);
         within(range.contains(&params.pace), "pace", pace.as_str(), "1 ms to 10 s")?;
@@ -175,10 +170,7 @@ static INFO: MethodInfo = MethodInfo {
     parameters: &[
         ("hops", "hops at most, 1..64; 30"),
         ("pace", "time from round to round, varied by half, 1 ms..10 s; 50 ms"),
-        (
-            "probes",
-            "probes per hop at most, 24..2000; 120, a third where answers are limited",
-        ),
+        ("probes", "probes per hop at most, 24..2000; 120, a third where answers are limited"),
         (
             "framing",
             "of every link: ethernet, vlan, bare, or octets per packet; ethernet",

@@ -8,7 +8,7 @@ use super::traffic::CrossFile;
 use super::{duration, octets, optional, rate};
 use crate::cross::Cross;
 use crate::error::ScenarioError;
-use crate::hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Queue, RateChange, Reorder, Router, TokenBucket};
+use crate::hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket};
 use crate::model::Way;
 use crate::service::Service;
 
@@ -125,6 +125,13 @@ pub(super) struct RouterFile {
     icmp_per_second: Option<f64>,
     icmp_burst: Option<u32>,
     icmp_max_octets: Option<u16>,
+    icmp_per_octet: Option<String>,
+    quotes_at_random: Option<bool>,
+    forwards_expired: Option<bool>,
+    answers_as: Option<u16>,
+    siblings: Option<u8>,
+    rerouted_at: Option<String>,
+    rerouted_longer: Option<String>,
 }
 
 impl HopFile {
@@ -287,6 +294,24 @@ impl RouterFile {
             icmp_jitter: optional(place, self.icmp_jitter.as_ref(), duration)?.unwrap_or_default(),
             icmp_limit,
             icmp_max_octets: self.icmp_max_octets.unwrap_or(usual.icmp_max_octets),
+            oddities: self.oddities(place)?,
+        })
+    }
+
+    fn oddities(&self, place: &str) -> Result<Oddities, ScenarioError> {
+        let time = |text: &Option<String>| optional(place, text.as_ref(), duration);
+        let rerouted = match (time(&self.rerouted_at)?, time(&self.rerouted_longer)?) {
+            (Some(at), longer) => Some((at, longer.unwrap_or_default())),
+            (None, Some(_)) => return Err(ScenarioError::invalid(place, "rerouted_longer needs rerouted_at")),
+            (None, None) => None,
+        };
+        Ok(Oddities {
+            icmp_per_octet: time(&self.icmp_per_octet)?.unwrap_or_default(),
+            quotes_at_random: self.quotes_at_random.unwrap_or_default(),
+            forwards_expired: self.forwards_expired.unwrap_or_default(),
+            answers_as: self.answers_as,
+            siblings: self.siblings.unwrap_or_default(),
+            rerouted,
         })
     }
 }

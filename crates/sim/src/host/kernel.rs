@@ -51,7 +51,7 @@ impl<C> Kernel<C> {
         let reading = self.intake.pop_until(until, &mut self.host)?;
         let made = match (reading.dropped, icmp(&reading.cargo)) {
             (true, _) => None,
-            (false, true) => self.answers.answer(reading.at),
+            (false, true) => self.answers.answer(reading.at, 0),
             (false, false) => self.answers.answer_unlimited(reading.at),
         };
         let leaves = made.map(|at| at.max(self.last));

@@ -207,7 +207,8 @@ impl HopState {
         // The host's own interface is no router.
         if from_before && self.router.is_some() {
             packet.hop_limit = packet.hop_limit.saturating_sub(1);
-            if packet.hop_limit == 0 {
+            let passed_on = self.router.as_ref().is_some_and(Answers::passes_on);
+            if packet.hop_limit == 0 && !passed_on {
                 self.refuse(transit, DropCause::HopLimit, bench);
                 return None;
             }
@@ -233,7 +234,7 @@ impl HopState {
         };
         let (way, node) = (bench.way, self.index);
         let answer = match &mut self.router {
-            Some(router) => router.answer(transit.at),
+            Some(router) => router.answer(transit.at, ip_octets),
             None => Some(transit.at),
         };
         bench.put_out(match (answer, cause) {

@@ -29,12 +29,17 @@ impl Answers {
 
     /// When an answer leaves that no limit concerns (a TCP segment); `None` if the node never answers.
     pub(crate) fn answer_unlimited(&mut self, at: u64) -> Option<u64> {
-        self.router.answers.then(|| self.made_at(at))
+        self.router.answers.then(|| self.made_at(at, 0))
+    }
+
+    /// It passes on what it should answer for.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.router.oddities.forwards_expired
     }
 
     /// When the answer to a packet that arrived at `at` leaves; `None` if there is none. Linux's limiter: a bucket of `burst`
     /// answers, refilled at the rate.
-    pub(crate) fn answer(&mut self, at: u64) -> Option<u64> {
+    pub(crate) fn answer(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
         if !self.router.answers {
             return None;
         }
@@ -47,10 +52,16 @@ impl Answers {
             }
             self.tokens -= 1.0;
         }
-        Some(self.made_at(at))
+        Some(self.made_at(at, ip_octets))
     }
 
-    fn made_at(&mut self, at: u64) -> u64 {
+    fn made_at(&mut self, at: u64, ip_octets: u16) -> u64 {
+        let odd = self.router.oddities;
+        let longer = odd.rerouted.filter(|(from, _)| nanos(*from) <= at);
+        let copies = nanos(odd.icmp_per_octet).saturating_mul(u64::from(ip_octets));
+        let at = at
+            .saturating_add(longer.map_or(0, |(_, longer)| nanos(longer)))
+            .saturating_add(copies);
         let jitter = nanos(self.router.icmp_jitter);
         let jitter = if jitter == 0 {
             0

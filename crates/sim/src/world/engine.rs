@@ -1,11 +1,12 @@
 //! Path and hosts together: what a host does by itself when a packet reaches it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use estimate::probe::HopReplyKind;
 use scenario::{Scenario, Way};
 
 use super::connections::Connections;
+use super::face::Face;
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
 use crate::tcp::Segment;
@@ -78,8 +79,8 @@ pub(super) struct Engine {
     intakes: [Intake<(u16, Cargo)>; 2],
     /// What their kernels answer.
     kernels: [Kernel<Unawaited>; 2],
-    /// Most octets of the ICMP messages of the router at each node of each way, and of the host at its end.
-    icmp_octets: [Vec<u16>; 2],
+    /// What the nodes of each way show of themselves.
+    faces: [Vec<Face>; 2],
     connections: Connections,
     outputs: Vec<Output<Cargo>>,
     runs: u32,
@@ -87,7 +88,6 @@ pub(super) struct Engine {
 
 /// Hop limit of packets that shall arrive (RFC 1700's recommended default, Linux's too).
 pub(super) const FULL_HOP_LIMIT: u8 = 64;
-const ICMP_HEADERS: u16 = 28;
 /// IP octets of a TCP answer to a SYN without options: RST, or SYN and ACK (RFC 9293 §3.1, over IPv4).
 const TCP_ANSWER_OCTETS: u16 = 40;
 
@@ -104,24 +104,12 @@ struct Unawaited {
 impl Engine {
     pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
         let ends = [(Way::Forward, &scenario.sender), (Way::Reverse, &scenario.receiver)];
-        let icmp_octets = |way: Way| {
-            let end = match way {
-                Way::Forward => &scenario.receiver,
-                Way::Reverse => &scenario.sender,
-            };
-            let hops = scenario.hops(way);
-            let routers = hops.iter().take(hops.len() - 1).map(|hop| hop.router);
-            let nodes = routers.chain(std::iter::once(end.answers));
-            std::iter::once(0)
-                .chain(nodes.map(|node| node.icmp_max_octets))
-                .collect()
-        };
         Self {
             path: Path::new(scenario, seed),
             hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
             intakes: ends.map(|(_, host)| Intake::new(host.coalescing)),
             kernels: [Way::Forward, Way::Reverse].map(|way| Kernel::new(scenario, way, seed)),
-            icmp_octets: [icmp_octets(Way::Forward), icmp_octets(Way::Reverse)],
+            faces: [Way::Forward, Way::Reverse].map(|way| Face::of_way(scenario, way, seed)),
             connections: Connections::new(scenario, seed),
             outputs: Vec::new(),
             runs: 0,
@@ -322,18 +310,18 @@ impl Engine {
                 let (Some(leaves), Cargo::Probe { run, seq, .. }) = (leaves, packet.probe) else {
                     continue;
                 };
-                let most = self.icmp_octets[side(packet.way)].get(packet.node).copied();
+                let Some(face) = self.faces[side(packet.way)].get_mut(packet.node) else {
+                    continue;
+                };
+                let from = face.address(leaves);
                 let (kind, reply_ip_octets) = match packet.wants {
-                    Wants::PortUnreachable => (
-                        HopReplyKind::PortUnreachable,
-                        reply_octets(most.unwrap_or(0), packet.ip_octets),
-                    ),
+                    Wants::PortUnreachable => (HopReplyKind::PortUnreachable, face.reply_octets(packet.ip_octets)),
                     Wants::Segment | Wants::Stamp | Wants::Echo(_) => (HopReplyKind::TcpAnswer, TCP_ANSWER_OCTETS),
                 };
                 let payload = Cargo::Answer {
                     run,
                     seq,
-                    from: router_address(packet.way, packet.node),
+                    from,
                     reply_ip_octets,
                     kind,
                 };
@@ -348,12 +336,14 @@ impl Engine {
         let Cargo::Probe { run, seq, .. } = about else {
             return;
         };
-        let most = self.icmp_octets[side(way)].get(node).copied().unwrap_or(0);
-        let reply_ip_octets = reply_octets(most, ip_octets);
+        let Some(face) = self.faces[side(way)].get_mut(node) else {
+            return;
+        };
+        let reply_ip_octets = face.reply_octets(ip_octets);
         let payload = Cargo::Answer {
             run: *run,
             seq: *seq,
-            from: router_address(way, node),
+            from: face.address(at),
             reply_ip_octets,
             kind,
         };
@@ -361,24 +351,6 @@ impl Engine {
         self.path
             .inject(at, opposite(way), back, packet(reply_ip_octets, payload));
     }
-}
-
-/// Length of an ICMP error's IP packet: it quotes as much of the packet as fits, but at least IP header and eight octets
-/// (RFC 792; RFC 1812 §4.3.2.3).
-fn reply_octets(most: u16, ip_octets: u16) -> u16 {
-    let quoted = most.saturating_sub(ICMP_HEADERS).max(28).min(ip_octets);
-    ICMP_HEADERS + quoted
-}
-
-/// Simulated routers have addresses from the block for benchmarks (RFC 2544 appendix C.2.2): 198.18/16 on the forward way,
-/// 198.19/16 on the way back, with the node in the last two octets.
-fn router_address(way: Way, node: usize) -> IpAddr {
-    let [high, low] = u16::try_from(node).unwrap_or(u16::MAX).to_be_bytes();
-    let second = match way {
-        Way::Forward => 18,
-        Way::Reverse => 19,
-    };
-    IpAddr::V4(Ipv4Addr::new(198, second, high, low))
 }
 
 pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {

@@ -10,10 +10,12 @@ use super::table::HopTable;
 use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
-/// Either side of a value: 95 %.
-const EITHER: f64 = 2.0;
-/// Of a bound: 99 %.
-const BOUND: f64 = 2.33;
+/// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
+const EITHER: f64 = 2.57;
+/// Of a bound: 99 % of the same, one side.
+const BOUND: f64 = 3.36;
+/// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
+const LEAST_WIDTH: f64 = 0.002;
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
@@ -32,11 +34,43 @@ struct Added {
 }
 
 /// Everything that is said of hops rests on.
-struct Picture {
+pub(super) struct Picture {
     lines: Vec<Option<Line>>,
     /// Hops whose routers were slow.
     slow: Vec<bool>,
     added: Vec<Added>,
+}
+
+impl Picture {
+    pub(super) fn line(&self, hop: usize) -> Option<Line> {
+        self.lines.get(hop).copied().flatten()
+    }
+
+    /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's before; `None` for what is no hop of its
+    /// own.
+    pub(super) fn stands_out_by(&self, hop: usize, error: fn(&Line) -> f64) -> Option<f64> {
+        let added = self.added.iter().find(|added| added.hop == hop + 1 && added.after == hop)?;
+        let here = error(&self.line(hop)?);
+        let before = hop.checked_sub(1).and_then(|before| self.line(before));
+        Some(added.slope / here.hypot(before.map_or(0.0, |line| error(&line))))
+    }
+
+    /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
+    pub(super) fn error_about(&self, hop: usize) -> f64 {
+        let of = |added: &Added| match added.slope > 0.0 {
+            true => added.half_width() / added.slope,
+            false => f64::INFINITY,
+        };
+        let about = self.added.iter().filter(|added| added.hop == hop + 1 || added.after == hop + 1);
+        about.map(of).fold(0.0, f64::max)
+    }
+}
+
+impl Added {
+    /// Half of the interval, ns per octet.
+    fn half_width(&self) -> f64 {
+        (EITHER * self.se).max(LEAST_WIDTH * self.slope)
+    }
 }
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -61,14 +95,8 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let narrow = findings.iter().filter(told).min_by_key(|finding| value(finding));
     let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
-        (
-            Some(HopFinding {
-                ttl,
-                capacity: Some(capacity),
-                ..
-            }),
-            bound,
-        ) => {
+        // Where a bound is below all values the narrow link may be there, and that is all there is to say.
+        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound) if bound.is_none_or(|b| b >= capacity.value) => {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
             let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
@@ -114,9 +142,7 @@ fn weighs(caveat: &Caveat) -> bool {
 /// The hop with the least left over.
 fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
-        let capacity = finding
-            .capacity
-            .filter(|capacity| capacity.verdict == Verdict::Estimated)?;
+        let capacity = finding.capacity.filter(|capacity| capacity.verdict == Verdict::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
         Some((finding.ttl, capacity.value.as_f64() * free))
     };
@@ -147,10 +173,7 @@ pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
 
 /// Who answers here answered before: at which hop limit, if not the one before this.
 pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
-    let (router, _) = hops
-        .get(hop)?
-        .main_router()
-        .filter(|(from, _)| !from.is_unspecified())?;
+    let (router, _) = hops.get(hop)?.main_router().filter(|(from, _)| !from.is_unspecified())?;
     let same = |table: &HopTable| table.main_router().is_some_and(|(from, _)| from == router);
     hops.iter().take(hop).position(same)
 }
@@ -185,7 +208,7 @@ pub(super) fn goes_round(hops: &[HopTable]) -> bool {
     heard.len() > 3 && heard.iter().rev().take(3).all(|&hop| is_no_hop(hops, hop))
 }
 
-fn picture(session: &Session) -> Picture {
+pub(super) fn picture(session: &Session) -> Picture {
     let (framing, floor) = (session.params.framing, session.floor_ns());
     let lines: Vec<Option<Line>> = (0..session.hops.len())
         .map(|hop| {
@@ -214,7 +237,7 @@ fn picture(session: &Session) -> Picture {
             (at + 1, line.there - before.there, line.se.hypot(before.se))
         });
         let alone = hop == after && slope > STANDS_OUT * se;
-        let stages = stages(slope, slope - EITHER * se, slope + EITHER * se).filter(|_| alone);
+        let stages = stages(slope, EITHER * se).filter(|_| alone);
         let pairs = stages.as_ref().map_or(Pairs::Unknown, |stages| {
             judge_pairs(&session.hops[hop].pairs, wire, slope, stages.rates[0])
         });
@@ -245,7 +268,7 @@ fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
         let added = picture.added.iter().find(|added| added.hop == hop + 1);
         let capacity = added.and_then(|added| capacity(session, added));
         let line = picture.lines[hop];
-        let here = line.map(|line| (least_intercept(picture, hop, &line), waits(session, table, &line)));
+        let here = line.map(|line| (least_intercept(picture, hop, &line), least_waits(session, picture, hop)));
         let (after_intercept, after_waits) = before.unwrap_or((0.0, 0.0));
         let earlier_clean = clean[..hop].iter().rev().flatten().next().copied().unwrap_or(1.0);
         let busy = clean[hop].map(|share| (1.0 - share / earlier_clean.max(1e-3)).clamp(0.0, 1.0));
@@ -297,15 +320,19 @@ fn least_intercept(picture: &Picture, hop: usize, line: &Line) -> f64 {
     behind.fold(line.intercept_ns, f64::min)
 }
 
-/// Mean wait above the line, ns.
-fn waits(session: &Session, table: &HopTable, line: &Line) -> f64 {
-    let Some((_, samples)) = table.main_router() else {
-        return 0.0;
-    };
+/// Mean wait above the line, ns; or of a hop behind, if that is less.
+fn least_waits(session: &Session, picture: &Picture, hop: usize) -> f64 {
+    let all = session.hops.iter().zip(&picture.lines).skip(hop);
+    let waits = all.filter_map(|(table, line)| waits(session, table, line.as_ref()?));
+    waits.fold(f64::INFINITY, f64::min)
+}
+
+fn waits(session: &Session, table: &HopTable, line: &Line) -> Option<f64> {
+    let (_, samples) = table.main_router()?;
     let above = samples
         .iter()
         .map(|sample| table.above(sample, line, session.params.framing).max(0.0));
-    above.sum::<f64>() / samples.len().max(1) as f64
+    Some(above.sum::<f64>() / samples.len().max(1) as f64)
 }
 
 /// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of time in which there is none.
@@ -322,7 +349,14 @@ fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
             .count();
         Some(clean as f64 / samples.len() as f64)
     };
-    (0..session.hops.len()).map(share).collect()
+    let mut shares: Vec<Option<f64>> = (0..session.hops.len()).map(share).collect();
+    // What answers from further on did not meet was the router's own.
+    let mut behind: f64 = 0.0;
+    for share in shares.iter_mut().rev().flatten() {
+        behind = behind.max(*share);
+        *share = behind;
+    }
+    shares
 }
 
 /// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for what these answer went through here.
@@ -334,18 +368,16 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
     if session.hops[hop].answers == 0 {
         return None;
     }
-    session.hops[hop..].iter().filter_map(ratio).reduce(f64::min)
+    let least = session.hops[hop..].iter().filter_map(ratio).reduce(f64::min);
+    // Of a router that keeps answers back only that it lost none can be known.
+    least.filter(|&least| ratio(&session.hops[hop]).is_some() || least <= 0.0)
 }
 
 fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     let alone = added.hop - added.after == 1;
     let foretold = session.foretold.get(added.hop - 1);
-    let needed = if foretold == Some(&Foretold::Bounded) {
-        AFTER_ALL
-    } else {
-        STANDS_OUT
-    };
-    let (low, high) = (added.slope + EITHER * added.se, added.slope - EITHER * added.se);
+    let needed = if foretold == Some(&Foretold::Bounded) { AFTER_ALL } else { STANDS_OUT };
+    let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width());
     let known = |value, low, high, verdict| HopCapacity {
         value,
         low,
@@ -363,7 +395,7 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         return Some(known(rate(session, added.slope)?, low, high, Verdict::Estimated));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
-    let off = EITHER * added.se / added.slope;
+    let off = added.half_width() / added.slope;
     let least = match added.pairs {
         Pairs::Row => scaled(slowest, 1.0 - off),
         // One link as slow as all of it would look the same.
@@ -402,9 +434,7 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
     let line = picture.lines[hop];
     let covered = line.is_some_and(|line| {
         let noise = (3.0 * line.spread_ns).max(3.0 * session.floor_ns());
-        behind
-            .into_iter()
-            .any(|later| line.intercept_ns - later.intercept_ns > noise)
+        behind.into_iter().any(|later| line.intercept_ns - later.intercept_ns > noise)
     });
     if picture.slow[hop] || covered {
         caveats.push(Caveat::SlowRouter);
@@ -475,3 +505,4 @@ fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec
 }
 
 const _: () = assert!(PAIRS >= 2, "one spacing is none");
+

@@ -91,11 +91,7 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
         .sum();
     let kept: f64 = weights.iter().zip(&plain).map(|(weight, plain)| weight / plain).sum();
     let free = kept - if two { 3.0 } else { 2.0 };
-    let inflation = if free >= 1.0 {
-        (squares / free).sqrt().max(1.0)
-    } else {
-        1e3
-    };
+    let inflation = if free >= 1.0 { (squares / free).sqrt().max(1.0) } else { 1e3 };
     let mut ordered = errors;
     ordered.sort_by(f64::total_cmp);
     let line = Line {

@@ -67,10 +67,7 @@ impl Pace {
     /// The limit as it looks: the pace that it kept.
     pub(super) fn limit(&self) -> Option<(u32, Duration)> {
         let every = self.every?.div_f64(MARGIN);
-        Some((
-            self.burst.max(1),
-            Duration::from_millis(u64::try_from(every.as_millis()).ok()?),
-        ))
+        Some((self.burst.max(1), Duration::from_millis(u64::try_from(every.as_millis()).ok()?)))
     }
 
     pub(super) fn sent(&mut self, at: Stamp<Sender>) {
@@ -165,10 +162,7 @@ mod tests {
     fn quicker_and_slower_limits_are_met() {
         let (pace, answers) = against(5, Duration::from_millis(400), 60);
         let (_, every) = pace.limit().unwrap();
-        assert!(
-            every >= Duration::from_millis(400) && every <= Duration::from_millis(600),
-            "{every:?}"
-        );
+        assert!(every >= Duration::from_millis(400) && every <= Duration::from_millis(600), "{every:?}");
         assert!(answers >= 48, "{answers}");
         let (pace, answers) = against(3, Duration::from_secs(3), 40);
         let (_, every) = pace.limit().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{BitRate, Framing};
 
 use super::Params;
-use super::answer;
+use super::answer::{self, Picture};
 use super::line::Line;
 use super::session::{PAIRS, Session};
 use crate::job::hops::{Forecast, Foretold};
@@ -33,8 +33,12 @@ const USUAL_QUOTE: u16 = 548;
 /// Below this Ethernet pads, and time no longer goes with length.
 const SMALLEST: u16 = 48;
 /// Probes of each size before anything is said, and of hops that limit their answers.
-const REPEATS: u32 = 3;
+const REPEATS: u32 = 4;
 const REPEATS_LIMITED: u32 = 2;
+/// Half of a hop's interval over its value from which on it is known well enough (ours; a sum of standard rates is told by less).
+const GOAL: f64 = 0.008;
+/// Error of a line over what the stamps alone leave of it, above which the first look goes on (ours).
+const BLURRED: f64 = 3.0;
 /// Answers of one size that must lie on the line.
 const CONFIRMED: u32 = 2;
 /// An answer lies on the line if it is no further above than so many times what it is off by.
@@ -99,8 +103,8 @@ impl Plan {
         self.sizes.get(index).copied().unwrap_or(SMALLEST)
     }
 
-    /// The size of which a hop has least; nothing, if all sizes lie on its line or it has had its share.
-    pub(super) fn want(&self, session: &Session, hop: usize) -> Want {
+    /// The size of which a hop has least; nothing, if all sizes lie on its line and that is well known, or it has had its share.
+    pub(super) fn want(&self, session: &Session, picture: &Picture, hop: usize) -> Want {
         let Some(table) = session.hops.get(hop) else {
             return Want::Nothing;
         };
@@ -110,25 +114,45 @@ impl Plan {
         } else {
             (self.most, REPEATS)
         };
-        if table.answers == 0 || table.sent.values().sum::<u32>() >= most || answer::is_no_hop(&session.hops, hop) {
+        let idle = table.answers == 0 || answer::is_no_hop(&session.hops, hop) || answer::passes_on(&session.hops, hop);
+        if idle || table.sent.values().sum::<u32>() >= most {
             return Want::Nothing;
         }
         let framing = session.params.framing;
         let floor = session.floor_ns();
-        let line = table.line(framing, floor);
+        let line = picture.line(hop);
         let near = line.map_or(0.0, |line| (NEAR * line.spread_ns).max(1.5 * floor));
-        let score = |octets: u16| -> (u32, u32) {
-            let sent = table.sent.get(&octets).copied().unwrap_or(0);
-            let on_line = line.map_or(0, |line| table.confirmed(octets, &line, framing, near));
-            // Those that have too few first, then those that are not on the line.
-            let lacks = u32::from(on_line < CONFIRMED) + 2 * u32::from(sent < repeats);
-            (lacks, u32::MAX - sent)
-        };
-        let next = self.sizes.iter().copied().max_by_key(|&octets| score(octets));
-        match next {
-            Some(octets) if score(octets).0 > 0 => Want::Probe(octets),
-            _ => Want::Nothing,
+        let on_line = |octets: u16| line.map_or(0, |line| table.confirmed(octets, &line, framing, near));
+        let sent = |octets: u16| table.sent.get(&octets).copied().unwrap_or(0);
+        // Those that have too few first, then those that are not on the line.
+        let lacks = |octets: u16| u32::from(on_line(octets) < CONFIRMED) + 2 * u32::from(sent(octets) < repeats);
+        let next = self.sizes.iter().copied();
+        let lacking = next.max_by_key(|&octets| (lacks(octets), u32::MAX - sent(octets)));
+        match lacking {
+            Some(octets) if lacks(octets) > 0 => Want::Probe(octets),
+            _ if picture.error_about(hop) <= GOAL => Want::Nothing,
+            // The ends of the line carry its slopes.
+            _ => {
+                let ends = self.sizes.iter().copied().filter(|&octets| self.is_end(octets));
+                ends.min_by_key(|&octets| (on_line(octets), sent(octets)))
+                    .map_or(Want::Nothing, Want::Probe)
+            }
         }
+    }
+
+    fn is_end(&self, octets: u16) -> bool {
+        let quote = (USUAL_QUOTE..=USUAL_QUOTE + 64).contains(&octets);
+        octets <= 64.max(self.smallest()) || quote || octets + 64 >= self.largest()
+    }
+
+    /// Whether the first look shows too little to foretell anything by: lines blurred by queues, at routers that answer freely.
+    pub(super) fn is_blurred(session: &Session, picture: &Picture, hop: usize) -> bool {
+        let table = &session.hops[hop];
+        let free = table.answers > 0 && table.pace.every().is_none();
+        let blurred = picture
+            .line(hop)
+            .is_some_and(|line| line.se > BLURRED * line.least_se && line.se > line.there * GOAL);
+        free && blurred
     }
 
     /// What the stamps alone will leave of the error of a line that was drawn from the first look: that had one answer of each size, the
@@ -146,28 +170,18 @@ impl Plan {
         patience: Duration,
     ) -> (Forecast, Vec<Foretold>) {
         let framing = session.params.framing;
-        let floor = session.floor_ns();
-        let lines: Vec<Option<Line>> = session.hops.iter().map(|hop| hop.line(framing, floor)).collect();
-        let mut before = Some((0.0, 0.0));
-        let mut foretold = Vec::new();
-        for (hop, line) in lines.iter().enumerate() {
-            let answers = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
-            foretold.push(match (line, before) {
-                _ if !answers => Foretold::Silent,
-                (Some(line), Some((slope, error))) => {
-                    let noise = Self::least_error(line).hypot(error);
-                    if line.there - slope > SURELY * noise {
-                        Foretold::Resolved
-                    } else {
-                        Foretold::Bounded
-                    }
+        let picture = answer::picture(session);
+        let lines: Vec<Option<Line>> = (0..session.hops.len()).map(|hop| picture.line(hop)).collect();
+        let foretold = (0..session.hops.len())
+            .map(|hop| {
+                let there = session.hops[hop].answers > 0 && !answer::is_no_hop(&session.hops, hop);
+                match picture.stands_out_by(hop, Self::least_error) {
+                    _ if !there => Foretold::Silent,
+                    Some(times) if times > SURELY => Foretold::Resolved,
+                    _ => Foretold::Bounded,
                 }
-                _ => Foretold::Bounded,
-            });
-            before = line
-                .filter(|_| answers)
-                .map(|line| (line.there, Self::least_error(&line)));
-        }
+            })
+            .collect();
         let active = session.hops.iter().filter(|hop| hop.answers > 0);
         let hops = u32::try_from(active.clone().count()).unwrap_or(u32::MAX);
         let rtt = session.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
@@ -177,8 +191,12 @@ impl Plan {
             .max()
             .unwrap_or_default();
         let pairs = one_round * PAIRS * 2;
-        // As if a round in ten had to be waited for.
-        let waits = (patience + rtt) * self.most.div_ceil(10);
+        // Rounds that have to be waited for, as often as so far, and one in forty.
+        let (sent, lost) = session.hops.iter().filter(|hop| hop.answers > 0).fold((0, 0), |(sent, lost), hop| {
+            (sent + hop.probes, lost + hop.lost)
+        });
+        let share = f64::from(hops) * (f64::from(lost) / f64::from(sent.max(1))).min(0.5) + 0.025;
+        let waits = (patience + rtt).mul_f64(f64::from(self.most) * share.min(1.0));
         let time = so_far + (one_round * self.most).max(limited) + pairs + waits;
         let sum: u64 = self.sizes.iter().map(|&octets| u64::from(octets)).sum();
         let mean = sum / u64::try_from(self.sizes.len()).unwrap_or(1).max(1);

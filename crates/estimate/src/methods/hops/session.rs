@@ -1,6 +1,6 @@
 //! One run: all hops in every round.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::plan::{Plan, Want};
 use super::table::{HopTable, Sample};
 use crate::PathFacts;
 use crate::contract::{Latest, Refusal};
+use crate::facts::Answering;
 use crate::job::hops::{Forecast, Foretold};
 use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, reply_octets, uneven};
 use crate::outcome::{Outcome, Reason};
@@ -43,6 +44,8 @@ pub(in crate::methods) struct Session {
     least_octets: u16,
     most_octets: u16,
     resized: u32,
+    /// Nothing of the last train was answered.
+    nothing_before: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +66,8 @@ const BATCH: usize = 4;
 const TRIES: u32 = 2;
 /// Rounds of the first look: more than the six answers that Linux gives at once.
 pub(super) const PILOT: u32 = 8;
+/// Rounds of it where queues blur it (ours).
+const LONGEST_PILOT: u32 = 48;
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
 /// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
@@ -75,6 +80,13 @@ const MOST_REROUTES: u32 = 3;
 pub(super) const PAIRS: u32 = 7;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
+/// Whom to ask at the far end, the best first.
+const FAR_ENDS: [FarEnd; 4] = [
+    FarEnd::ClosedPort,
+    FarEnd::EchoSized(REPLY_OCTETS),
+    FarEnd::Echo,
+    FarEnd::TcpSyn,
+];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
@@ -98,10 +110,11 @@ impl Session {
             trains: 0,
             // Any seed: an order that no cross traffic has.
             draw: SplitMix64::new(0x686f_7073),
-            far_ends: VecDeque::from([FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS), FarEnd::Echo]),
+            far_ends: VecDeque::from(FAR_ENDS),
             least_octets: 0,
             most_octets: u16::MAX,
             resized: 0,
+            nothing_before: false,
         }
     }
 
@@ -183,7 +196,7 @@ impl Session {
 
     fn pilot(&mut self) -> Option<Vec<PacketPlan>> {
         if self.round >= PILOT {
-            return None;
+            return self.look_longer();
         }
         let octets = self.plan.pilot(self.round);
         let round = self.round;
@@ -197,10 +210,33 @@ impl Session {
         Some(self.to_hops(asked, octets))
     }
 
+    /// Goes on with the first look where queues blur it.
+    fn look_longer(&mut self) -> Option<Vec<PacketPlan>> {
+        if self.round >= LONGEST_PILOT {
+            return None;
+        }
+        let picture = answer::picture(self);
+        let blurred: Vec<usize> = (0..self.hops.len())
+            .filter(|&hop| Plan::is_blurred(self, &picture, hop))
+            .collect();
+        // The hop behind is told by its difference to this one.
+        let wanted = blurred.iter().flat_map(|&hop| [hop, hop + 1]).collect::<BTreeSet<usize>>();
+        let asked: Vec<(usize, u16)> = wanted
+            .into_iter()
+            .filter_map(|hop| match self.plan.want(self, &picture, hop) {
+                Want::Probe(octets) => Some((hop, octets)),
+                Want::Nothing => None,
+            })
+            .filter(|&(hop, _)| self.hops[hop].pace.is_due(self.now))
+            .collect();
+        (!asked.is_empty()).then(|| self.round_of(asked))
+    }
+
     /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
     fn measure(&mut self) -> Option<Vec<PacketPlan>> {
+        let picture = answer::picture(self);
         let wanted: Vec<(usize, u16)> = (0..self.hops.len())
-            .filter_map(|hop| match self.plan.want(self, hop) {
+            .filter_map(|hop| match self.plan.want(self, &picture, hop) {
                 Want::Probe(octets) => Some((hop, octets)),
                 Want::Nothing => None,
             })
@@ -222,10 +258,7 @@ impl Session {
         let octets = self.plan.largest();
         let limit = hop_limit(hop)?;
         let table = &mut self.hops[hop];
-        let due = table
-            .pace
-            .due_at()
-            .map(|at| at + table.pace.every().unwrap_or_default());
+        let due = table.pace.due_at().map(|at| at + table.pace.every().unwrap_or_default());
         self.not_before = due;
         table.pairs_sent += 1;
         let packet = PacketPlan {
@@ -269,7 +302,9 @@ impl Session {
         });
         let longest = takes.max().map(Duration::from_nanos);
         longest.map_or(FIRST_GAP, |longest| {
-            longest.mul_f64(1.1).clamp(Duration::from_micros(100), LONGEST_GAP)
+            longest
+                .mul_f64(1.1)
+                .clamp(Duration::from_micros(100), LONGEST_GAP)
         })
     }
 
@@ -299,6 +334,10 @@ impl Session {
                     table.lost = table.lost.saturating_add(1);
                 }
                 table.pace.told(false);
+                if table.pace.every().is_some() {
+                    // What it kept back was not lost.
+                    table.lost = 0;
+                }
             }
         }
     }
@@ -359,6 +398,11 @@ impl Campaign for Session {
 
     fn begin(&mut self, facts: &PathFacts) {
         self.facts = Some(facts.clone());
+        let known = match facts.answering {
+            Answering::Echo | Answering::Reflector | Answering::TcpSyn => Some(facts.answering.far_end()),
+            Answering::Server | Answering::ClosedPort => None,
+        };
+        self.far_ends = known.into_iter().chain(FAR_ENDS).collect();
         self.began = Some(self.now);
         self.resize();
     }
@@ -380,8 +424,9 @@ impl Campaign for Session {
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
-        // A host or a path that stood still says nothing of single routers.
-        let outage = nothing && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
+        let outage = nothing && !self.nothing_before && report.arrivals.len() > 2 && self.phase != Phase::Find;
+        self.nothing_before = nothing;
         let mut before: Option<(usize, i64)> = None;
         for (index, (plan, row)) in asked.packets.iter().zip(&report.arrivals).enumerate() {
             let Some(hop) = plan.hop_limit.map(|limit| usize::from(limit.get()) - 1) else {

@@ -9,13 +9,17 @@
 const ETHERNET: [f64; 10] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
 ];
-const OTHERS: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
+const OTHERS: [f64; 9] = [
+    1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28,
+];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
 /// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
 const WIDEST: f64 = 0.04;
 /// A sum may be off by this share beside the interval: clocks and crystals (IEEE 802.3: 100 ppm), framing.
 const TOLERANCE: f64 = 0.004;
+/// One standard link explains a slope that is off by this share: less than what a device of ten times the rate adds.
+const ALONE: f64 = 0.02;
 /// A pair's spacing agrees with a rate within this share.
 const PAIR: f64 = 0.12;
 
@@ -39,15 +43,20 @@ pub(super) enum Pairs {
     Unknown,
 }
 
-/// The row of standard links that a slope between `low` and `high` ns per octet is the sum of; `None` where one link will do, or nothing
-/// fits.
-pub(super) fn stages(slope: f64, low: f64, high: f64) -> Option<Stages> {
-    let (low, high) = (low.min(slope * (1.0 - TOLERANCE)), high.max(slope * (1.0 + TOLERANCE)));
-    if !(low > 0.0 && high.is_finite()) || (high - low) / 2.0 > WIDEST * slope {
+/// The row of standard links that a slope, in ns per octet and known to `half_width`, is the sum of; `None` where one link will do, or
+/// nothing fits.
+pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
+    let off = half_width.max(slope * TOLERANCE);
+    if !(slope > 0.0 && off.is_finite()) || off > WIDEST * slope {
         return None;
     }
-    let fits = |sum: f64| low <= sum && sum <= high;
-    let alone = ETHERNET.iter().chain(&OTHERS).any(|&mbps| fits(per_octet(mbps)));
+    let fits = |sum: f64| (sum - slope).abs() <= off;
+    // One link is so much likelier than a fast device beside it that it must be far off.
+    let one = (1.5 * off).max(slope * ALONE);
+    let alone = ETHERNET
+        .iter()
+        .chain(&OTHERS)
+        .any(|&mbps| (per_octet(mbps) - slope).abs() <= one);
     if alone {
         return None;
     }
@@ -55,8 +64,8 @@ pub(super) fn stages(slope: f64, low: f64, high: f64) -> Option<Stages> {
         let mut rows = Vec::new();
         add_rows(count, 0, &mut Vec::new(), &mut rows);
         rows.retain(|row| fits(row.iter().map(|&mbps| per_octet(mbps)).sum()));
-        let off = |row: &Vec<f64>| (row.iter().map(|&mbps| per_octet(mbps)).sum::<f64>() - slope).abs();
-        rows.sort_by(|a, b| off(a).total_cmp(&off(b)));
+        let distance = |row: &Vec<f64>| (row.iter().map(|&mbps| per_octet(mbps)).sum::<f64>() - slope).abs();
+        rows.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
         let first = rows.first()?;
         Some(Stages {
             rates: first.iter().map(|mbps| mbps * 1e6).collect(),
@@ -103,7 +112,7 @@ mod tests {
 
     fn read(mbps: f64, share: f64) -> Option<Stages> {
         let slope = 8000.0 / mbps;
-        stages(slope, slope * (1.0 - share), slope * (1.0 + share))
+        stages(slope, slope * share)
     }
 
     /// The specification's examples: a 100 Mbit/s port behind a 1 Gbit/s switch, and two alike.
@@ -138,9 +147,11 @@ mod tests {
 
     #[test]
     fn several_rows_are_told() {
-        // 98.5: one of 2.5, 5 or 10 Gbit/s beside 100 Mbit/s cannot be told within 2 %; 100 alone is further off.
-        let stages = read(97.2, 0.015).unwrap();
+        // 100 Mbit/s in front of 2.5 or of 5 Gbit/s: 96.2 and 98.0.
+        let stages = read(96.9, 0.012).unwrap();
         assert!(stages.ambiguous && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
+        // Within what one link alone may be off by.
+        assert_eq!(read(98.5, 0.005), None);
     }
 
     #[test]

@@ -82,7 +82,11 @@ impl HopTable {
 
     /// The router that answers most, and its answers.
     pub(super) fn main_router(&self) -> Option<(IpAddr, &[Sample])> {
-        let most = self.samples.iter().rev().max_by_key(|(_, samples)| samples.len())?;
+        let most = self
+            .samples
+            .iter()
+            .rev()
+            .max_by_key(|(_, samples)| samples.len())?;
         Some((*most.0, most.1))
     }
 
@@ -158,14 +162,9 @@ impl HopTable {
             [Some(even), Some(odd)] => (even.there - odd.there) / 2.0,
             _ => 0.0,
         };
-        let scatter = (apart.powi(2)
-            - halves
-                .iter()
-                .flatten()
-                .map(|half| half.least_se.powi(2) / 2.0)
-                .sum::<f64>())
-        .max(0.0)
-        .sqrt();
+        let scatter = (apart.powi(2) - halves.iter().flatten().map(|half| half.least_se.powi(2) / 2.0).sum::<f64>())
+            .max(0.0)
+            .sqrt();
         Some(Line {
             se: all.se.hypot(scatter),
             ..all
@@ -210,9 +209,7 @@ impl HopTable {
             fine
         });
         // Headers of IPv6 and ICMP, and extensions of some hundred octets (RFC 4884), are the most there can be on top.
-        let fits = lengths
-            .iter()
-            .all(|(&octets, &reply)| reply <= octets.saturating_add(700));
+        let fits = lengths.iter().all(|(&octets, &reply)| reply <= octets.saturating_add(700));
         same && grows && fits
     }
 }

@@ -161,7 +161,7 @@ impl<'a> Node<'a> {
             return Ok(at);
         }
         let answer = match &mut self.router {
-            Some(router) if payload != CROSS => router.answer(at),
+            Some(router) if payload != CROSS => router.answer(at, ip_octets),
             Some(_) => None,
             None => Some(at),
         };

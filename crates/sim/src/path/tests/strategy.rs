@@ -76,6 +76,7 @@ fn router() -> impl Strategy<Value = Router> {
         icmp_jitter,
         icmp_limit,
         icmp_max_octets: 576,
+        oddities: scenario::Oddities::default(),
     })
 }
 
