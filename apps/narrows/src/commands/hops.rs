@@ -352,7 +352,12 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let far = args.connect(&stop, &progress)?;
     let address = far.address();
     let names = (!args.no_dns).then(Names::new);
-    let board = Rc::new(RefCell::new(Board::new(progress.clone(), names.clone(), args.live())));
+    let board = Rc::new(RefCell::new(Board::new(
+        progress.clone(),
+        names.clone(),
+        args.live(),
+        !args.quiet,
+    )));
     let watched = Watched::new(far, Rc::clone(&board));
     let mut world = Recorder::maybe(
         watched,

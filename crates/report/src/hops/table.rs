@@ -94,7 +94,8 @@ impl HopsDocument {
             let (nominal, ip) = (BitRate::from_bps(device.nominal), BitRate::from_bps(device.capacity));
             writeln!(out, "      hidden inside: a {kind} of {nominal} ({ip} at this layer)")?;
         }
-        if let Some(limited) = hop.limited {
+        let said = hop.caveats.iter().any(|caveat| caveat.id == "answers_limited");
+        if let Some(limited) = hop.limited.filter(|_| !said) {
             let every = format_duration(Duration::from_nanos(limited.every_ns));
             writeln!(out, "      answers {} at once, then one per {every}", limited.burst)?;
         }

@@ -21,6 +21,7 @@ pub(super) struct Board {
     progress: Progress,
     names: Option<Names>,
     shows: bool,
+    tells: bool,
     drawn: Option<Stamp<Sender>>,
     foretold: bool,
 }
@@ -29,13 +30,15 @@ pub(super) struct Board {
 const REDRAW: Duration = Duration::from_millis(200);
 
 impl Board {
-    pub(super) fn new(progress: Progress, names: Option<Names>, shows: bool) -> Self {
+    /// `shows`: a table while it works; `tells`: beforehand, how long it will take.
+    pub(super) fn new(progress: Progress, names: Option<Names>, shows: bool, tells: bool) -> Self {
         Self {
             found: Found::default(),
             latest: None,
             progress,
             names,
             shows,
+            tells,
             drawn: None,
             foretold: false,
         }
