@@ -26,11 +26,11 @@ pub fn live(told: Option<&Estimate>, found: &Found, columns: usize) -> String {
             .round_trip_ns
             .map_or_else(|| "–".to_owned(), |ns| format_duration(Duration::from_nanos(ns)));
         let (sent, answered) = (hop.probes.sent, hop.probes.answered);
-        let mark = if narrow == Some(hop.ttl) { "  ◀ narrow" } else { "" };
+        let mark = if narrow == Some(hop.ttl) { "◀ narrow " } else { "" };
         let line = format!(
-            "{:>4}  {:<32}  {answered:>4}/{sent:<4}  {time:>9}  {}{mark}",
+            "{:>4}  {:<24}  {answered:>4}/{sent:<4}  {time:>9}  {mark}{}",
             hop.ttl,
-            cut(&name, 32),
+            cut(&name, 24),
             capacity(hop),
         );
         // Writing to a String cannot fail.

@@ -52,6 +52,8 @@ pub(super) struct Segment {
     pub(super) ttl: u16,
     /// Where its capacity lies on the scale, 0 to 1; `None`: not known.
     pub(super) width: Option<f64>,
+    /// How wide it is drawn: where its capacity is not known, as the hop before it (or behind it), so that it looks like no narrow link.
+    pub(super) drawn: f64,
     /// The truth may be more.
     pub(super) open: bool,
     /// The share that is free, 0 to 1.
@@ -112,7 +114,7 @@ impl Pipe {
         let _ = writeln!(out, "{}", strokes.plain(&self.scale()));
         let mut above = None;
         for segment in &self.segments {
-            let columns = columns(segment.width);
+            let columns = columns(segment.drawn);
             out.push_str(&glyphs.joint(above, Some(columns)));
             let _ = writeln!(out, "{}", glyphs.body(segment, columns));
             above = Some(columns);
@@ -122,9 +124,19 @@ impl Pipe {
     }
 }
 
+/// Hops of unknown capacity are drawn as wide as the last known one before them, the first of them as the first known one behind; a path of
+/// which nothing is known half as wide as there is room.
+fn fill_gaps(segments: &mut [Segment]) {
+    let first = segments.iter().find_map(|segment| segment.width);
+    let mut last = first.unwrap_or(0.5);
+    for segment in segments {
+        last = segment.width.unwrap_or(last);
+        segment.drawn = last;
+    }
+}
+
 /// Inside the walls; always even, so that the middle stays where it is.
-fn columns(width: Option<f64>) -> usize {
-    let Some(width) = width else { return LEAST };
+fn columns(width: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -163,6 +175,7 @@ fn segment(document: &HopsDocument, hop: &HopRow, (low, high): (i32, i32)) -> Se
     Segment {
         ttl: hop.ttl,
         width: hop.capacity.and_then(log).map(place),
+        drawn: 0.0,
         open: hop.verdict == Verdict::LowerBound,
         free: free.map(|(available, capacity)| (available as f64 / capacity as f64).clamp(0.0, 1.0)),
         label: capacity(hop),

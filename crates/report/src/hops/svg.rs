@@ -58,7 +58,7 @@ impl Pipe {
     fn draw_walls(&self, svg: &mut Svg) {
         let mut right = Vec::new();
         for (index, segment) in self.segments.iter().enumerate() {
-            let half = half(segment.width);
+            let half = half(segment.drawn);
             right.push((MIDDLE + half, top(index)));
             right.push((MIDDLE + half, top(index) + BODY));
         }
@@ -76,12 +76,12 @@ fn top(index: usize) -> f64 {
     TOP + index as f64 * (BODY + SLOPE)
 }
 
-fn half(width: Option<f64>) -> f64 {
-    width.map_or(LEAST, |width| LEAST + MORE * width.clamp(0.0, 1.0))
+fn half(width: f64) -> f64 {
+    LEAST + MORE * width.clamp(0.0, 1.0)
 }
 
 fn draw_body(svg: &mut Svg, segment: &Segment, top: f64) {
-    let half = half(segment.width);
+    let half = half(segment.drawn);
     let tip = format!("hop {}: {}", segment.ttl, segment.label);
     if let Some(free) = segment.free {
         let inside = half * free.clamp(0.0, 1.0);

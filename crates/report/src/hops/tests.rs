@@ -329,7 +329,7 @@ fn live_lines_fit_and_say_what_is_known() {
     let lines = live(outcome.estimate(), &found(), 80);
     assert_eq!(lines.lines().filter(|line| !line.is_empty()).count(), 5);
     assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
-    assert!(lines.contains("9.75 Mbit/s") && lines.contains("◀ narrow"), "{lines}");
+    assert!(lines.contains("◀ narrow 9.753 Mbit/s"), "{lines}");
     assert!(live(None, &found(), 80).contains("198.18.0.3"));
     assert_eq!(live(None, &Found::default(), 80), "");
 }
