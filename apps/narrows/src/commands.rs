@@ -4,6 +4,7 @@ pub(crate) mod available;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+pub(crate) mod hops;
 pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;

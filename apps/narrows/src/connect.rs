@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub(crate) use net::client::IpVersion as Version;
 use net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
 use net::lone::{LoneOptions, LoneWorld, Via};
 use units::Direction;
@@ -69,6 +70,14 @@ impl Peer {
         }
     }
 
+    /// The same over these IP versions alone.
+    pub(crate) fn of_version(name: String, port: u16, version: Version) -> Self {
+        Self {
+            version,
+            ..Self::plain(name, port)
+        }
+    }
+
     pub(crate) fn has_key(&self) -> bool {
         self.psk.is_some()
     }
@@ -106,6 +115,17 @@ impl Peer {
             version: self.version,
             psk: self.psk.clone(),
             stop: Arc::clone(stop),
+            ..LoneOptions::new(via)
+        };
+        LoneWorld::connect(&self.name, &options).map_err(|error| failure(&error))
+    }
+
+    /// The same to measure what lies between, by packets of one flow.
+    pub(crate) fn connect_per_hop(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<LoneWorld, Failure> {
+        let options = LoneOptions {
+            version: self.version,
+            stop: Arc::clone(stop),
+            per_hop: true,
             ..LoneOptions::new(via)
         };
         LoneWorld::connect(&self.name, &options).map_err(|error| failure(&error))

@@ -9,6 +9,12 @@ pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// This host's name, as the kernel has it.
+pub(crate) fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
 /// Settings of this host that bear on the path to `far`.
 pub(crate) fn of_path_to(far: IpAddr) -> HostEnvironment {
     let interface = net::host::Interface::towards((far, 0).into());

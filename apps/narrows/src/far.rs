@@ -63,6 +63,14 @@ impl World for Far {
 }
 
 impl Far {
+    /// The far host's address; the port is zero where there is none.
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        match self {
+            Self::Server(world) => world.peer(),
+            Self::Lone(world) => world.peer(),
+        }
+    }
+
     /// The way that a result of this method is about, where `asked` is what the caller wanted: both ways at once, where echoes come
     /// back as they went and the method does not tell the ways apart.
     pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {

@@ -58,6 +58,7 @@ enum Command {
     Capacity(MeasureArgs),
     /// Measure what other traffic leaves of the path
     Available(commands::available::AvailableArgs),
+    Hops(commands::hops::HopsArgs),
     /// Measure the round-trip time
     Rtt(MeasureArgs),
     /// Measure the largest burst that no queue drops
@@ -130,6 +131,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Demo(args) => commands::demo::run(args),
         Command::Capacity(args) => measure::run(args, Metric::IpCapacity),
         Command::Available(args) => commands::available::run(args),
+        Command::Hops(args) => commands::hops::run(args),
         Command::Rtt(args) => measure::run(args, Metric::RoundTripTime),
         Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable),

@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "demo",
     "capacity",
     "available",
+    "hops",
     "rtt",
     "burst",
     "udp",

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use estimate::probe::HopReplyKind;
+use wire::icmp::{Extensions, extensions_behind};
 
 use crate::clock::{self, Crossing};
 use crate::socket::{Kind, ProbeSocket};
@@ -40,6 +41,8 @@ pub struct Answer {
     pub ip_octets: u16,
     /// The part of our payload that it quotes; may be empty (RFC 792 asks for eight octets behind the IP header alone).
     pub quoted: Vec<u8>,
+    /// What it says beside the quote (RFC 4884).
+    pub extensions: Option<Extensions>,
 }
 
 /// Reads one socket's error queue.
@@ -52,6 +55,8 @@ pub struct ErrorQueue {
 
 /// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3), 1280 with IPv6 (RFC 4443 §2.4).
 const SLOT_OCTETS: usize = 1280;
+/// The header of an ICMP error, between the two IP headers.
+const ICMP_OCTETS: usize = 8;
 
 impl ErrorQueue {
     /// An empty collection.
@@ -126,11 +131,15 @@ fn answer(
     crossing: &Crossing,
     transport: usize,
 ) -> Option<Answer> {
-    let (kind, headers) = match error.origin {
-        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20 + 8 + 20),
-        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40 + 8 + 40),
+    let (kind, ip_header) = match error.origin {
+        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20),
+        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40),
         _ => return None,
     };
+    let at = error.extensions_at().filter(|at| *at <= quoted.len());
+    let extensions = extensions_behind(quoted, at, ip_header + transport);
+    // What is behind the quote is not part of it; old routers do not say where it ends, and a mark lies far before that.
+    let quoted = quoted.get(..at.unwrap_or(quoted.len())).unwrap_or(quoted);
     Some(Answer {
         from: error.offender?,
         bound_for: message.from,
@@ -140,8 +149,9 @@ fn answer(
             .kernel_ns
             .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
         by_kernel: message.ancillary.kernel_ns.is_some(),
-        ip_octets: u16::try_from(message.octets + headers + transport).unwrap_or(u16::MAX),
+        ip_octets: u16::try_from(message.octets + 2 * ip_header + ICMP_OCTETS + transport).unwrap_or(u16::MAX),
         quoted: quoted.to_vec(),
+        extensions,
     })
 }
 
@@ -197,6 +207,72 @@ mod tests {
             let headers = if local.is_ipv6() { 96 } else { 56 };
             assert_eq!(answers[0].ip_octets, 100 + headers);
             assert!(answers[0].returned_ns >= before - 2_000 && answers[0].returned_ns <= clock::now_ns());
+        }
+    }
+
+    /// RFC 1071.
+    fn checksum(octets: &[u8]) -> [u8; 2] {
+        let mut sum: u32 = octets
+            .chunks(2)
+            .map(|pair| (u32::from(pair[0]) << 8) + pair.get(1).map_or(0, |low| u32::from(*low)))
+            .sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        (!u16::try_from(sum).unwrap()).to_be_bytes()
+    }
+
+    /// A router's answer to the packet from `near` to `far`, with a label behind the first 128 octets; `words`: what it says of those.
+    fn answer_with_label(near: SocketAddr, far: SocketAddr, words: u8) -> Vec<u8> {
+        let mut quote = vec![0x45, 0, 0, 128, 0, 1, 0, 0, 1, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
+        quote.extend(near.port().to_be_bytes());
+        quote.extend(far.port().to_be_bytes());
+        quote.extend([0, 108, 0, 0]);
+        quote.resize(128, 42);
+        let mut extensions = vec![0x20, 0, 0, 0, 0, 8, 1, 1, 0x05, 0xdc, 0x1b, 0x01];
+        let sum = checksum(&extensions);
+        extensions[2..4].copy_from_slice(&sum);
+        let mut message = vec![11, 0, 0, 0, 0, words, 0, 0];
+        message.extend(quote);
+        message.extend(extensions);
+        let sum = checksum(&message);
+        message[2..4].copy_from_slice(&sum);
+        message
+    }
+
+    /// The kernel says where extensions begin, and where it does not (routers older than RFC 4884) they are found all the same.
+    #[test]
+    #[ignore = "lab: needs CAP_NET_RAW; run by cargo xtask lab"]
+    fn labels_of_routers_come_with_their_answers() {
+        let router = socket2::Socket::new(
+            socket2::Domain::IPV4,
+            socket2::Type::RAW,
+            Some(socket2::Protocol::ICMPV4),
+        )
+        .unwrap();
+        for (words, quoted) in [(32, 100), (0, 112)] {
+            let options = SocketOptions::default();
+            let far = ProbeSocket::bind(([127, 0, 0, 1], 0).into(), &options).unwrap();
+            let near = ProbeSocket::connected(far.local().unwrap(), &options).unwrap();
+            let message = answer_with_label(near.local().unwrap(), far.local().unwrap(), words);
+            router
+                .send_to(&message, &SocketAddr::from(([127, 0, 0, 1], 0)).into())
+                .unwrap();
+            let mut queue = ErrorQueue::new();
+            let begun = clock::now_ns();
+            while queue.drain(&near) == 0 && clock::now_ns() < begun + 500_000_000 {}
+            let answers = queue.take_answers();
+            assert_eq!(answers.len(), 1);
+            assert_eq!(answers[0].kind, HopReplyKind::TimeExceeded);
+            assert_eq!(answers[0].quoted.len(), quoted);
+            assert_eq!(answers[0].ip_octets, 20 + 8 + 128 + 12);
+            let labels: Vec<u32> = answers[0]
+                .extensions
+                .iter()
+                .flat_map(Extensions::labels)
+                .map(|label| label.label)
+                .collect();
+            assert_eq!(labels, [24_001], "length told: {words}");
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod host;
 pub mod listen;
 pub mod load;
 pub mod lone;
+pub mod names;
 pub mod pace;
 pub mod receive;
 pub mod reflect;

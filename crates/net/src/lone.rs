@@ -12,6 +12,7 @@
 
 mod limit;
 mod marks;
+mod met;
 mod rows;
 mod train;
 mod via;
@@ -26,6 +27,7 @@ use estimate::{AnswerLimit, Event, HostFacts, PathFacts, Probe, Refusal, World};
 use units::{Sender, Stamp};
 use wire::Psk;
 
+pub use met::{Met, Strays};
 pub use via::{Via, ViaError};
 
 use crate::care::Care;
@@ -52,6 +54,9 @@ pub struct LoneOptions {
     pub care: Care,
     /// Set it to end a measurement early.
     pub stop: Arc<AtomicBool>,
+    /// Measure what lies between: the far host need not answer, its limit is not looked for, and all packets are of one flow (addresses,
+    /// ports, and the checksum of ICMP). Another world towards the same host is another flow. Not with [`Via::Stamp`].
+    pub per_hop: bool,
 }
 
 impl LoneOptions {
@@ -64,6 +69,7 @@ impl LoneOptions {
             timeout: Duration::from_secs(3),
             care: Care::default(),
             stop: Arc::new(AtomicBool::new(false)),
+            per_hop: false,
         }
     }
 }
@@ -101,6 +107,8 @@ pub struct LoneWorld {
     losses: rows::Losses,
     /// IP octets of the far host's longest answer.
     largest_reply: Option<u16>,
+    /// Who answered packets with a hop limit, and what they said beside.
+    met: Met,
 }
 
 /// Time beyond a round trip after which what has not come is lost (ours, as in [`crate::client`]).
@@ -155,12 +163,18 @@ impl LoneWorld {
             tokens: own_pace,
             losses: rows::Losses::default(),
             largest_reply: None,
+            met: Met::default(),
         })
     }
 
     /// The first round trips, and the limit of answers.
     fn greeted(mut self) -> Result<Self, Error> {
         const TRIES: usize = 3;
+        if self.options.per_hop {
+            // One packet tells how far the host is, if it answers at all; more would use up what it answers in a second.
+            self.small_train(1, Duration::ZERO)?;
+            return Ok(self);
+        }
         let deadline = clock::now_ns() + clock::nanos(self.options.timeout);
         loop {
             let report = self.small_train(TRIES, Duration::from_millis(20))?;
@@ -292,8 +306,15 @@ impl LoneWorld {
         self.peer.is_ipv6()
     }
 
+    /// The routers that answered, and answers that were left out.
+    pub fn met(&self) -> &Met {
+        &self.met
+    }
+
     fn quiet(&self) -> Duration {
-        self.rtt.unwrap_or(Duration::from_millis(900)) + GRACE
+        // A router may take longer over its answer than the whole path over a packet.
+        let known = self.rtt.max(self.met.longest());
+        known.unwrap_or(Duration::from_millis(900)) + GRACE
     }
 }
 
@@ -315,7 +336,7 @@ impl World for LoneWorld {
         PathFacts {
             path_mtu: self.path_mtu,
             ipv6: self.ipv6(),
-            rtt: self.rtt.unwrap_or(Duration::from_secs(1)),
+            rtt: self.rtt.or(self.met.longest()).unwrap_or(Duration::from_secs(1)),
             sender: self.near.clone(),
             receiver,
             rate_cap: None,

@@ -47,6 +47,10 @@ const STAMP_RECEIVED: c_int = (1 << 2) | (1 << 3) | (1 << 4) | (1 << 6) | (1 << 
 /// Departure stamps by card and kernel, both of them, numbered.
 const STAMP_SENT: c_int = (1 << 0) | (1 << 1) | (1 << 7) | (1 << 14);
 
+/// Where in an ICMP error the extensions begin is told with it (Linux 5.9).
+const IP_RECVERR_RFC4884: c_int = 26;
+const IPV6_RECVERR_RFC4884: c_int = 31;
+
 const NO_MESSAGE: Message<'static> = Message {
     payload: &[],
     hop_limit: None,
@@ -97,10 +101,13 @@ impl ProbeSocket {
                 libc::IPV6_PMTUDISC_PROBE,
             )?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+            // Older kernels do not say where extensions begin; where they lie in any case is found without that.
+            let _ = option::set_int(fd, libc::IPPROTO_IPV6, IPV6_RECVERR_RFC4884, 1);
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
         } else {
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
+            let _ = option::set_int(fd, libc::IPPROTO_IP, IP_RECVERR_RFC4884, 1);
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
         }
         let stamps = option::set_int(fd, libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).is_ok();

@@ -5,6 +5,7 @@ pub(crate) mod bind;
 pub(crate) mod control;
 pub(crate) mod ethtool;
 pub(crate) mod filter;
+pub(crate) mod name;
 pub(crate) mod option;
 pub(crate) mod receive;
 pub(crate) mod ring;

@@ -429,3 +429,62 @@ fn silence_and_missing_ways_are_said() {
     let error = LoneWorld::connect(FAR_ADDRESSES[0], &options(Via::Icmp)).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::NoAnswer { .. })), "{error}");
 }
+
+fn per_hop(path: &Namespaces, target: &str, via: Via) -> LoneWorld {
+    path.enter(NEAR);
+    let options = LoneOptions {
+        per_hop: true,
+        ..LoneOptions::new(via)
+    };
+    LoneWorld::connect(target, &options).unwrap()
+}
+
+/// Both hops answer each protocol, whichever IP version, in one train with packets to both under way.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn hops_answer_packets_of_one_flow() {
+    let path = Namespaces::new("hops");
+    for via in [Via::Udp { port: 33_434 }, Via::Icmp, Via::Tcp { port: 9 }] {
+        for (far, router) in FAR_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES) {
+            let mut world = per_hop(&path, far, via);
+            let mut wanted = train(via.answering().far_end(), 8, 200, Duration::from_millis(5));
+            for (packet, limit) in wanted.packets.iter_mut().zip([1, 2].into_iter().cycle()) {
+                packet.hop_limit = NonZeroU8::new(limit);
+            }
+            let report = send(&mut world, wanted);
+            let mut met = [0, 0];
+            for row in &report.arrivals {
+                match row.fate {
+                    Fate::Answered(reply) if reply.kind == HopReplyKind::TimeExceeded => {
+                        assert_eq!(reply.from.to_string(), router, "{via}");
+                        met[0] += 1;
+                    }
+                    Fate::Answered(_) | Fate::Echoed { .. } => met[1] += 1,
+                    Fate::Received(_) | Fate::Lost => {}
+                }
+            }
+            assert!(met[0] == 4 && met[1] >= 1, "{via} {far}: {report:?}");
+            assert_eq!(
+                (world.met().strays.foreign, world.met().strays.short),
+                (0, 0),
+                "{via} {far}"
+            );
+        }
+    }
+}
+
+/// A far host that drops everything keeps nobody from measuring what lies before it.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_silent_far_host_does_not_hide_the_routers() {
+    let path = Namespaces::new("silent");
+    run(&format!("{} route replace blackhole 10.88.1.0/24", path.ip(FAR)));
+    let mut world = per_hop(&path, FAR_ADDRESSES[0], Via::Udp { port: 33_434 });
+    let mut wanted = train(FarEnd::ClosedPort, 2, 100, Duration::from_millis(5));
+    wanted.packets[0].hop_limit = NonZeroU8::new(1);
+    wanted.packets[1].hop_limit = NonZeroU8::new(2);
+    let report = send(&mut world, wanted);
+    assert!(matches!(report.arrivals[0].fate, Fate::Answered(_)), "{report:?}");
+    assert_eq!(report.arrivals[1].fate, Fate::Lost);
+    assert!(world.facts().rtt < Duration::from_secs(1), "learned from the router");
+}

@@ -9,6 +9,7 @@ mod advice;
 mod document;
 mod environment;
 mod evaluation;
+pub mod hops;
 pub mod page;
 mod passive;
 pub mod picture;

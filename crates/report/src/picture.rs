@@ -37,6 +37,7 @@ pub use transfer::TransferOverTime;
 pub(crate) use escape::{escape, shorten};
 pub(crate) use series::Looks;
 pub(crate) use style::css;
+pub(crate) use svg::{Anchor, Svg};
 
 /// Any picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

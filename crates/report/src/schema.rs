@@ -40,3 +40,9 @@ pub const WATCH_NAME: &str = "narrows.available-watch/1";
 
 /// JSON schema (draft 2020-12) of each line of `narrows available --watch --json`.
 pub const WATCH: &str = include_str!("../schema/available-watch-1.json");
+
+/// Name and version of [`HOPS`].
+pub const HOPS_NAME: &str = "narrows.hops/1";
+
+/// JSON schema (draft 2020-12) of [`HopsDocument`](crate::hops::HopsDocument).
+pub const HOPS: &str = include_str!("../schema/hops-1.json");

@@ -7,11 +7,12 @@
 //! | data, over UDP | [`Datagram`] | address validation, then trains, echoes and loads |
 //! | data, over TCP | [`DataHello`] | the first octets of a bulk connection |
 //! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
+//! | ICMP errors, from anybody | [`icmp`] | which packet they are about, and what routers say beside |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they allocate, and never panic:
 //! [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`], [`Rows::parse`], [`Datagram::parse`],
-//! [`DataHello::parse`], and those of [`stamp`]. `docs/protocol.md` has the byte layouts and the order of messages.
+//! [`DataHello::parse`], and those of [`stamp`] and [`icmp`]. `docs/protocol.md` has the byte layouts and the order of messages.
 
 mod bytes;
 mod conversation;
@@ -19,6 +20,7 @@ mod cookie;
 mod data;
 mod datagram;
 mod frame;
+pub mod icmp;
 mod light;
 mod limits;
 mod message;

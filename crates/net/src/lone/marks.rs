@@ -41,8 +41,9 @@ pub(super) enum Form {
         packet: SessionPacket,
         key: Option<Psk>,
     },
-    /// SYNs, each from a port of its own.
+    /// SYNs, each from a port of its own unless they must be of one flow.
     Tcp {
+        one_port: bool,
         near: IpAddr,
         far: IpAddr,
         far_port: u16,
@@ -76,7 +77,9 @@ pub(super) struct Echo {
 pub(super) enum Quote {
     /// It is this packet of the train.
     Packet(u32),
-    /// It is another one, or not ours.
+    /// It is one of an earlier train.
+    Late,
+    /// It is none of ours.
     Foreign,
     /// It quotes too little to tell.
     Short,
@@ -91,6 +94,28 @@ impl Mark {
         }
     }
 
+    /// Makes the sum of an ICMP packet the same for every packet of the world, where there is room for that behind the mark: routers choose
+    /// among parallel paths by the checksum of ICMP, and it would tell packets of one flow apart (`[Augustin06]` §3).
+    fn balance(self, packet: &mut [u8], ipv6: bool) {
+        const AT: usize = ICMP_OCTETS + MARK_OCTETS;
+        let Some(place) = packet.get_mut(AT..AT + 2) else {
+            return;
+        };
+        place.fill(0);
+        // The pseudo header of ICMPv6 has the length; addresses are the same anyway.
+        let length = if ipv6 {
+            u64::try_from(packet.len()).unwrap_or(0)
+        } else {
+            0
+        };
+        let sum = u64::from(!internet_checksum(length, packet));
+        let wanted = u64::from(u16::from_be_bytes([self.tag[0], self.tag[1]]));
+        let missing = u16::try_from((0xffff + wanted - sum) % 0xffff).unwrap_or(0);
+        if let Some(place) = packet.get_mut(AT..AT + 2) {
+            place.copy_from_slice(&missing.to_be_bytes());
+        }
+    }
+
     /// The packet's position, if the octets begin with this mark.
     fn read(self, octets: &[u8]) -> Quote {
         let Some(found) = octets.first_chunk::<MARK_OCTETS>() else {
@@ -98,10 +123,12 @@ impl Mark {
         };
         let (tag, rest) = found.split_at(8);
         let (id, seq) = rest.split_at(4);
-        if tag == self.tag && id == self.id.to_be_bytes() {
+        if tag != self.tag {
+            Quote::Foreign
+        } else if id == self.id.to_be_bytes() {
             Quote::Packet(be32(seq))
         } else {
-            Quote::Foreign
+            Quote::Late
         }
     }
 }
@@ -134,6 +161,7 @@ impl Marks {
                 let [high_seq, low_seq] = low16(seq).to_be_bytes();
                 *header = [kind, 0, 0, 0, id, low, high_seq, low_seq];
                 mark.write(seq, data);
+                mark.balance(payload, *ipv6);
                 if *checksum {
                     let sum = internet_checksum(0, payload).to_be_bytes();
                     payload[2..4].copy_from_slice(&sum);
@@ -176,11 +204,12 @@ impl Marks {
     fn syn(&self, seq: u32) -> (u16, u32) {
         match &self.form {
             Form::Tcp {
+                one_port,
                 first_port,
                 first_sequence,
                 ..
             } => (
-                first_port.wrapping_add(low16(seq)),
+                first_port.wrapping_add(if *one_port { 0 } else { low16(seq) }),
                 first_sequence.wrapping_add(seq.wrapping_mul(1 << 16)),
             ),
             Form::Icmp { .. } | Form::Udp { .. } | Form::Stamp { .. } => (0, 0),
@@ -226,16 +255,27 @@ impl Marks {
         (echo.seq < self.count).then_some(echo)
     }
 
+    /// Position of the SYN from this port with (about) this sequence number.
+    fn seq_of(&self, port: u16, sequence: u32) -> Option<u32> {
+        match &self.form {
+            Form::Tcp {
+                one_port: true,
+                first_port,
+                first_sequence,
+                ..
+            } => (port == *first_port).then(|| sequence.wrapping_sub(*first_sequence) >> 16),
+            Form::Tcp { first_port, .. } => Some(u32::from(port.wrapping_sub(*first_port))),
+            Form::Icmp { .. } | Form::Udp { .. } | Form::Stamp { .. } => None,
+        }
+    }
+
     /// RST, or SYN and ACK, that acknowledges one of ours (RFC 9293 §3.10.7.1: the SYN and all of its payload; an open port may
     /// leave the payload out).
     fn read_segment(&self, segment: &[u8], octets: usize) -> Option<u32> {
         const ACK: u8 = 0x10;
         const RST: u8 = 0x04;
         const SYN: u8 = 0x02;
-        let Form::Tcp {
-            far_port, first_port, ..
-        } = &self.form
-        else {
+        let Form::Tcp { far_port, .. } = &self.form else {
             return None;
         };
         let header = segment.first_chunk::<TCP_OCTETS>()?;
@@ -245,7 +285,7 @@ impl Marks {
             return None;
         }
         let port = u16::from_be_bytes([header[2], header[3]]);
-        let seq = u32::from(port.wrapping_sub(*first_port));
+        let seq = self.seq_of(port, be32(&header[8..12]).wrapping_sub(1))?;
         let acknowledged = be32(&header[8..12]).wrapping_sub(self.syn(seq).1);
         (1..1 << 16).contains(&acknowledged).then_some(seq)
     }
@@ -265,17 +305,14 @@ impl Marks {
                     _ => Quote::Short,
                 }
             }
-            Form::Tcp {
-                far_port, first_port, ..
-            } => match quoted.first_chunk::<8>() {
+            Form::Tcp { far_port, .. } => match quoted.first_chunk::<8>() {
                 None => Quote::Short,
                 Some(start) => {
-                    let port = u16::from_be_bytes([start[0], start[1]]);
-                    let seq = u32::from(port.wrapping_sub(*first_port));
-                    if start[2..4] == far_port.to_be_bytes() && be32(&start[4..8]) == self.syn(seq).1 {
-                        Quote::Packet(seq)
-                    } else {
-                        Quote::Foreign
+                    let sequence = be32(&start[4..8]);
+                    let seq = self.seq_of(u16::from_be_bytes([start[0], start[1]]), sequence);
+                    match seq.filter(|_| start[2..4] == far_port.to_be_bytes()) {
+                        Some(seq) if sequence == self.syn(seq).1 => Quote::Packet(seq),
+                        _ => Quote::Foreign,
                     }
                 }
             },

@@ -76,7 +76,7 @@ pub(super) fn report(
         id: train.id,
         reordered: came.reordered.saturating_add(overtaken(&arrivals)),
         arrivals,
-        duplicates: came.duplicates,
+        duplicates: came.duplicates.saturating_add(answers.duplicates),
         local_drops: came.local_drops,
         departed_by: departures.source,
         arrived_by: match (by_reflector, any_echo, answers.by_kernel) {

@@ -1,9 +1,10 @@
 //! Trains: out by the pacer, back by the socket or its error queue.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use estimate::Refusal;
 use estimate::probe::{FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
+use estimate::{Refusal, World};
 use units::Stamp;
 
 use super::limit;
@@ -81,13 +82,20 @@ impl LoneWorld {
         let mut answers = Answers {
             replies: vec![None; train.packets.len()],
             by_kernel: true,
+            duplicates: 0,
+            nameless: Vec::new(),
         };
         self.await_all(&mut answers, &marks, gatherer.as_ref(), expected, &sent, train);
         let departures = sent.settle(&train.packets, &self.socket, &mut self.queue);
-        self.sort_answers(&mut answers, &marks, &[]);
+        self.sort_answers(&mut answers, &marks, &[], train);
         let came = gatherer.map(Gatherer::finish).unwrap_or_default();
+        let nameless = std::mem::take(&mut answers.nameless);
         let sides = std::mem::take(&mut *sides.lock().unwrap_or_else(PoisonError::into_inner));
         let mut report = rows::report(train, self.peer.ip(), &departures, &came, &sides, &answers);
+        if self.options.per_hop {
+            self.met.learn(train, &report);
+            self.name(train, nameless)?;
+        }
         let last = departures.stamps_ns.last().copied().unwrap_or(0);
         self.learn(&report, train.far_end, &sides);
         if let Some(burst) = self.account(train, &mut report, last) {
@@ -117,12 +125,20 @@ impl LoneWorld {
                 // Ports and numbers move on from train to train, so that late answers are not taken for another's.
                 let [a, b, c, d, ..] = self.tag;
                 let start = u32::from_be_bytes([a, b, c, d]);
-                let block = u16::try_from(start.wrapping_add(id) % 17).unwrap_or(0);
+                let one_port = self.options.per_hop;
+                let moved = if one_port { start } else { start.wrapping_add(id) };
+                let block = u16::try_from(moved % 17).unwrap_or(0);
+                let within = if one_port {
+                    u16::from_be_bytes([a, b]) % PORTS
+                } else {
+                    0
+                };
                 Form::Tcp {
+                    one_port,
                     near: self.socket.local().map_or(self.peer.ip(), |local| local.ip()),
                     far: self.peer.ip(),
                     far_port: port,
-                    first_port: FIRST_PORT + block * PORTS,
+                    first_port: FIRST_PORT + block * PORTS + within,
                     first_sequence: start.wrapping_add(id.wrapping_mul(0x9e37_79b9)),
                 }
             }
@@ -219,7 +235,7 @@ impl LoneWorld {
         let mut last = sent.last_ns().unwrap_or(0);
         loop {
             self.queue.drain(&self.socket);
-            if self.sort_answers(answers, marks, &limited) {
+            if self.sort_answers(answers, marks, &limited, train) {
                 last = last.max(clock::now_ns());
             }
             let (echoed, arrived_ns) = gatherer.map_or((0, i64::MIN), Gatherer::progress);
@@ -233,24 +249,52 @@ impl LoneWorld {
     }
 
     /// Enters the ICMP answers that came at the packets that they quote; whether any did. One that quotes too little is about the
-    /// only packet of `limited` that is still open, if there is just one.
-    fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize]) -> bool {
+    /// only packet of `limited` that is still open, if there is just one, or just one with the hop limit at which that router answers.
+    fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize], train: &Train) -> bool {
         let mut any = false;
         for answer in self.queue.take_answers() {
             if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
                 self.path_mtu = self.path_mtu.min(mtu);
             }
-            let mut open = limited.iter().filter(|&&seq| answers.replies[seq].is_none());
-            let seq = match (marks.read_quote(&answer.quoted), open.next(), open.next()) {
-                (Quote::Packet(seq), ..) => seq as usize,
-                (Quote::Short, Some(only), None) => *only,
-                (Quote::Short | Quote::Foreign, ..) => continue,
+            if answer
+                .bound_for
+                .is_some_and(|bound_for| bound_for.ip() != self.peer.ip())
+            {
+                self.met.strays.foreign += 1;
+                continue;
+            }
+            let seq = match marks.read_quote(&answer.quoted) {
+                Quote::Packet(seq) => seq as usize,
+                Quote::Short => match self.only_open(answers, limited, train, answer.from) {
+                    Some(only) => only,
+                    None => {
+                        self.met.strays.short += 1;
+                        answers.nameless.push(answer.from);
+                        continue;
+                    }
+                },
+                Quote::Late => {
+                    self.met.strays.late += 1;
+                    continue;
+                }
+                Quote::Foreign => {
+                    self.met.strays.foreign += 1;
+                    continue;
+                }
             };
-            let Some(place) = answers.replies.get_mut(seq).filter(|place| place.is_none()) else {
+            let Some(place) = answers.replies.get_mut(seq) else {
                 continue;
             };
+            if place.is_some() {
+                self.met.strays.duplicate += 1;
+                answers.duplicates = answers.duplicates.saturating_add(1);
+                continue;
+            }
             any = true;
             answers.by_kernel &= answer.by_kernel;
+            if let (Some(plan), Some(extensions)) = (train.packets.get(seq), &answer.extensions) {
+                self.met.told(plan.hop_limit, answer.from, extensions);
+            }
             *place = Some(HopReply {
                 from: answer.from,
                 returned: Stamp::from_nanos(answer.returned_ns),
@@ -259,6 +303,38 @@ impl LoneWorld {
             });
         }
         any
+    }
+
+    /// The packet that an answer without a readable quote must be about.
+    fn only_open(&self, answers: &Answers, limited: &[usize], train: &Train, from: IpAddr) -> Option<usize> {
+        let known = self.met.limit_of(from);
+        let is_open = |seq: &usize| answers.replies.get(*seq).is_some_and(Option::is_none);
+        let fits = |seq: &usize| {
+            let limit = train.packets.get(*seq).and_then(|plan| plan.hop_limit);
+            known.is_none() || limit == known
+        };
+        let mut open = limited.iter().copied().filter(is_open).filter(fits);
+        let only = open.next()?;
+        open.next().is_none().then_some(only)
+    }
+
+    /// Asks alone at each hop limit where somebody may have answered that quotes too little and is not known, so that later answers of it can
+    /// be told from others.
+    fn name(&mut self, train: &Train, nameless: Vec<IpAddr>) -> Result<(), Error> {
+        if train.packets.len() < 2 || nameless.iter().all(|from| self.met.limit_of(*from).is_some()) {
+            return Ok(());
+        }
+        let limits: std::collections::BTreeSet<_> = train.packets.iter().filter_map(|plan| plan.hop_limit).collect();
+        for limit in limits {
+            if self.met.answered_at(limit) || self.met.asked_alone(limit) || self.stop_requested() {
+                continue;
+            }
+            let mut alone = Train::uniform(train.id, 1, self.least_ip_octets().max(64), std::time::Duration::ZERO);
+            alone.far_end = train.far_end;
+            alone.packets[0].hop_limit = Some(limit);
+            self.carry_out(&alone)?;
+        }
+        Ok(())
     }
 
     fn await_tokens(&self, packets: usize) {
@@ -282,7 +358,8 @@ impl LoneWorld {
     /// that was not known of.
     fn account(&mut self, train: &Train, report: &mut TrainReport, last_ns: i64) -> Option<u16> {
         let lost = u32::try_from(report.lost()).unwrap_or(u32::MAX);
-        let far_limits = matches!(self.options.via, Via::Udp { .. });
+        // Per hop it is the method that learns who limits what.
+        let far_limits = matches!(self.options.via, Via::Udp { .. }) && !self.options.per_hop;
         if let Some(tokens) = &mut self.tokens {
             let granted = tokens.spend(train.packets.len(), last_ns);
             if far_limits {
@@ -308,4 +385,8 @@ pub(super) struct Answers {
     pub(super) replies: Vec<Option<HopReply>>,
     /// All of them were stamped by the kernel.
     pub(super) by_kernel: bool,
+    /// Answers beyond the first to a packet.
+    pub(super) duplicates: u32,
+    /// Who answered without quoting enough to tell to what.
+    nameless: Vec<IpAddr>,
 }

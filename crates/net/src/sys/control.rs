@@ -81,6 +81,13 @@ impl Ancillary {
 }
 
 impl ExtendedError {
+    /// `struct sock_ee_data_rfc4884`: where in the message the extensions begin that an ICMP error has. What the kernel found wrong with
+    /// them is for the reader to find again.
+    pub(crate) fn extensions_at(&self) -> Option<usize> {
+        let [low, high, ..] = self.data.to_ne_bytes();
+        Some(usize::from(u16::from_ne_bytes([low, high]))).filter(|at| *at > 0)
+    }
+
     fn parse(data: &[u8]) -> Option<Self> {
         Some(Self {
             errno: int(data, 0)?.cast_unsigned(),

@@ -65,7 +65,12 @@ impl Session {
             draw: SplitMix64::new(0x6e61_7272_6f77),
             last_ns: 0,
             probes: 0,
-            far_ends: VecDeque::from([FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS), FarEnd::Echo]),
+            far_ends: VecDeque::from([
+                FarEnd::ClosedPort,
+                FarEnd::EchoSized(REPLY_OCTETS),
+                FarEnd::Echo,
+                FarEnd::TcpSyn,
+            ]),
             least_octets: 0,
             most_octets: u16::MAX,
             resized: 0,

@@ -20,6 +20,7 @@ fn icmp(ipv6: bool, checksum: bool) -> Marks {
 
 fn tcp() -> Marks {
     marks(Form::Tcp {
+        one_port: false,
         near: [192, 0, 2, 1].into(),
         far: [192, 0, 2, 2].into(),
         far_port: 80,
@@ -173,4 +174,78 @@ fn stamp_replies_must_bring_number_and_time_back() {
     };
     stamp::reflect(&mut octets, &set_back, None).unwrap();
     assert_eq!(marks.read_echo(&octets, 100).unwrap().residence_ns, None);
+}
+
+/// What routers choose paths by stays the same from packet to packet and train to train, whatever the size and the rest of the payload.
+#[test]
+fn echoes_of_one_flow_have_one_checksum() {
+    for ipv6 in [false, true] {
+        let mut sums = Vec::new();
+        for (id, seq, octets, filling) in [
+            (9, 0, 64, 0x00),
+            (9, 7, 1472, 0x5a),
+            (10, 3, 99, 0xff),
+            (4_000_000, 9, 26, 0x11),
+        ] {
+            let marks = marks(Form::Icmp {
+                mark: Mark { id, ..MARK },
+                ipv6,
+                identifier: 0x1234,
+                checksum: false,
+            });
+            let mut packet = vec![filling; octets];
+            marks.write(seq, &mut packet);
+            // The kernel adds its checksum, over IPv6 with the length.
+            let length = if ipv6 { u64::try_from(octets).unwrap() } else { 0 };
+            sums.push(internet_checksum(length, &packet));
+            assert_eq!(packet[8..16], MARK.tag);
+        }
+        assert!(sums.windows(2).all(|pair| pair[0] == pair[1]), "{sums:x?}");
+    }
+    // Where there is no room the mark stays whole.
+    let mut least = [0xaa; 25];
+    icmp(false, false).write(3, &mut least);
+    assert_eq!(least[24], 0xaa);
+}
+
+#[test]
+fn syns_of_one_flow_leave_from_one_port() {
+    let marks = marks(Form::Tcp {
+        one_port: true,
+        near: [192, 0, 2, 1].into(),
+        far: [192, 0, 2, 2].into(),
+        far_port: 80,
+        first_port: 20_007,
+        first_sequence: 0xffff_0000,
+    });
+    let mut numbers = std::collections::BTreeSet::new();
+    for seq in 0..10u32 {
+        let mut octets = [0x55; 60];
+        marks.write(seq, &mut octets);
+        assert_eq!(octets[0..2], 20_007u16.to_be_bytes());
+        let number = be32(&octets[4..8]);
+        assert!(numbers.insert(number));
+        assert_eq!(marks.read_quote(&octets[..8]), Quote::Packet(seq));
+        let reset = answer(20_007, number.wrapping_add(41), 0x14);
+        assert_eq!(marks.read_echo(&reset, 20).map(|echo| echo.seq), Some(seq));
+        assert_eq!(
+            marks.read_echo(&answer(20_008, number.wrapping_add(41), 0x14), 20),
+            None
+        );
+    }
+    let beyond = answer(20_007, 0xffff_0000u32.wrapping_add(11 << 16), 0x14);
+    assert_eq!(marks.read_echo(&beyond, 20), None);
+}
+
+#[test]
+fn answers_to_earlier_trains_are_late_and_no_others() {
+    let now = marks(Form::Udp { mark: MARK });
+    let before = marks(Form::Udp {
+        mark: Mark { id: 8, ..MARK },
+    });
+    let mut octets = [0; 64];
+    before.write(7, &mut octets);
+    assert_eq!(now.read_quote(&octets), Quote::Late);
+    octets[0] ^= 1;
+    assert_eq!(now.read_quote(&octets), Quote::Foreign);
 }

@@ -1,0 +1,169 @@
+//! A world that counts what comes of each hop, and shows it while the work goes on.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use estimate::job::hops::PathHops;
+use estimate::{Beginning, Estimate, Event, Latest, Measured, PathFacts, Probe, Reason, World};
+use net::names::Names;
+use report::hops::{Found, LabelRow, Strays, live};
+use units::{Octets, Sender, Stamp, format_duration};
+
+use crate::far::Far;
+use crate::progress::Progress;
+
+/// What is known so far.
+pub(super) struct Board {
+    found: Found,
+    latest: Option<Estimate>,
+    progress: Progress,
+    names: Option<Names>,
+    shows: bool,
+    tells: bool,
+    drawn: Option<Stamp<Sender>>,
+    foretold: bool,
+}
+
+/// Time between two pictures: faster than eyes follow costs the probing.
+const REDRAW: Duration = Duration::from_millis(200);
+
+impl Board {
+    /// `shows`: a table while it works; `tells`: beforehand, how long it will take.
+    pub(super) fn new(progress: Progress, names: Option<Names>, shows: bool, tells: bool) -> Self {
+        Self {
+            found: Found::default(),
+            latest: None,
+            progress,
+            names,
+            shows,
+            tells,
+            drawn: None,
+            foretold: false,
+        }
+    }
+
+    /// The method says something on the way.
+    pub(super) fn tell(&mut self, latest: &Latest) {
+        let forecast = PathHops::of_estimate(&latest.estimate).and_then(|path| path.forecast);
+        if let Some(forecast) = forecast
+            && !std::mem::replace(&mut self.foretold, true)
+        {
+            let (time, octets) = (format_duration(forecast.time), Octets::new(forecast.octets));
+            self.progress
+                .note(&format!("this will take {time} and {octets} at most"));
+        }
+        self.latest = Some(latest.estimate.clone());
+    }
+
+    fn take(&mut self, asked: &estimate::probe::Train, event: &Event, far: IpAddr) {
+        if let Event::Train(report) = event {
+            self.found.seen.take(asked, report, Some(far));
+        }
+        if let Some(names) = &self.names {
+            self.found.seen.addresses().for_each(|address| names.ask(address));
+        }
+    }
+
+    fn draw(&mut self, now: Stamp<Sender>) {
+        if !self.shows || self.drawn.is_some_and(|drawn| now.since(drawn) < REDRAW) {
+            return;
+        }
+        self.drawn = Some(now);
+        if let Some(names) = &self.names {
+            self.found.names = names.known();
+        }
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let text = live(self.latest.as_ref(), &self.found, columns.unwrap_or(100));
+        self.progress.say(format!(
+            " hop  who answers, how often, least round trip, capacity{text}"
+        ));
+    }
+
+    /// All of it, with what the world itself saw.
+    pub(super) fn found(&mut self, far: &Far) -> Found {
+        let mut found = std::mem::take(&mut self.found);
+        if let Far::Lone(world) = far {
+            let met = world.met();
+            let rows = met.labels().iter().map(|(key, labels)| {
+                let rows = labels.iter().map(|label| LabelRow {
+                    label: label.label,
+                    traffic_class: label.traffic_class,
+                    ttl: label.ttl,
+                });
+                (*key, rows.collect())
+            });
+            found.labels = rows.collect();
+            found.strays = Strays {
+                late: met.strays.late,
+                duplicate: met.strays.duplicate,
+                foreign: met.strays.foreign,
+                short: met.strays.short,
+            };
+        }
+        found
+    }
+}
+
+/// The far host, watched.
+pub(super) struct Watched {
+    inner: Far,
+    board: Rc<RefCell<Board>>,
+}
+
+impl Watched {
+    pub(super) fn new(inner: Far, board: Rc<RefCell<Board>>) -> Self {
+        Self { inner, board }
+    }
+
+    pub(super) fn inner(&self) -> &Far {
+        &self.inner
+    }
+}
+
+impl World for Watched {
+    type Fault = net::Error;
+
+    fn now(&self) -> Stamp<Sender> {
+        self.inner.now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.inner.facts()
+    }
+
+    fn begins(&mut self, run: &Beginning<'_>) {
+        self.inner.begins(run);
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+        let asked = match &probe {
+            Probe::Train(train) => Some(train.clone()),
+            Probe::Load(_) | Probe::Transfer(_) | Probe::Capture(_) => None,
+        };
+        let event = self.inner.send(probe)?;
+        let mut board = self.board.borrow_mut();
+        if let Some(asked) = &asked {
+            board.take(asked, &event, self.inner.address().ip());
+        }
+        board.draw(self.inner.now());
+        Ok(event)
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+        self.inner.wait(until)
+    }
+
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        self.inner.concluded(measured, stopped);
+    }
+
+    fn rest(&mut self) -> Result<(), net::Error> {
+        self.inner.rest()
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.inner.stop_requested()
+    }
+}

@@ -1,0 +1,368 @@
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use estimate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
+use estimate::probe::{
+    Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport,
+};
+use estimate::{Caveat, Cost, Estimate, Reason, StampSource};
+use units::{Metric, Stamp};
+
+use super::*;
+
+fn rate(mbps: f64) -> BitRate {
+    BitRate::from_bps_f64(mbps * 1e6).unwrap()
+}
+
+fn finding(ttl: u16, mbps: Option<f64>, verdict: Verdict) -> HopFinding {
+    HopFinding {
+        ttl,
+        routers: vec![Responder {
+            address: IpAddr::from([198, 18, 0, u8::try_from(ttl).unwrap()]),
+            answers: 60,
+        }],
+        far_end: ttl == 5,
+        capacity: mbps.map(|mbps| HopCapacity {
+            value: rate(mbps),
+            low: rate(if verdict == Verdict::Estimated {
+                mbps * 0.98
+            } else {
+                mbps
+            }),
+            high: rate(if verdict == Verdict::Estimated {
+                mbps * 1.02
+            } else {
+                mbps
+            }),
+            verdict,
+            layer: Layer::Ip,
+        }),
+        after: None,
+        latency_ns: Some(250_000.0 * f64::from(ttl)),
+        queueing_ns: Some(12_000.0),
+        round_trip_ns: Some(510_000.0 * f64::from(ttl)),
+        loss_ratio: Some(0.0),
+        busy_ratio: (verdict == Verdict::Estimated).then_some(0.25),
+        limited: None,
+        hidden_devices: Vec::new(),
+        seen: None,
+        foretold: Some(Foretold::Resolved),
+        probes: 64,
+        answers: 64,
+        caveats: Vec::new(),
+    }
+}
+
+/// 100 Mbit/s with a switch, a silent router, 10 Mbit/s, a limited router behind which there is only a bound, the far host.
+fn outcome() -> Outcome {
+    let mut first = finding(1, Some(97.529), Verdict::Estimated);
+    first.hidden_devices = vec![HiddenDevice {
+        kind: "switch".to_owned(),
+        capacity: rate(975.29),
+        nominal: BitRate::from_gbps(1),
+    }];
+    let mut silent = finding(2, None, Verdict::Inconclusive);
+    silent.routers.clear();
+    (
+        silent.round_trip_ns,
+        silent.latency_ns,
+        silent.queueing_ns,
+        silent.loss_ratio,
+    ) = (None, None, None, None);
+    silent.caveats = vec![Caveat::SilentRouter];
+    let mut third = finding(3, Some(9.7529), Verdict::Estimated);
+    third.after = Some(1);
+    third.loss_ratio = Some(0.015);
+    let mut fourth = finding(4, Some(40.0), Verdict::LowerBound);
+    fourth.latency_ns = Some(-3_000.0);
+    fourth.limited = Some(AnswerPace {
+        burst: 6,
+        every: Duration::from_secs(1),
+    });
+    let fifth = finding(5, Some(97.529), Verdict::Estimated);
+    let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(9.7529), rate(9.6), rate(9.9))
+        .with(key::NARROW, 3u32)
+        .with(key::TIGHT, 3u32)
+        .with(key::FORETOLD_TIME, 9_000_000_000u64)
+        .with(key::FORETOLD_OCTETS, 400_000u64);
+    main.also = [first, silent, third, fourth, fifth]
+        .iter()
+        .map(HopFinding::estimate)
+        .collect();
+    main.caveat(Caveat::Loss { ratio: 0.003 }).into()
+}
+
+fn plan(limit: u8) -> PacketPlan {
+    PacketPlan {
+        gap: Duration::ZERO,
+        ip_octets: 100,
+        hop_limit: NonZeroU8::new(limit),
+    }
+}
+
+fn answered(from: [u8; 4], after_ns: i64, kind: HopReplyKind) -> Fate {
+    Fate::Answered(HopReply {
+        from: IpAddr::from(from),
+        returned: Stamp::from_nanos(1_000 + after_ns),
+        reply_ip_octets: 128,
+        kind,
+    })
+}
+
+fn seen(fates: &[(u8, Fate)]) -> Seen {
+    let mut seen = Seen::default();
+    for (limit, fate) in fates {
+        let train = Train {
+            id: TrainId(1),
+            packets: vec![plan(*limit)],
+            far_end: FarEnd::ClosedPort,
+        };
+        let report = TrainReport {
+            id: TrainId(1),
+            arrivals: vec![Arrival {
+                seq: 0,
+                departed: Stamp::from_nanos(1_000),
+                ip_octets: 100,
+                fate: *fate,
+            }],
+            reordered: 0,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::Kernel,
+            arrived_by: StampSource::Kernel,
+            pacing: PacingCheck::Kept,
+        };
+        seen.take(&train, &report, None);
+    }
+    seen
+}
+
+fn found() -> Found {
+    let expired = |last, after_ns| answered([198, 18, 0, last], after_ns, HopReplyKind::TimeExceeded);
+    let mut found = Found {
+        seen: seen(&[
+            (1, expired(1, 500_000)),
+            (1, expired(1, 700_000)),
+            (1, Fate::Lost),
+            (1, expired(1, 600_000)),
+            (2, Fate::Lost),
+            (3, expired(3, 1_500_000)),
+            (3, expired(33, 1_600_000)),
+            (3, expired(3, 1_550_000)),
+            (4, expired(4, 2_000_000)),
+            (5, answered([198, 18, 0, 5], 2_500_000, HopReplyKind::PortUnreachable)),
+            (6, answered([198, 18, 0, 5], 2_500_000, HopReplyKind::PortUnreachable)),
+        ]),
+        ..Found::default()
+    };
+    found
+        .names
+        .insert([198, 18, 0, 1].into(), "edge.example.net".to_owned());
+    let label = LabelRow {
+        label: 24_001,
+        traffic_class: 5,
+        ttl: 1,
+    };
+    found.labels.insert((4, [198, 18, 0, 4].into()), vec![label]);
+    found.strays.late = 2;
+    found
+}
+
+fn document(outcome: &Outcome, found: &Found) -> HopsDocument {
+    let asked = Asked {
+        version: "0.1.0".to_owned(),
+        started_at: None,
+        target: Target {
+            name: "far.example.net".to_owned(),
+            address: Some([198, 18, 0, 5].into()),
+            port: Some(33_434),
+        },
+        via: "UDP port 33434".to_owned(),
+        method: "hops".to_owned(),
+        params: BTreeMap::new(),
+    };
+    let cost = Cost {
+        packets: 320,
+        octets: 250_000,
+        time: Duration::from_millis(8_500),
+        peak_bps: 900_000,
+        ..Cost::default()
+    };
+    HopsDocument::new(asked, outcome, found, cost.into())
+}
+
+#[test]
+fn documents_follow_the_shipped_schema() {
+    let schema: serde_json::Value = serde_json::from_str(schema::HOPS).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let nothing = Outcome::inconclusive(Reason::NoAnswer);
+    let mut broken = document(&outcome(), &found());
+    broken.error = Some(Problem {
+        code: 1,
+        who: "host",
+        text: "no more sockets".to_owned(),
+    });
+    for document in [
+        document(&outcome(), &found()),
+        document(&outcome(), &Found::default()),
+        document(&nothing, &found()),
+        document(&nothing, &Found::default()),
+        broken,
+    ] {
+        let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{json}: {errors:?}");
+    }
+    let mut wrong: serde_json::Value = serde_json::from_str(&document(&outcome(), &found()).json()).unwrap();
+    wrong["hops"][0]["capacity"] = "much".into();
+    assert!(!validator.is_valid(&wrong), "the schema must be able to refuse");
+}
+
+#[test]
+fn rows_join_the_answer_and_what_was_seen() {
+    let document = document(&outcome(), &found());
+    assert_eq!(document.hops.len(), 5, "nothing lies beyond the far host");
+    assert_eq!(
+        (document.narrow_hop, document.tight_hop, document.reached),
+        (Some(3), Some(3), true)
+    );
+    let [first, second, third, fourth, _] = document.hops.as_slice() else {
+        panic!("five hops");
+    };
+    assert_eq!(first.capacity, Some(97_529_000));
+    assert_eq!(first.available, Some(73_146_750));
+    assert_eq!(first.routers[0].name.as_deref(), Some("edge.example.net"));
+    assert_eq!((first.probes.sent, first.probes.answered), (4, 3));
+    assert_eq!(
+        (first.probes.best_ns, first.probes.mean_ns, first.probes.worst_ns),
+        (500_000, 600_000, 700_000)
+    );
+    assert_eq!(first.probes.deviation_ns, 100_000);
+    assert_eq!((second.capacity, second.verdict), (None, Verdict::Inconclusive));
+    assert_eq!(
+        second
+            .caveats
+            .iter()
+            .filter(|caveat| caveat.id == "silent_router")
+            .count(),
+        1
+    );
+    // The one that answered most comes first, and that there are two is said.
+    assert_eq!(third.routers[0].address, IpAddr::from([198, 18, 0, 3]));
+    assert!(third.caveats.iter().any(|caveat| caveat.id == "several_routers"));
+    assert_eq!((third.measured_from, third.loss_ratio), (Some(1), Some(0.015)));
+    assert_eq!(
+        (fourth.verdict, fourth.available, fourth.latency_ns),
+        (Verdict::LowerBound, None, Some(-3_000))
+    );
+    assert_eq!(fourth.routers[0].mpls[0].label, 24_001);
+    let cut = document.clone().from(3);
+    assert_eq!(cut.hops.first().map(|hop| hop.ttl), Some(3));
+}
+
+#[test]
+fn without_a_method_the_narrow_hop_is_found_only_where_no_bound_could_be_it() {
+    let with = |hops: &[HopFinding]| {
+        let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(1.0), rate(1.0), rate(1.0));
+        main.also = hops.iter().map(HopFinding::estimate).collect();
+        document(&main.into(), &Found::default())
+    };
+    let estimated = |ttl, mbps| finding(ttl, Some(mbps), Verdict::Estimated);
+    let bound = |ttl, mbps| finding(ttl, Some(mbps), Verdict::LowerBound);
+    assert_eq!(with(&[estimated(1, 100.0), estimated(2, 10.0)]).narrow_hop, Some(2));
+    assert_eq!(with(&[estimated(1, 10.0), bound(2, 50.0)]).narrow_hop, Some(1));
+    assert_eq!(with(&[estimated(1, 10.0), bound(2, 5.0)]).narrow_hop, None);
+    assert_eq!(with(&[bound(2, 5.0)]).narrow_hop, None);
+}
+
+#[test]
+fn the_table() {
+    insta::assert_snapshot!(document(&outcome(), &found()).text(false));
+}
+
+#[test]
+fn a_path_that_does_not_answer() {
+    let nothing = Outcome::inconclusive(Reason::NoAnswer);
+    insta::assert_snapshot!(document(&nothing, &Found::default()).text(false));
+    assert_eq!(
+        Pipe::new(&document(&nothing, &Found::default())).text(Strokes::Unicode),
+        ""
+    );
+}
+
+#[test]
+fn the_pipe() {
+    let pipe = Pipe::new(&document(&outcome(), &found()));
+    insta::assert_snapshot!(pipe.text(Strokes::Unicode));
+    let ascii = pipe.text(Strokes::Ascii);
+    assert!(ascii.is_ascii(), "{ascii}");
+    insta::assert_snapshot!(ascii);
+}
+
+#[test]
+fn the_pipe_as_svg() {
+    let svg = Pipe::new(&document(&outcome(), &found())).svg();
+    insta::assert_snapshot!(svg.replace("><", ">\n<"));
+    let mut reader = quick_xml::Reader::from_str(&svg);
+    loop {
+        match reader.read_event() {
+            Ok(quick_xml::events::Event::Eof) => break,
+            Ok(_) => {}
+            Err(error) => panic!("{error}: {svg}"),
+        }
+    }
+    assert!(
+        !svg.contains("href") && !svg.contains("NaN"),
+        "nothing from elsewhere, nothing undefined"
+    );
+}
+
+#[test]
+fn mtrs_own_report() {
+    let text = document(&outcome(), &found()).mtr("here");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn live_lines_fit_and_say_what_is_known() {
+    let outcome = outcome();
+    let lines = live(outcome.estimate(), &found(), 80);
+    assert_eq!(lines.lines().filter(|line| !line.is_empty()).count(), 5);
+    assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
+    assert!(lines.contains("◀ narrow 9.753 Mbit/s"), "{lines}");
+    assert!(live(None, &found(), 80).contains("198.18.0.3"));
+    assert_eq!(live(None, &Found::default(), 80), "");
+}
+
+#[test]
+fn names_cannot_write_to_the_terminal() {
+    let mut found = found();
+    found.names.insert([198, 18, 0, 1].into(), "a\u{1b}[2Jb".to_owned());
+    let text = document(&outcome(), &found).text(true);
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+mod any {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever rates and shares a method writes: no panic, lines of even width, an SVG without undefined numbers.
+        #[test]
+        fn paths_are_drawn(hops in proptest::collection::vec((any::<u64>(), 0.0f64..1.5, 0u8..4), 0..40)) {
+            let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(1.0), rate(1.0), rate(1.0));
+            main.also = (1..).zip(&hops).map(|(ttl, (bps, busy, kind))| {
+                let verdict = [Verdict::Estimated, Verdict::LowerBound, Verdict::UpperBound, Verdict::Inconclusive][usize::from(*kind)];
+                let value = BitRate::from_bps(*bps);
+                let capacity = HopCapacity { value, low: value, high: value, verdict, layer: Layer::Ip };
+                HopFinding { capacity: Some(capacity), busy_ratio: Some(*busy), ..finding(ttl, None, verdict) }.estimate()
+            }).collect();
+            let document = document(&main.into(), &Found::default());
+            let pipe = Pipe::new(&document);
+            prop_assert!(!pipe.svg().contains("NaN"));
+            prop_assert!(pipe.text(Strokes::Ascii).is_ascii());
+            let _ = (document.text(true), document.mtr("x"), pipe.text(Strokes::Unicode));
+        }
+    }
+}
