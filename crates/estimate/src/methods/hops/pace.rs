@@ -193,7 +193,7 @@ mod tests {
         let (pace, answers) = against(5, Duration::from_millis(400), 60);
         let (_, every) = pace.limit().unwrap();
         assert!(
-            every >= Duration::from_millis(350) && every <= Duration::from_millis(600),
+            every >= Duration::from_millis(300) && every <= Duration::from_millis(600),
             "{every:?}"
         );
         assert!(answers >= 36, "{answers}");
