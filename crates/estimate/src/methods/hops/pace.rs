@@ -29,7 +29,7 @@ pub(super) struct Pace {
 }
 
 /// What Linux allows per second and destination (`icmp_ratelimit`).
-const USUAL: Duration = Duration::from_millis(1000);
+const USUAL: Duration = Duration::from_secs(1);
 /// What a pace is longer than the limit by, so that tokens are there.
 const MARGIN: f64 = 1.04;
 const QUICKEST: Duration = Duration::from_millis(100);

@@ -57,7 +57,7 @@ impl Plan {
             288,
             USUAL_QUOTE + 4,
             USUAL_QUOTE + 36,
-            (USUAL_QUOTE + top) / 2,
+            u16::midpoint(USUAL_QUOTE, top),
             top.saturating_sub(32),
             top,
         ];
