@@ -8,7 +8,6 @@ use scenario::{Scenario, Way};
 use sim::SimWorld;
 
 #[expect(
-    clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "an example that prints what it was asked for"

@@ -182,7 +182,7 @@ fn waits(session: &Session, table: &HopTable, line: &Line) -> Option<f64> {
     let (_, samples) = table.main_router()?;
     let above = samples
         .iter()
-        .map(|sample| table.above(sample, line, session.params.framing).max(0.0));
+        .map(|sample| HopTable::above(sample, line, session.params.framing).max(0.0));
     Some(above.sum::<f64>() / samples.len().max(1) as f64)
 }
 
@@ -196,7 +196,7 @@ fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
         let near = (3.0 * line.spread_ns).max(2.0 * floor);
         let clean = samples
             .iter()
-            .filter(|sample| table.above(sample, &line, session.params.framing) <= near)
+            .filter(|sample| HopTable::above(sample, &line, session.params.framing) <= near)
             .count();
         Some(clean as f64 / samples.len() as f64)
     };

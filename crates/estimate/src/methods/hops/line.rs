@@ -151,40 +151,45 @@ impl Solved {
 /// Weighted least squares with one or two regressors; the weights are inverse variances.
 fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved> {
     let sum: f64 = weights.iter().sum();
-    let mean = |pick: &dyn Fn(&([f64; 2], f64)) -> f64| -> f64 {
-        rows.iter().zip(weights).map(|(row, w)| w * pick(row)).sum::<f64>() / sum
-    };
-    let (u, v, y) = (mean(&|row| row.0[0]), mean(&|row| row.0[1]), mean(&|row| row.1));
-    let (mut uu, mut vv, mut uv, mut uy, mut vy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for (row, w) in rows.iter().zip(weights) {
-        let (a, b, c) = (row.0[0] - u, row.0[1] - v, row.1 - y);
-        uu += w * a * a;
-        vv += w * b * b;
-        uv += w * a * b;
-        uy += w * a * c;
-        vy += w * b * c;
+    let mut mean = [0.0; 3];
+    for ((x, y), weight) in rows.iter().zip(weights) {
+        for (mean, value) in mean.iter_mut().zip([x[0], x[1], *y]) {
+            *mean += weight / sum * value;
+        }
+    }
+    // Sums of products about the means: of the regressors, and of each with the round trips.
+    let mut squares = [0.0; 2];
+    let mut products = [0.0; 2];
+    let mut mixed = 0.0;
+    for ((x, y), weight) in rows.iter().zip(weights) {
+        let off = [x[0] - mean[0], x[1] - mean[1]];
+        for side in 0..2 {
+            squares[side] += weight * off[side] * off[side];
+            products[side] += weight * off[side] * (y - mean[2]);
+        }
+        mixed += weight * off[0] * off[1];
     }
     let (first, second, first_se) = if two {
-        let determinant = uu * vv - uv * uv;
-        if determinant <= 1e-9 * uu * vv {
+        let determinant = squares[0] * squares[1] - mixed * mixed;
+        if determinant <= 1e-9 * squares[0] * squares[1] {
             return None;
         }
         (
-            (vv * uy - uv * vy) / determinant,
-            (uu * vy - uv * uy) / determinant,
-            (vv / determinant).sqrt(),
+            (squares[1] * products[0] - mixed * products[1]) / determinant,
+            (squares[0] * products[1] - mixed * products[0]) / determinant,
+            (squares[1] / determinant).sqrt(),
         )
     } else {
-        if uu <= 0.0 {
+        if squares[0] <= 0.0 {
             return None;
         }
-        (uy / uu, 0.0, uu.powf(-0.5))
+        (products[0] / squares[0], 0.0, squares[0].powf(-0.5))
     };
     Some(Solved {
         first,
         first_se,
         second,
-        intercept: y - first * u - second * v,
+        intercept: mean[2] - first * mean[0] - second * mean[1],
     })
 }
 

@@ -7,9 +7,9 @@ use units::{Sender, Stamp};
 
 /// The pace at which one hop limit is asked.
 ///
-/// A router that answers some probes and then none in a row has a limit, most likely a token bucket (Linux: 6 answers, then one per second).
-/// It is then asked at the pace of the commonest limit, faster while it answers all, slower when it answers few. A path that loses packets
-/// seldom loses so many in a row, and loses them at any pace: then the pace rises again until there is none.
+/// A router that answers some probes and then few has a limit, most likely a token bucket (Linux: 6 answers, then one per second). It is then
+/// asked at the pace of the commonest limit, faster while it answers all, slower when it answers few. A path that loses packets loses them at
+/// any pace: such a router answers most probes at a quick pace for longer than any bucket lasts, and is no longer held back.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pace {
     /// Between probes; `None`: as others are.
@@ -20,7 +20,6 @@ pub(super) struct Pace {
     /// The last probes at this pace: answered or not.
     last: VecDeque<bool>,
     in_row: u32,
-    missed_in_row: u32,
     /// Probes at this pace, and answers to them.
     told: u32,
     answered: u32,
@@ -30,20 +29,22 @@ pub(super) struct Pace {
 }
 
 /// What Linux allows per second and destination (`icmp_ratelimit`).
-const USUAL: Duration = Duration::from_millis(1000);
+const USUAL: Duration = Duration::from_secs(1);
 /// What a pace is longer than the limit by, so that tokens are there.
 const MARGIN: f64 = 1.04;
 const QUICKEST: Duration = Duration::from_millis(100);
 const SLOWEST: Duration = Duration::from_secs(8);
-/// Unanswered in a row, of a router that answered before (ours: of packets of which a fifth is lost, one in three thousand).
-const MISSING: u32 = 5;
-/// Probes that are looked back on at a slow pace, and how many of them must be missing for a slower one.
+/// Probes that are looked back on; how many of them must be missing for a limit (a world that waits for each missing answer lets a bucket
+/// fill meanwhile, so that every second is answered), and for a slower pace.
 const LOOK_BACK: usize = 6;
+const MISSING: usize = 3;
 const FEW: usize = 4;
+/// Probes at the quickest pace, and twice as many as come at once, of which this share must be answered where there is no limit.
+const NO_LIMIT: (u32, f64) = (8, 0.6);
 /// Answers in a row after which a limited router is asked faster; below the usual pace after as many more as it gives at once, for so long
 /// it may live on what it saved.
 const TRY_FASTER: u32 = 4;
-const MOST_SAVED: u32 = 100;
+const MOST_SAVED: u32 = 20;
 
 impl Pace {
     pub(super) fn new() -> Self {
@@ -53,7 +54,6 @@ impl Pace {
             next_at: None,
             last: VecDeque::new(),
             in_row: 0,
-            missed_in_row: 0,
             told: 0,
             answered: 0,
             burst: 0,
@@ -77,7 +77,7 @@ impl Pace {
 
     /// Something is missing, and it is not clear yet whether that is a limit.
     pub(super) fn is_suspect(&self) -> bool {
-        self.every.is_none() && self.missed_in_row >= 2 && self.burst > 0
+        self.every.is_none() && self.missing(LOOK_BACK) >= 2 && self.burst > 0
     }
 
     /// The limit as it looks: answers at once, and the time between those at this pace.
@@ -106,46 +106,52 @@ impl Pace {
         }
         if answered {
             self.in_row = self.in_row.saturating_add(1);
-            self.missed_in_row = 0;
             self.burst = self.burst.saturating_add(u32::from(!self.missed));
         } else {
             self.missed = true;
-            self.missed_in_row = self.missed_in_row.saturating_add(1);
             self.in_row = 0;
         }
         match self.every {
-            None if self.missed_in_row >= MISSING && self.burst > 0 => self.set(Some(USUAL.mul_f64(MARGIN))),
+            None if !answered && self.missing(LOOK_BACK) >= MISSING && self.burst > 0 => {
+                self.set(Some(USUAL.mul_f64(MARGIN)));
+            }
             None => {}
             Some(every) => self.adapt(every),
         }
     }
 
-    fn adapt(&mut self, every: Duration) {
-        let missing = |last: usize| self.last.iter().rev().take(last).filter(|answered| !**answered).count();
-        if every < USUAL && missing(3) >= 2 {
-            self.too_fast = Some(self.too_fast.map_or(every, |fast| fast.max(every)));
-            self.set(Some(every * 2));
-        } else if missing(LOOK_BACK) >= FEW {
-            self.set(Some((every * 2).min(SLOWEST)));
-        } else if self.in_row >= self.enough(every) {
-            let faster = every / 2;
-            if self.too_fast.is_none_or(|fast| faster > fast) {
-                self.set(Some(faster).filter(|&faster| faster >= QUICKEST));
-            }
-        }
+    /// Of the last so many.
+    fn missing(&self, last: usize) -> usize {
+        self.last.iter().rev().take(last).filter(|answered| !**answered).count()
     }
 
-    fn enough(&self, every: Duration) -> u32 {
-        if every < USUAL {
-            TRY_FASTER + self.burst.min(MOST_SAVED)
-        } else {
-            TRY_FASTER
+    fn adapt(&mut self, every: Duration) {
+        let saved = self.burst.min(MOST_SAVED);
+        let lasted = every <= QUICKEST && self.told >= NO_LIMIT.0 + 2 * saved;
+        if lasted && f64::from(self.answered) > NO_LIMIT.1 * f64::from(self.told) {
+            self.set(None);
+        } else if every < USUAL && self.missing(3) >= 2 {
+            self.too_fast = Some(self.too_fast.map_or(every, |fast| fast.max(every)));
+            let slower = if every <= QUICKEST {
+                USUAL.mul_f64(MARGIN)
+            } else {
+                every * 2
+            };
+            self.set(Some(slower));
+        } else if self.missing(LOOK_BACK) >= FEW {
+            self.set(Some((every * 2).min(SLOWEST)));
+        } else if self.in_row >= TRY_FASTER + if every < USUAL { saved } else { 0 } {
+            // Far faster first: if that holds there was no limit.
+            let faster = self.too_fast.map_or(QUICKEST, |_| every / 2);
+            if faster < every && self.too_fast.is_none_or(|fast| faster > fast) {
+                self.set(Some(faster.max(QUICKEST)));
+            }
         }
     }
 
     fn set(&mut self, every: Option<Duration>) {
         self.every = every;
-        (self.in_row, self.missed_in_row, self.told, self.answered) = (0, 0, 0, 0);
+        (self.in_row, self.told, self.answered) = (0, 0, 0);
         self.last.clear();
     }
 }
@@ -187,7 +193,7 @@ mod tests {
         let (pace, answers) = against(5, Duration::from_millis(400), 60);
         let (_, every) = pace.limit().unwrap();
         assert!(
-            every >= Duration::from_millis(350) && every <= Duration::from_millis(600),
+            every >= Duration::from_millis(300) && every <= Duration::from_millis(600),
             "{every:?}"
         );
         assert!(answers >= 36, "{answers}");

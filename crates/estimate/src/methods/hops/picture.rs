@@ -52,9 +52,12 @@ impl Picture {
 
     /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
     pub(super) fn error_about(&self, hop: usize) -> f64 {
-        let of = |added: &Added| match added.slope > 0.0 {
-            true => added.half_width() / added.slope,
-            false => f64::INFINITY,
+        let of = |added: &Added| {
+            if added.slope > 0.0 {
+                added.half_width() / added.slope
+            } else {
+                f64::INFINITY
+            }
         };
         let about = self
             .added

@@ -88,7 +88,7 @@ const FAR_ENDS: [FarEnd; 4] = [
     FarEnd::TcpSyn,
 ];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
-const PATIENCE: Duration = Duration::from_millis(1000);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Session {
     pub(in crate::methods) fn new(params: Params) -> Self {
@@ -179,7 +179,7 @@ impl Session {
         let again = tail >= BATCH.min(self.hops.len()) && tail > 0;
         if again && self.hops.last().is_some_and(|hop| hop.probes < TRIES) {
             let first = self.hops.len() - tail.min(BATCH);
-            return Some(self.to_hops(first..self.hops.len(), self.plan.smallest()));
+            return Some(self.ask_hops(first..self.hops.len(), self.plan.smallest()));
         }
         if again || self.hops.len() >= most || route::goes_round(&self.hops) {
             let heard = self.hops.len() - tail;
@@ -189,7 +189,7 @@ impl Session {
         let first = self.hops.len();
         let last = (first + BATCH).min(most);
         self.hops.resize_with(last, HopTable::new);
-        Some(self.to_hops(first..last, self.plan.smallest()))
+        Some(self.ask_hops(first..last, self.plan.smallest()))
     }
 
     fn pilot(&mut self) -> Option<Vec<PacketPlan>> {
@@ -205,7 +205,7 @@ impl Session {
         if asked.is_empty() {
             return None;
         }
-        Some(self.to_hops(asked, octets))
+        Some(self.ask_hops(asked, octets))
     }
 
     /// Goes on with the first look where queues blur it, answers are missing, or too few have come to draw a line by.
@@ -281,7 +281,7 @@ impl Session {
         Some(vec![packet; 2])
     }
 
-    fn to_hops(&mut self, hops: impl IntoIterator<Item = usize>, octets: u16) -> Vec<PacketPlan> {
+    fn ask_hops(&mut self, hops: impl IntoIterator<Item = usize>, octets: u16) -> Vec<PacketPlan> {
         let asked: Vec<(usize, u16)> = hops.into_iter().map(|hop| (hop, octets)).collect();
         self.round_of(asked)
     }

@@ -88,8 +88,8 @@ fn add_rows(count: usize, from: usize, row: &mut Vec<f64>, rows: &mut Vec<Vec<f6
         rows.push(row.clone());
         return;
     }
-    for index in from..ETHERNET.len() {
-        row.push(ETHERNET[index]);
+    for (index, mbps) in ETHERNET.iter().enumerate().skip(from) {
+        row.push(*mbps);
         add_rows(count, index, row, rows);
         row.pop();
     }

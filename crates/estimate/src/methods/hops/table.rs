@@ -178,12 +178,12 @@ impl HopTable {
             return 0;
         };
         let of_size = samples.iter().filter(|sample| sample.octets == octets);
-        let near = of_size.filter(|sample| self.above(sample, line, framing) <= near_ns);
+        let near = of_size.filter(|sample| Self::above(sample, line, framing) <= near_ns);
         u32::try_from(near.count()).unwrap_or(u32::MAX)
     }
 
     /// How far an answer lies above the line, ns.
-    pub(super) fn above(&self, sample: &Sample, line: &Line, framing: Framing) -> f64 {
+    pub(super) fn above(sample: &Sample, line: &Line, framing: Framing) -> f64 {
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
         sample.round_trip_ns as f64 - line.at(wire(sample.octets), wire(sample.reply_octets))
     }
