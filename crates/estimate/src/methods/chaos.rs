@@ -291,7 +291,7 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("tailgate", &[("hops", "3")]),
     ("bing", &[("hops", "3"), ("repeats", "4")]),
     ("quartets", &[("hops", "3")]),
-    ("quartets", &[("rounds", "8"), ("hops", "2"), ("lead", "1 ms")]),
+    ("quartets", &[("rounds", "12"), ("hops", "2"), ("lead", "1 ms")]),
     ("pathneck", &[]),
     ("pipechar", &[("hops", "3"), ("trains", "5")]),
     ("pipechar", &[("hops", "4"), ("packets", "6"), ("least", "2"), ("every", "2")]),

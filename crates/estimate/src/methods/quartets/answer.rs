@@ -2,7 +2,7 @@
 
 use units::{BitRate, Metric};
 
-use super::chain::{Difference, HopTime, chain, densest};
+use super::chain::{Difference, HopTime, chain, densest, either_way};
 use super::session::Session;
 use crate::methods::campaign::nanos;
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
@@ -63,7 +63,10 @@ fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
         last = last.saturating_sub(1);
     }
     let floor = floor_ns(session);
-    let of_hop = |hop: u8| densest(session.differences.get(usize::from(hop) - 1)?, floor);
+    let of_hop = |hop: u8| {
+        let [one, other] = session.differences.get(usize::from(hop).checked_sub(1)?)?;
+        Some(either_way(densest(one, floor)?, densest(other, floor)?))
+    };
     let differences: Option<Vec<Difference>> = (1..=last).map(of_hop).collect();
     let differences = differences
         .filter(|found| !found.is_empty())
