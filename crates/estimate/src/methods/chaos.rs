@@ -294,9 +294,18 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("quartets", &[("rounds", "12"), ("hops", "2"), ("lead", "1 ms")]),
     ("pathneck", &[]),
     ("pipechar", &[("hops", "3"), ("trains", "5")]),
-    ("pipechar", &[("hops", "4"), ("packets", "6"), ("least", "2"), ("every", "2")]),
-    ("pathneck", &[("preset", "tool"), ("hops", "4"), ("runs", "5"), ("load", "10")]),
-    ("bing", &[("hops", "4"), ("sizes", "2"), ("passes", "20"), ("repeats", "2")]),
+    (
+        "pipechar",
+        &[("hops", "4"), ("packets", "6"), ("least", "2"), ("every", "2")],
+    ),
+    (
+        "pathneck",
+        &[("preset", "tool"), ("hops", "4"), ("runs", "5"), ("load", "10")],
+    ),
+    (
+        "bing",
+        &[("hops", "4"), ("sizes", "2"), ("passes", "20"), ("repeats", "2")],
+    ),
     ("tailgate", &[("rounds", "8"), ("hops", "1")]),
     ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
     ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),

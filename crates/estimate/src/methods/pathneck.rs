@@ -134,7 +134,10 @@ static INFO: MethodInfo = MethodInfo {
             "framing",
             "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
         ),
-        ("preset", "tool: as the original counts, cleans up, and sees the first hop"),
+        (
+            "preset",
+            "tool: as the original counts, cleans up, and sees the first hop",
+        ),
     ],
     source: include_str!("pathneck.rs"),
 };

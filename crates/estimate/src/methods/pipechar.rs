@@ -185,8 +185,18 @@ impl TryFrom<&RawParams> for Params {
             hops: raw.get("hops", base.hops)?,
             framing: read_framing(raw, base.framing)?,
         };
-        within((6..=500).contains(&params.packets), "packets", params.packets, "6 to 500")?;
-        within((4..=1000).contains(&params.trains), "trains", params.trains, "4 to 1000")?;
+        within(
+            (6..=500).contains(&params.packets),
+            "packets",
+            params.packets,
+            "6 to 500",
+        )?;
+        within(
+            (4..=1000).contains(&params.trains),
+            "trains",
+            params.trains,
+            "4 to 1000",
+        )?;
         let least = (2..=100).contains(&params.least) && params.least <= params.packets;
         within(least, "least", params.least, "2 to 100, and no more than packets")?;
         let every = (1..=100).contains(&params.every) && params.every < params.packets;

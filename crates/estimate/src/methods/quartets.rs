@@ -32,7 +32,8 @@
 //!
 //! d(h) is the middle of the shortest range that holds a quarter of the quartets' differences, five at least, and its error half of that
 //! range (half of the middle half's, where the quarter is not eight times as short), a tick or an error of a stamp at least. Every other
-//! quartet is sent the other way around, and the two middles' mean taken: what clocks drift between the pairs cancels. A hop whose `d` is
+//! quartet is sent the other way around, and the two middles' mean taken: what clocks drift between the pairs cancels; where they differ by
+//! more than clocks drift, that is the error. A hop whose `d` is
 //! below two errors is refused: it has a lower bound, and the next one a wider range. Rates are stated for full packets at the IP layer.
 //!
 //! # Parameters
@@ -43,13 +44,13 @@
 //! | `hops` | 1 | 16 | 1 to 64 | ours |
 //! | `octets` | IP octets | path MTU | 200 to 65535 | derived: as large as fits |
 //! | `small` | IP octets | 64 | 40 to 500 | derived: as small as it goes; raised to what the world takes |
-//! | `lead` | s | 10 ms | 100 us to 1 s | ours: from pair to pair; four times as long once a hop takes half of it |
+//! | `lead` | s | 10 ms | 100 us to 1 s | ours: from pair to pair, varied by half either way; four times as long once a hop takes a quarter of it |
 //! | `spacing` | s | 20 ms | 0 to 10 s | ours, varied by half either way |
 //! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
 //!
 //! # Cost
 //!
-//! Per hop 12 to 60 quartets of 3.1 kB: 0.1 MB and 2 s for three idle hops.
+//! Per hop 20 to 60 quartets of 3.1 kB: 0.2 MB and 2 s for three idle hops.
 //!
 //! # Fails when
 //!
@@ -184,7 +185,12 @@ impl TryFrom<&RawParams> for Params {
             spacing: raw.get_duration("spacing", base.spacing)?,
             framing: read_framing(raw, base.framing)?,
         };
-        within((10..=1000).contains(&params.rounds), "rounds", params.rounds, "10 to 1000")?;
+        within(
+            (10..=1000).contains(&params.rounds),
+            "rounds",
+            params.rounds,
+            "10 to 1000",
+        )?;
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
         let large = params.large_octets.is_none_or(|octets| octets >= 200);
         within(large, "octets", octets, "200 to 65535")?;

@@ -177,9 +177,8 @@ impl Campaign for Session {
 
     fn reads(&self, asked: &Train) -> bool {
         let own = self.plan();
-        let same = |one: &PacketPlan, other: &PacketPlan| {
-            one.hop_limit == other.hop_limit && one.ip_octets == other.ip_octets
-        };
+        let same =
+            |one: &PacketPlan, other: &PacketPlan| one.hop_limit == other.hop_limit && one.ip_octets == other.ip_octets;
         own.len() == asked.packets.len() && own.iter().zip(&asked.packets).all(|(one, other)| same(one, other))
     }
 

@@ -68,7 +68,8 @@ fn hops(session: &Session) -> Vec<Hop> {
     let sent = stat::median(&session.departures).unwrap_or(f64::INFINITY);
     let mut hops: Vec<Hop> = Vec::new();
     for (number, trains) in (1..).zip(&session.hops).filter(|(_, trains)| answers(trains)) {
-        let (Some((found, packets)), Some(mean)) = (fastest(session, trains, floor), stat::median(&trains.means)) else {
+        let (Some((found, packets)), Some(mean)) = (fastest(session, trains, floor), stat::median(&trains.means))
+        else {
             continue;
         };
         let (rate, low, high) = (1.0 / found.0, 1.0 / found.2, 1.0 / found.1);
@@ -101,7 +102,8 @@ fn hops(session: &Session) -> Vec<Hop> {
             None
         };
         let others = rate * came / mean - came;
-        let load = (only.is_none() && came.is_finite() && mean < BESIDE * came).then(|| (others / rate).clamp(0.0, 1.0));
+        let load =
+            (only.is_none() && came.is_finite() && mean < BESIDE * came).then(|| (others / rate).clamp(0.0, 1.0));
         hops.push(Hop {
             number,
             rate,
@@ -165,7 +167,9 @@ fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
     let last = session.hops.last().is_some_and(|hop| hop.far);
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {
-        estimate = estimate.with("unknown_hops", count(unknown)).caveat(Caveat::NotConverged);
+        estimate = estimate
+            .with("unknown_hops", count(unknown))
+            .caveat(Caveat::NotConverged);
     }
     estimate.also = hops.iter().flat_map(|hop| also(session, hop)).collect();
     Ok(estimate)

@@ -140,7 +140,9 @@ impl Campaign for Session {
             .iter()
             .filter_map(|(place, row)| Some((*place, heard(row)?)))
             .collect();
-        hop.answered = hop.answered.saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        hop.answered = hop
+            .answered
+            .saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
         let Some((_, (_, from, reply_octets, far))) = found.first().copied() else {
             return;
         };
@@ -159,8 +161,7 @@ impl Campaign for Session {
         if let (Some(first), Some(last)) = (report.arrivals.first(), report.arrivals.last()) {
             let time = last.departed.nanos().saturating_sub(first.departed.nanos());
             if time > 0 {
-                self.departures
-                    .push((report.arrivals.len() - 1) as f64 / time as f64);
+                self.departures.push((report.arrivals.len() - 1) as f64 / time as f64);
             }
         }
     }

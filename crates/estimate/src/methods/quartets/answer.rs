@@ -63,9 +63,10 @@ fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
         last = last.saturating_sub(1);
     }
     let floor = floor_ns(session);
+    let drift_ns = LARGEST_DRIFT * nanos(session.lead);
     let of_hop = |hop: u8| {
         let [one, other] = session.differences.get(usize::from(hop).checked_sub(1)?)?;
-        Some(either_way(densest(one, floor)?, densest(other, floor)?))
+        Some(either_way(densest(one, floor)?, densest(other, floor)?, drift_ns))
     };
     let differences: Option<Vec<Difference>> = (1..=last).map(of_hop).collect();
     let differences = differences
@@ -99,7 +100,11 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let noisy = worst > 3.0 * floor_ns(session);
     // Few hops above the noise: the narrow one may well be among the others.
     if known == 0 || hops.len() < found.len() || (noisy && hops.len() > 3 * known) {
-        return Err(if noisy { Reason::NotConverged } else { Reason::StampsTooCoarse });
+        return Err(if noisy {
+            Reason::NotConverged
+        } else {
+            Reason::StampsTooCoarse
+        });
     }
     let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value);
     let slowest = slowest.ok_or(Reason::NotConverged)?;
@@ -149,6 +154,8 @@ fn of_hop(session: &Session, hop: HopTime) -> Option<Estimate> {
     Some(estimate)
 }
 
+/// No pair of working clocks drifts apart faster (ours).
+const LARGEST_DRIFT: f64 = 500e-6;
 /// Errors this small beside the slowest hop's time are small enough (ours).
 const SETTLED: f64 = 0.01;
 /// A range wider than this is not converged (ours).

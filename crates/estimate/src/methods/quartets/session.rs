@@ -28,7 +28,7 @@ pub(in crate::methods) struct Session {
     /// Delays are round trips, and of large packets' answers as large as they.
     pub(super) returned: bool,
     pub(super) whole_echoes: bool,
-    lead: Duration,
+    pub(super) lead: Duration,
     quartets: u32,
     round: u32,
     hop: u8,
@@ -85,7 +85,11 @@ impl Session {
             (nearer, further)
         };
         let mut packets = pair(first, Duration::ZERO);
-        packets.extend(pair(second, self.lead));
+        // Never twice the same in a row, and the same either way around: periodic traffic would meet both pairs alike.
+        let turn = (self.round / 2)
+            .saturating_mul(self.params.hops.into())
+            .saturating_add(self.hop.into());
+        packets.extend(pair(second, uneven(self.lead, turn)));
         packets
     }
 
@@ -109,7 +113,7 @@ impl Session {
         self.returned |= back;
         let difference = further.saturating_sub(nearer) as f64;
         let lead_ns = crate::methods::campaign::nanos(self.lead);
-        if difference > lead_ns / 2.0 && self.lead < LONGEST_LEAD {
+        if difference > lead_ns / 4.0 && self.lead < LONGEST_LEAD {
             // The second pair may have waited for the first.
             self.lead = (self.lead * 4).min(LONGEST_LEAD);
             self.differences.clear();
@@ -239,9 +243,8 @@ impl Campaign for Session {
         let (large, small) = (self.large, self.small);
         let lone = (sizes == [large, small, small] && limits == [1, 0, 0])
             || (sizes == [small, large, small] && limits == [0, 1, 0]);
-        let one_apart = |limits: &[u8]| {
-            matches!(limits, [one, 0, other, 0] if *one > 0 && *other > 0 && one.abs_diff(*other) == 1)
-        };
+        let one_apart =
+            |limits: &[u8]| matches!(limits, [one, 0, other, 0] if *one > 0 && *other > 0 && one.abs_diff(*other) == 1);
         lone || (sizes == [large, small, large, small] && one_apart(&limits))
     }
 
@@ -251,7 +254,7 @@ impl Campaign for Session {
 }
 
 /// Fewest rounds (ours).
-const LEAST_ROUNDS: u32 = 12;
+const LEAST_ROUNDS: u32 = 20;
 /// Quartets without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 3;
 const MOST_RESIZED: u32 = 8;
