@@ -29,7 +29,7 @@
 //! - else its capacity: below p it is the narrowest so far, above it is seen behind a narrower one.
 //!
 //! The mean rate `R_h` of whole trains never rises from hop to hop. Where it falls the link is fuller than `R_h` leaves room for: `X = C R_h-1 /
-//! R_h - R_h-1` of others' traffic (a fluid's), in the evidence as `load_ratio`, and R_h an upper bound of what is available. Where it rises by
+//! R_h - R_h-1` of others' traffic (a fluid's), in the evidence as `load_ratio`, and `R_h` an upper bound of what is available. Where it rises by
 //! more than a tenth the hop before answered slowly, and what it said becomes a lower bound.
 //!
 //! # Parameters

@@ -74,8 +74,11 @@ fn judge(session: &Session, route: &[&Run]) -> Result<Estimate, Reason> {
     let gaps = |run: &&&Run| run.hops.iter().any(|pass| pass.gap_ns.is_some());
     let usable: Vec<&Run> = route.iter().filter(gaps).copied().collect();
     if usable.is_empty() {
-        let answered = session.runs.iter().flat_map(|run| &run.hops).any(|pass| pass.far);
-        return Err(if answered {
+        let passes = || session.runs.iter().flat_map(|run| &run.hops);
+        let answered = passes().any(|pass| pass.far);
+        return Err(if passes().any(|pass| pass.batched) {
+            Reason::ReceiveBatching
+        } else if answered {
             Reason::TooFewSamples { samples: 0 }
         } else {
             Reason::NoAnswer
