@@ -104,7 +104,8 @@ pub(super) const LAWS: &[Law] = &[
         params: &[("framing", "bare"), ("step", "1 us")],
         bounds_above: true,
         within: 0.03,
-        blind: UNSEEN_BUCKETS,
+        // Batches whose packets the reading host spaces apart look like a train.
+        blind: &["bucket", "batching"],
         ..LAW
     },
     // In a fluid, the turning point to the step of the gaps.
