@@ -193,12 +193,7 @@ impl TryFrom<&RawParams> for Params {
         within(repeats, "repeats", params.repeats, "1 to 1000")?;
         within(params.passes <= 100, "passes", params.passes, "0 to 100")?;
         let gap = units::format_duration(params.gap);
-        within(
-            params.gap <= Duration::from_secs(10),
-            "gap",
-            gap.as_str(),
-            "0 to 10 s",
-        )?;
+        within(params.gap <= Duration::from_secs(10), "gap", gap.as_str(), "0 to 10 s")?;
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
         Ok(params)
     }

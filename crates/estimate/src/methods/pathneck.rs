@@ -60,6 +60,8 @@
 //! - A1: between trains and traffic in bursts single runs miss or invent choke points; half of the runs must agree.
 //! - A2: slow routers make a hill, which is clipped; two of them in a row are a choke point that is none. Slow ways back stretch nothing:
 //!   two answers per train.
+//!   A far end that takes packets in by batches is left out where they last more than a twentieth of its gap; the only hop:
+//!   [`Reason::ReceiveBatching`]. Batches whose packets the host's reading spaces apart go unseen, and bounds may be wrong.
 //! - A3: silent hops are left out, and a choke point behind them is named at the first that answers (`pathneck-silent-router`); routers that
 //!   limit answers to one per second and train still give two in six. [`Caveat::VariableRate`] and fewer runs where routes change;
 //!   [`Reason::TooFewSamples`] below five. A far end that answers neither is invisible.
@@ -134,7 +136,10 @@ static INFO: MethodInfo = MethodInfo {
             "framing",
             "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
         ),
-        ("preset", "tool: as the original counts, cleans up, and sees the first hop"),
+        (
+            "preset",
+            "tool: as the original counts, cleans up, and sees the first hop",
+        ),
     ],
     source: include_str!("pathneck.rs"),
 };

@@ -20,17 +20,16 @@
 //!
 //! # Formula
 //!
-//! Derived here where `[Jin03]` §4.3 is silent, as it is on procedure. Of a train that dies at hop h, of `least` and more packets in a row:
-//! `r = 8 W (n - 1) / t`, t: from the first answer to the last, ns; the largest of the train, from the longest part within 2 % of
-//! that (`trains`). Of all trains' the largest that is *reproducible*: three trains, and a sixth of them, within 2 % of each other, and
-//! not the maximum. What it says of link h, with p the least of the links in front:
+//! Derived here where `[Jin03a]` §4.3 is silent, as it is on procedure. Of all trains that die at hop h, the times per packet of all parts of
+//! `least` packets in a row, and of all pairs (`trains`). The shortest that is *reproducible*, ten parts and one in eight of them within 2 %
+//! and what stamps may be off by, and not the shortest of all: no part comes closer than the link sends. Longer parts decide unless pairs
+//! are more than 3 % closer. `r = 8 W / t`. What it says of link h, with p the least of the links in front, and q what the hop before gave:
 //!
-//! - below p: the link's capacity; up to 1.05 p: no slower than that, for without traffic of others the narrow link's spacing is all
-//!   that is left;
-//! - above: its capacity, seen behind a narrower one.
+//! - within 5 % of p or q: no slower than that, for without traffic of others the spacing of the links in front is all that is left;
+//! - else its capacity: below p it is the narrowest so far, above it is seen behind a narrower one.
 //!
 //! The mean rate `R_h` of whole trains never rises from hop to hop. Where it falls the link is fuller than `R_h` leaves room for: `X = C R_h-1 /
-//! R_h - R_h-1` of others' traffic (a fluid's), in the evidence as `load_ratio`, and R_h an upper bound of what is available. Where it rises by
+//! R_h - R_h-1` of others' traffic (a fluid's), in the evidence as `load_ratio`, and `R_h` an upper bound of what is available. Where it rises by
 //! more than a tenth the hop before answered slowly, and what it said becomes a lower bound.
 //!
 //! # Parameters
@@ -39,7 +38,7 @@
 //! |---|---|---|---|---|
 //! | `packets` | 1 | 24 | 6 to 500 | ours; 20 and more by the derivation |
 //! | `trains` | 1 | 20 | 4 to 1000 | ours |
-//! | `least` | 1 | 5 | 2 to 100 | ours: packets of the shortest part |
+//! | `least` | 1 | 5 | 2 to 100 | ours: packets of a part |
 //! | `every` | 1 | 1 | 1 to 100 | ours: only each so many-th packet dies at the hop, the others go on as load |
 //! | `octets` | IP octets | path MTU | 100 to 65535 | ours |
 //! | `spacing` | s | 30 ms | 0 to 60 s | ours, varied by half either way |
@@ -59,12 +58,12 @@
 //!   slower than that is taken for the link, unless a later hop's mean shows it.
 //! - A3: no hop is known beyond the sender's rate: lower bounds, [`Caveat::SenderLimited`] (`pathneck-slow-sender`).
 //! - A4: trains whose answers come from several routers are left out.
-//! - Ticks and errors of stamps above a tenth of the shortest part's time: lower bounds; all of them: [`Reason::StampsTooCoarse`]
+//! - Ticks and errors of stamps above a tenth of a part's time: lower bounds; all of them: [`Reason::StampsTooCoarse`]
 //!   (`pathchar-coarse-stamps`).
 //!
 //! # References
 //!
-//! - `[Jin03]` G. Jin, B. Tierney: System capability effects on algorithms for network bandwidth measurement, IMC 2003, §4.3.
+//! - `[Jin03a]` G. Jin, B. Tierney: System capability effects on algorithms for network bandwidth measurement, IMC 2003, §4.3.
 
 mod answer;
 mod session;
@@ -119,7 +118,7 @@ static INFO: MethodInfo = MethodInfo {
     parameters: &[
         ("packets", "of a train, 6..500; 24"),
         ("trains", "per hop, 4..1000; 20"),
-        ("least", "packets of the shortest part of a train, 2..100; 5"),
+        ("least", "packets of a part of a train, 2..100; 5"),
         ("every", "each so many-th packet dies at the hop, 1..100; 1"),
         ("octets", "IP octets of a packet, 100..65535; path MTU"),
         ("spacing", "from train to train, 0..60 s; 30 ms"),
@@ -141,7 +140,7 @@ pub struct Params {
     pub packets: u16,
     /// Trains per hop.
     pub trains: u32,
-    /// Packets of the shortest part.
+    /// Packets of a part.
     pub least: u16,
     /// Each so many-th packet dies at the hop.
     pub every: u16,
@@ -186,8 +185,18 @@ impl TryFrom<&RawParams> for Params {
             hops: raw.get("hops", base.hops)?,
             framing: read_framing(raw, base.framing)?,
         };
-        within((6..=500).contains(&params.packets), "packets", params.packets, "6 to 500")?;
-        within((4..=1000).contains(&params.trains), "trains", params.trains, "4 to 1000")?;
+        within(
+            (6..=500).contains(&params.packets),
+            "packets",
+            params.packets,
+            "6 to 500",
+        )?;
+        within(
+            (4..=1000).contains(&params.trains),
+            "trains",
+            params.trains,
+            "4 to 1000",
+        )?;
         let least = (2..=100).contains(&params.least) && params.least <= params.packets;
         within(least, "least", params.least, "2 to 100, and no more than packets")?;
         let every = (1..=100).contains(&params.every) && params.every < params.packets;

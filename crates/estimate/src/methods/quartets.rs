@@ -31,24 +31,26 @@
 //! `P(1) = d(1)`, `P(h) = d(h) + w P(h-1)`, `C_h = 8 W(Lp) / P(h)`
 //!
 //! d(h) is the middle of the shortest range that holds a quarter of the quartets' differences, five at least, and its error half of that
-//! range, a tick or an error of a stamp at least. A hop whose `d` is below two errors is refused: it has a lower bound, and the next one
-//! a wider range. Rates are stated for full packets at the IP layer.
+//! range (half of the middle half's, where the quarter is not eight times as short), a tick or an error of a stamp at least. Every other
+//! quartet is sent the other way around, and the two middles' mean taken: what clocks drift between the pairs cancels; where they differ by
+//! more than clocks drift, that is the error. A hop whose `d` is
+//! below two errors is refused: it has a lower bound, and the next one a wider range. Rates are stated for full packets at the IP layer.
 //!
 //! # Parameters
 //!
 //! | name | unit | default | range | source |
 //! |---|---|---|---|---|
-//! | `rounds` | 1 | 60 | 5 to 1000 | ours: quartets per hop at most; ends when errors are 1 % of the slowest hop's time |
+//! | `rounds` | 1 | 60 | 10 to 1000 | ours: quartets per hop at most; ends when errors are 1 % of the slowest hop's time |
 //! | `hops` | 1 | 16 | 1 to 64 | ours |
 //! | `octets` | IP octets | path MTU | 200 to 65535 | derived: as large as fits |
 //! | `small` | IP octets | 64 | 40 to 500 | derived: as small as it goes; raised to what the world takes |
-//! | `lead` | s | 10 ms | 100 us to 1 s | ours: from pair to pair; four times as long once a hop takes half of it |
+//! | `lead` | s | 10 ms | 100 us to 1 s | ours: from pair to pair, varied by half either way; four times as long once a hop takes a quarter of it |
 //! | `spacing` | s | 20 ms | 0 to 10 s | ours, varied by half either way |
 //! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
 //!
 //! # Cost
 //!
-//! Per hop 12 to 60 quartets of 3.1 kB: 0.1 MB and 2 s for three idle hops.
+//! Per hop 20 to 60 quartets of 3.1 kB: 0.2 MB and 2 s for three idle hops.
 //!
 //! # Fails when
 //!
@@ -119,7 +121,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &[
-        ("rounds", "quartets per hop at most, 5..1000; 60"),
+        ("rounds", "quartets per hop at most, 10..1000; 60"),
         ("hops", "hops at most, 1..64; 16"),
         ("octets", "IP octets of a large packet, 200..65535; path MTU"),
         ("small", "IP octets of a small packet, 40..500; 64"),
@@ -183,7 +185,12 @@ impl TryFrom<&RawParams> for Params {
             spacing: raw.get_duration("spacing", base.spacing)?,
             framing: read_framing(raw, base.framing)?,
         };
-        within((5..=1000).contains(&params.rounds), "rounds", params.rounds, "5 to 1000")?;
+        within(
+            (10..=1000).contains(&params.rounds),
+            "rounds",
+            params.rounds,
+            "10 to 1000",
+        )?;
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
         let large = params.large_octets.is_none_or(|octets| octets >= 200);
         within(large, "octets", octets, "200 to 65535")?;

@@ -97,6 +97,17 @@ pub(super) const LAWS: &[Law] = &[
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
+    // It locates: a rate that the path let through bounds what is available from above.
+    Law {
+        method: "pathneck",
+        // The fluid path wraps no packets; fast ones let a train through in less than the tool's step.
+        params: &[("framing", "bare"), ("step", "1 us")],
+        bounds_above: true,
+        within: 0.03,
+        // Batches whose packets the reading host spaces apart look like a train.
+        blind: &["bucket", "batching"],
+        ..LAW
+    },
     // In a fluid, the turning point to the step of the gaps.
     Law {
         method: "igi",

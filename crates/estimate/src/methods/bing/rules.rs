@@ -56,7 +56,9 @@ pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn
         let all = if points.len() < LEAST_SIZES {
             two_sizes(&points, drawing.floor_ns())?
         } else {
-            drawing.through(&points).filter(|sum| !contradicted(sum, &points, drawing))?
+            drawing
+                .through(&points)
+                .filter(|sum| !contradicted(sum, &points, drawing))?
         };
         Some(Drawn { all, halves: None })
     };

@@ -108,7 +108,9 @@ impl Session {
         if !self.found && self.find() {
             return true;
         }
-        let answering: Vec<usize> = (0..self.hops.len()).filter(|&at| self.hops[at].answered() > 0).collect();
+        let answering: Vec<usize> = (0..self.hops.len())
+            .filter(|&at| self.hops[at].answered() > 0)
+            .collect();
         if self.round < self.params.repeats {
             self.round += 1;
             for size in 0..self.sizes.len() {

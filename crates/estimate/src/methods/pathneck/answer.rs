@@ -62,17 +62,23 @@ fn dominant(runs: &[Run]) -> Vec<&Run> {
     };
     let with = |one: &Run| -> Vec<&Run> { runs.iter().filter(|other| agree(one, other)).collect() };
     let groups = runs.iter().map(with);
-    groups.fold(Vec::new(), |best, group| {
-        if group.len() > best.len() { group } else { best }
-    })
+    groups.fold(
+        Vec::new(),
+        |best, group| {
+            if group.len() > best.len() { group } else { best }
+        },
+    )
 }
 
 fn judge(session: &Session, route: &[&Run]) -> Result<Estimate, Reason> {
     let gaps = |run: &&&Run| run.hops.iter().any(|pass| pass.gap_ns.is_some());
     let usable: Vec<&Run> = route.iter().filter(gaps).copied().collect();
     if usable.is_empty() {
-        let answered = session.runs.iter().flat_map(|run| &run.hops).any(|pass| pass.far);
-        return Err(if answered {
+        let passes = || session.runs.iter().flat_map(|run| &run.hops);
+        let answered = passes().any(|pass| pass.far);
+        return Err(if passes().any(|pass| pass.batched) {
+            Reason::ReceiveBatching
+        } else if answered {
             Reason::TooFewSamples { samples: 0 }
         } else {
             Reason::NoAnswer
@@ -123,7 +129,9 @@ fn judge(session: &Session, route: &[&Run]) -> Result<Estimate, Reason> {
 fn also(hops: &[Hop]) -> Vec<Estimate> {
     let mut also = Vec::new();
     for hop in hops {
-        let Ok(number) = u16::try_from(hop.number) else { continue };
+        let Ok(number) = u16::try_from(hop.number) else {
+            continue;
+        };
         let available = Estimate::ip_rate(Metric::AvailableIpCapacity, hop.rate, hop.rate, hop.rate);
         let bound = if hop.chokes() {
             Some(available.at_most())
@@ -151,14 +159,13 @@ fn hops(session: &Session, runs: &[&Run]) -> Vec<Hop> {
     let mut before = rate(session, 1, stat::median(&sent).unwrap_or(0.0));
     let mut hops = Vec::new();
     for hop in 1..=most {
-        let gaps: Vec<f64> = runs
-            .iter()
-            .filter_map(|run| run.hops.get(hop - 1)?.gap_ns)
-            .collect();
+        let gaps: Vec<f64> = runs.iter().filter_map(|run| run.hops.get(hop - 1)?.gap_ns).collect();
         let (Some(gap_ns), true) = (stat::median(&gaps), 2 * gaps.len() >= runs.len()) else {
             continue;
         };
-        let Some(rate) = rate(session, hop, gap_ns) else { continue };
+        let Some(rate) = rate(session, hop, gap_ns) else {
+            continue;
+        };
         let seen: Vec<f64> = found
             .iter()
             .flatten()

@@ -18,8 +18,9 @@ pub(super) struct Pass {
     pub(super) from: Option<IpAddr>,
     /// From head to tail, ns; `None` if one of them was not answered.
     pub(super) gap_ns: Option<f64>,
-    /// It was the far end.
+    /// It was the far end, and that it takes packets in by batches.
     pub(super) far: bool,
+    pub(super) batched: bool,
 }
 
 /// One train.
@@ -91,22 +92,45 @@ fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
     }
 }
 
+/// What two arrivals at the far end may be off by, ns, where that takes packets in by batches: no packet of a train comes ten times as close
+/// as they do on average, unless it waited for others.
+fn batched_ns(rows: &[Arrival]) -> Option<f64> {
+    let mut times: Vec<i64> = rows
+        .iter()
+        .filter_map(heard)
+        .filter(|(_, _, far)| *far)
+        .map(|(at, _, _)| at)
+        .collect();
+    times.sort_unstable();
+    let gaps: Vec<f64> = times
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]) as f64)
+        .collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
+    let close = gaps.iter().filter(|gap| **gap < mean / CLOSE).count();
+    let batched = gaps.len() >= LEAST_GAPS && 10 * close >= 3 * gaps.len();
+    batched.then(|| 2.0 * gaps.iter().copied().fold(0.0, f64::max))
+}
+
 /// Reads one train of `hops` heads and tails.
 fn read(rows: &[Arrival], hops: usize) -> Option<Run> {
     let (first, last) = (rows.first()?, rows.last()?);
     let mut passes = Vec::new();
+    let off_ns = batched_ns(rows);
+    let sure = |gap: f64, far: bool| !far || off_ns.is_none_or(|off| off <= MOST_OFF * gap);
     for at in 0..hops {
         let (head, tail) = (rows.get(at)?, rows.get(rows.len().checked_sub(at + 1)?)?);
         let (one, other) = (heard(head), heard(tail));
         let gap_ns = match (one, other) {
             (Some((head, by, far)), Some((tail, and, too))) if by == and && far == too => {
                 let gap = tail.saturating_sub(head);
-                (gap > 0).then_some(gap as f64)
+                (gap > 0).then_some(gap as f64).filter(|gap| sure(*gap, far))
             }
             _ => None,
         };
         let far = [one, other].into_iter().flatten().any(|(_, _, far)| far);
         passes.push(Pass {
+            batched: far && off_ns.is_some(),
             from: one.or(other).and_then(|(_, from, _)| from),
             gap_ns,
             far,
@@ -177,9 +201,8 @@ impl Campaign for Session {
 
     fn reads(&self, asked: &Train) -> bool {
         let own = self.plan();
-        let same = |one: &PacketPlan, other: &PacketPlan| {
-            one.hop_limit == other.hop_limit && one.ip_octets == other.ip_octets
-        };
+        let same =
+            |one: &PacketPlan, other: &PacketPlan| one.hop_limit == other.hop_limit && one.ip_octets == other.ip_octets;
         own.len() == asked.packets.len() && own.iter().zip(&asked.packets).all(|(one, other)| same(one, other))
     }
 
@@ -188,6 +211,11 @@ impl Campaign for Session {
     }
 }
 
+/// Gaps this much shorter than the mean are within a batch (ours: a small packet takes a fifth of the mean).
+const CLOSE: f64 = 10.0;
+const LEAST_GAPS: usize = 10;
+/// Share of a gap that it may be off by (ours).
+const MOST_OFF: f64 = 0.1;
 /// Trains without any gap after which no more are sent (ours).
 const UNANSWERED: u32 = 3;
 const MOST_RESIZED: u32 = 8;

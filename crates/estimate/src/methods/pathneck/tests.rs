@@ -62,12 +62,15 @@ fn carried(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> Tra
             }
         }
     }
-    let rows = (0u32..).zip(&train.packets).zip(fates).map(|((seq, plan), fate)| Arrival {
-        seq,
-        departed: Stamp::from_nanos(departed(seq.into())),
-        ip_octets: plan.ip_octets,
-        fate,
-    });
+    let rows = (0u32..)
+        .zip(&train.packets)
+        .zip(fates)
+        .map(|((seq, plan), fate)| Arrival {
+            seq,
+            departed: Stamp::from_nanos(departed(seq.into())),
+            ip_octets: plan.ip_octets,
+            fate,
+        });
     TrainReport {
         id: train.id,
         arrivals: rows.collect(),
@@ -112,7 +115,11 @@ fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.verdict, Verdict::UpperBound);
     let mbps = |free: f64| free * 1500.0 / 1538.0;
-    assert!((estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01, "{}", estimate.value);
+    assert!(
+        (estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01,
+        "{}",
+        estimate.value
+    );
     let available = hops_of(estimate, Metric::AvailableIpCapacity);
     let truth = [
         (1, Verdict::UpperBound, 100.0),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{BitRate, Metric};
 
 use super::session::{HopTrains, Session};
-use super::trains::reproducible;
+use super::trains::shortest_mode;
 use crate::methods::campaign::nanos;
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
@@ -68,9 +68,11 @@ fn hops(session: &Session) -> Vec<Hop> {
     let sent = stat::median(&session.departures).unwrap_or(f64::INFINITY);
     let mut hops: Vec<Hop> = Vec::new();
     for (number, trains) in (1..).zip(&session.hops).filter(|(_, trains)| answers(trains)) {
-        let (Some((rate, low, high)), Some(mean)) = (reproducible(&trains.fastest), stat::median(&trains.means)) else {
+        let (Some((found, packets)), Some(mean)) = (fastest(session, trains, floor), stat::median(&trains.means))
+        else {
             continue;
         };
+        let (rate, low, high) = (1.0 / found.0, 1.0 / found.2, 1.0 / found.1);
         // Whole trains never come faster than they did: those before answered slowly.
         for before in &mut hops {
             if mean > before.mean * SLOWER {
@@ -79,17 +81,20 @@ fn hops(session: &Session) -> Vec<Hop> {
             }
         }
         let known = hops.last().map_or(0, |hop| hop.number);
+        // What parts of trains already were as fast as.
+        let pushed = hops.last().map_or(f64::INFINITY, |hop| hop.rate);
         let in_front = hops.iter().map(|hop| hop.rate).fold(f64::INFINITY, f64::min);
         let came = hops.last().map_or(sent, |hop| hop.mean);
         // Answers on a way back no faster than the way there.
         let back = in_front.min(rate) * wire(session, session.octets) / wire(session, trains.reply_octets);
-        let time = f64::from(session.params.least.saturating_sub(1)) / rate;
-        let only = if time < TICKS * floor {
+        let alike = |other: f64| rate >= BESIDE * other && rate <= other / BESIDE;
+        let only = if f64::from(packets - 1) / rate < TICKS * floor {
             Some(Only::Clock)
         } else if rate >= BESIDE * sent {
             Some(Only::Sender)
         } else if number - known > 1
-            || (rate >= BESIDE * in_front && rate <= in_front / BESIDE)
+            || alike(in_front)
+            || alike(pushed)
             || (trains.reply_octets > 0 && rate > in_front && rate >= HIDDEN * back)
         {
             Some(Only::Path)
@@ -97,7 +102,8 @@ fn hops(session: &Session) -> Vec<Hop> {
             None
         };
         let others = rate * came / mean - came;
-        let load = (only.is_none() && came.is_finite() && mean < BESIDE * came).then(|| (others / rate).clamp(0.0, 1.0));
+        let load =
+            (only.is_none() && came.is_finite() && mean < BESIDE * came).then(|| (others / rate).clamp(0.0, 1.0));
         hops.push(Hop {
             number,
             rate,
@@ -110,6 +116,21 @@ fn hops(session: &Session) -> Vec<Hop> {
         });
     }
     hops
+}
+
+/// The shortest time per packet that many parts agree on, least and largest with it, and of how many packets those parts are: pairs where
+/// they are pushed together more than longer parts, and stamps tell.
+fn fastest(session: &Session, trains: &HopTrains, floor: f64) -> Option<((f64, f64, f64), u16)> {
+    let least = session.params.least;
+    let apart = f64::from(least.saturating_sub(1).max(1));
+    let long = shortest_mode(&trains.parts, 2.0 * floor / apart).map(|mode| (mode, least));
+    let short = shortest_mode(&trains.pairs, 2.0 * floor)
+        .filter(|mode| mode.0 >= TICKS * floor)
+        .map(|mode| (mode, 2));
+    match (long, short) {
+        (Some(long), Some(short)) if short.0.0 < (1.0 - PUSHED) * long.0.0 => Some(short),
+        (long, short) => long.or(short),
+    }
 }
 
 fn wire(session: &Session, octets: u16) -> f64 {
@@ -146,7 +167,9 @@ fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
     let last = session.hops.last().is_some_and(|hop| hop.far);
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {
-        estimate = estimate.with("unknown_hops", count(unknown)).caveat(Caveat::NotConverged);
+        estimate = estimate
+            .with("unknown_hops", count(unknown))
+            .caveat(Caveat::NotConverged);
     }
     estimate.also = hops.iter().flat_map(|hop| also(session, hop)).collect();
     Ok(estimate)
@@ -222,6 +245,8 @@ fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
 }
 
+/// Pairs are closer than longer parts if by more than this (ours).
+const PUSHED: f64 = 0.03;
 /// A part's time in ticks or errors of stamps, at least (ours).
 const TICKS: f64 = 10.0;
 /// Rates above this share of another may be the other's doing (ours).

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use super::trains::{Answered, fastest, mean};
+use super::trains::{Answered, mean, parts};
 use super::{Params, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
@@ -12,15 +12,17 @@ use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
 
-/// What the trains of one hop said, in packets per ns.
+/// What the trains of one hop said; rates in packets per ns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct HopTrains {
     pub(super) trains: u32,
     /// Packets that were to be answered, and those that were.
     pub(super) asked: u32,
     pub(super) answered: u32,
-    /// Of each train its fastest part, and the whole.
-    pub(super) fastest: Vec<f64>,
+    /// Times of parts of so many packets as was asked for, and of pairs, ns per packet.
+    pub(super) parts: Vec<f64>,
+    pub(super) pairs: Vec<f64>,
+    /// Of each train the whole.
     pub(super) means: Vec<f64>,
     /// IP octets of a router's answer; zero: the far end's own stamps.
     pub(super) reply_octets: u16,
@@ -138,7 +140,9 @@ impl Campaign for Session {
             .iter()
             .filter_map(|(place, row)| Some((*place, heard(row)?)))
             .collect();
-        hop.answered = hop.answered.saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        hop.answered = hop
+            .answered
+            .saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
         let Some((_, (_, from, reply_octets, far))) = found.first().copied() else {
             return;
         };
@@ -151,13 +155,13 @@ impl Campaign for Session {
         let mut times: Vec<Answered> = found.iter().map(|(place, (at, ..))| (*place, *at)).collect();
         // Answers that overtook one another say nothing of what they answer.
         times.dedup_by(|later, sooner| later.1 < sooner.1);
-        hop.fastest.extend(fastest(&times, self.params.least.into(), stride));
+        hop.parts.extend(parts(&times, self.params.least.into(), stride));
+        hop.pairs.extend(parts(&times, 2, stride));
         hop.means.extend(mean(&times, stride));
         if let (Some(first), Some(last)) = (report.arrivals.first(), report.arrivals.last()) {
             let time = last.departed.nanos().saturating_sub(first.departed.nanos());
             if time > 0 {
-                self.departures
-                    .push((report.arrivals.len() - 1) as f64 / time as f64);
+                self.departures.push((report.arrivals.len() - 1) as f64 / time as f64);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Whole runs are `scenarios/pipechar-*.toml`; here what can be asked for.
 
 use super::*;
-use crate::registry::Method;
 use crate::contract::{Event, Refusal, Step};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, Probe, Train};
+use crate::registry::Method;
 
 fn train(step: &Step) -> &Train {
     match step {
@@ -24,7 +24,12 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
         assert_eq!((train.packets.len(), train.far_end), (24, FarEnd::Receiver));
         let limited = train.packets.iter().filter(|plan| plan.hop_limit.is_some());
         assert_eq!(limited.count(), dying);
-        assert!(train.packets.iter().all(|plan| plan.ip_octets == 1500 && plan.gap.is_zero()));
+        assert!(
+            train
+                .packets
+                .iter()
+                .all(|plan| plan.ip_octets == 1500 && plan.gap.is_zero())
+        );
     }
 }
 
@@ -32,7 +37,10 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
 fn refusals_change_sizes_and_far_end_and_end() {
     let mut run = Pipechar.begin(&RawParams::new()).unwrap();
     let now = units::Stamp::from_nanos(0);
-    run.step(now, Event::Started(crate::PathFacts::ideal(1500, Duration::from_millis(1))));
+    run.step(
+        now,
+        Event::Started(crate::PathFacts::ideal(1500, Duration::from_millis(1))),
+    );
     let step = run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1280 }));
     assert_eq!(train(&step).packets[0].ip_octets, 1280);
     let step = run.step(now, Event::Refused(Refusal::NotOffered));

@@ -2,7 +2,7 @@
 
 use units::{BitRate, Metric};
 
-use super::chain::{Difference, HopTime, chain, densest};
+use super::chain::{Difference, HopTime, chain, densest, either_way};
 use super::session::Session;
 use crate::methods::campaign::nanos;
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
@@ -63,7 +63,11 @@ fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
         last = last.saturating_sub(1);
     }
     let floor = floor_ns(session);
-    let of_hop = |hop: u8| densest(session.differences.get(usize::from(hop) - 1)?, floor);
+    let drift_ns = LARGEST_DRIFT * nanos(session.lead);
+    let of_hop = |hop: u8| {
+        let [one, other] = session.differences.get(usize::from(hop).checked_sub(1)?)?;
+        Some(either_way(densest(one, floor)?, densest(other, floor)?, drift_ns))
+    };
     let differences: Option<Vec<Difference>> = (1..=last).map(of_hop).collect();
     let differences = differences
         .filter(|found| !found.is_empty())
@@ -96,7 +100,11 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let noisy = worst > 3.0 * floor_ns(session);
     // Few hops above the noise: the narrow one may well be among the others.
     if known == 0 || hops.len() < found.len() || (noisy && hops.len() > 3 * known) {
-        return Err(if noisy { Reason::NotConverged } else { Reason::StampsTooCoarse });
+        return Err(if noisy {
+            Reason::NotConverged
+        } else {
+            Reason::StampsTooCoarse
+        });
     }
     let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value);
     let slowest = slowest.ok_or(Reason::NotConverged)?;
@@ -146,6 +154,8 @@ fn of_hop(session: &Session, hop: HopTime) -> Option<Estimate> {
     Some(estimate)
 }
 
+/// No pair of working clocks drifts apart faster (ours).
+const LARGEST_DRIFT: f64 = 500e-6;
 /// Errors this small beside the slowest hop's time are small enough (ours).
 const SETTLED: f64 = 0.01;
 /// A range wider than this is not converged (ours).

@@ -5,6 +5,8 @@
 pub(super) struct Difference {
     pub(super) ns: f64,
     pub(super) error_ns: f64,
+    /// How far the middle half reaches: what a bound must hold against.
+    pub(super) spread_ns: f64,
 }
 
 /// What a hop takes for a large packet, ns.
@@ -34,7 +36,8 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
     let mut hops = Vec::with_capacity(differences.len());
     for difference in differences {
         let error = ERRORS * difference.error_ns;
-        let least = if first { sent_ns } else { 0.0 };
+        // A small packet that did not catch up is no later for it.
+        let least = if first { sent_ns } else { CAUGHT * behind };
         let hop = if difference.ns - error > least {
             let time = difference.ns + behind;
             let half = error.hypot(unsure).max(LEAST_HALF * time);
@@ -44,12 +47,12 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
                 high: time + half,
             }
         } else {
-            HopTime::AtMost(difference.ns.max(0.0) + error + behind + unsure)
+            HopTime::AtMost(difference.ns.max(0.0) + error.max(difference.spread_ns) + behind + unsure)
         };
         (behind, unsure) = match hop {
             HopTime::Measured { time, high, .. } => (ratio * time, ratio * (high - time)),
             HopTime::AtMost(most) => {
-                let widest = least + behind + unsure + ratio * most;
+                let widest = if first { sent_ns } else { 0.0 } + behind + unsure + ratio * most;
                 (widest / 2.0, widest / 2.0)
             }
         };
@@ -59,23 +62,43 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
     hops
 }
 
-/// The middle of the shortest range that holds a quarter, five at least, and half of its length or `floor_ns`; `None` with fewer.
+/// The middle of the shortest range that holds a quarter, five at least, and half of its length or `floor_ns`; half of the middle half's
+/// range where that quarter is not much denser than the rest. `None` with fewer.
 pub(super) fn densest(differences_ns: &[f64], floor_ns: f64) -> Option<Difference> {
     let mut sorted = differences_ns.to_vec();
     sorted.sort_by(f64::total_cmp);
     let hold = sorted.len().div_ceil(QUARTER).max(LEAST);
     let ranges = sorted.windows(hold).map(|range| (range[0], range[hold - 1]));
     let (low, high) = ranges.min_by(|one, other| (one.1 - one.0).total_cmp(&(other.1 - other.0)))?;
+    let middle = sorted[sorted.len() * 3 / 4] - sorted[sorted.len() / 4];
+    let error = if high - low > middle / SHARP { middle / 2.0 } else { 0.0 };
     Some(Difference {
         ns: f64::midpoint(low, high),
-        error_ns: ((high - low) / 2.0).max(floor_ns),
+        error_ns: ((high - low) / 2.0).max(error).max(floor_ns),
+        spread_ns: middle,
     })
+}
+
+/// Of quartets sent either way around: clocks that drift apart add to one what they take from the other, no more than `drift_ns`. What
+/// differs by more is not known any better than that.
+pub(super) fn either_way(one: Difference, other: Difference, drift_ns: f64) -> Difference {
+    let apart = (one.ns - other.ns).abs() / 2.0;
+    let error = one.error_ns.max(other.error_ns);
+    Difference {
+        ns: f64::midpoint(one.ns, other.ns),
+        error_ns: if apart > drift_ns + error { apart } else { error },
+        spread_ns: one.spread_ns.max(other.spread_ns).max(apart),
+    }
 }
 
 /// Ranges and refusals, in errors (ours).
 const ERRORS: f64 = 2.0;
 /// No hop's time is known better (ours: framing, and what few samples leave open).
 const LEAST_HALF: f64 = 0.02;
+/// Share of what it is behind by that a small packet must have been held back for, to have caught up (ours).
+const CAUGHT: f64 = 0.05;
+/// The densest quarter is this much shorter than the middle half, or no mode (ours).
+const SHARP: f64 = 8.0;
 /// One in so many, and so many at least (ours).
 const QUARTER: usize = 4;
 const LEAST: usize = 5;
@@ -106,6 +129,7 @@ mod tests {
             .map(|hop| Difference {
                 ns: delay(rates, hop) - delay(rates, hop - 1),
                 error_ns,
+                spread_ns: 0.0,
             })
             .collect()
     }
@@ -129,7 +153,10 @@ mod tests {
     fn a_hop_much_faster_than_the_last_has_a_bound_that_holds_and_the_next_a_range_that_does() {
         let truth = [100.0, 10.0, 1000.0, 20.0];
         let found = chain(&differences(&truth, 1.0), RATIO, 0.0);
-        assert!(matches!(found[2], HopTime::AtMost(most) if most >= 12_304.0), "{found:?}");
+        assert!(
+            matches!(found[2], HopTime::AtMost(most) if most >= 12_304.0),
+            "{found:?}"
+        );
         let HopTime::Measured { low, high, .. } = found[3] else {
             panic!("{found:?}")
         };
@@ -144,10 +171,12 @@ mod tests {
             Difference {
                 ns: 30_000.0,
                 error_ns: 1.0,
+                spread_ns: 0.0,
             },
             Difference {
                 ns: 123_040.0 + 1_230.0 - 30_000.0 - 82.0,
                 error_ns: 1.0,
+                spread_ns: 0.0,
             },
         ];
         let found = chain(&late, RATIO, 30_000.0);
@@ -163,7 +192,21 @@ mod tests {
         let mut values: Vec<f64> = (0..30).map(|k| f64::from(k) * 10.0).collect();
         values.extend([100.5; 10]);
         let found = densest(&values, 0.1).unwrap();
-        assert!((found.ns - 100.5).abs() < 1e-9 && (found.error_ns - 0.1).abs() < 1e-9, "{found:?}");
+        assert!(
+            (found.ns - 100.5).abs() < 1e-9 && (found.error_ns - 0.1).abs() < 1e-9,
+            "{found:?}"
+        );
         assert_eq!(densest(&[1.0; 4], 0.0), None);
+        // Evenly spread there is no mode: 20 from quarter to quarter.
+        let even: Vec<f64> = (0..40).map(f64::from).collect();
+        assert!((densest(&even, 0.1).unwrap().error_ns - 10.0).abs() < 1e-9);
+        let way = |ns, error_ns| Difference {
+            ns,
+            error_ns,
+            spread_ns: 3.0,
+        };
+        assert_eq!(either_way(way(101.0, 1.0), way(99.0, 2.0), 5.0), way(100.0, 2.0));
+        // Further apart than clocks drift.
+        assert!((either_way(way(180.0, 1.0), way(120.0, 2.0), 5.0).error_ns - 30.0).abs() < 1e-9);
     }
 }

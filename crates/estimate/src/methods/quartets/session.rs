@@ -15,8 +15,8 @@ use crate::probe::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
 pub(in crate::methods) struct Session {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
-    /// By hop, from 1: how much longer the first pair took, ns.
-    pub(super) differences: Vec<Vec<f64>>,
+    /// By hop, from 1, and by whether the pair that goes further went first or second: how much longer it took, ns.
+    pub(super) differences: Vec<[Vec<f64>; 2]>,
     pub(super) packets: u64,
     pub(super) lost: u64,
     /// Hops, once a large packet has come through.
@@ -28,7 +28,7 @@ pub(in crate::methods) struct Session {
     /// Delays are round trips, and of large packets' answers as large as they.
     pub(super) returned: bool,
     pub(super) whole_echoes: bool,
-    lead: Duration,
+    pub(super) lead: Duration,
     quartets: u32,
     round: u32,
     hop: u8,
@@ -59,25 +59,37 @@ impl Session {
         }
     }
 
+    /// Every other quartet the other way around.
     fn plan(&self) -> Vec<PacketPlan> {
-        let packet = |gap, ip_octets, hop_limit| PacketPlan {
-            gap,
-            ip_octets,
-            hop_limit,
+        let pair = |limit: Option<NonZeroU8>, gap: Duration| {
+            let small = |gap| PacketPlan {
+                gap,
+                ip_octets: self.small,
+                hop_limit: None,
+            };
+            let large = PacketPlan {
+                gap,
+                ip_octets: self.large,
+                hop_limit: limit,
+            };
+            match limit {
+                // In front of the first hop nothing can die.
+                None => vec![small(gap)],
+                Some(_) => vec![large, small(Duration::ZERO)],
+            }
         };
-        let at_once = Duration::ZERO;
-        let mut packets = vec![
-            packet(at_once, self.large, NonZeroU8::new(self.hop)),
-            packet(at_once, self.small, None),
-        ];
-        match NonZeroU8::new(self.hop.saturating_sub(1)) {
-            // In front of the first hop nothing can die.
-            None => packets.push(packet(self.lead, self.small, None)),
-            limit => packets.extend([
-                packet(self.lead, self.large, limit),
-                packet(at_once, self.small, None),
-            ]),
-        }
+        let (further, nearer) = (NonZeroU8::new(self.hop), NonZeroU8::new(self.hop.saturating_sub(1)));
+        let (first, second) = if self.round.is_multiple_of(2) {
+            (further, nearer)
+        } else {
+            (nearer, further)
+        };
+        let mut packets = pair(first, Duration::ZERO);
+        // Never twice the same in a row, and the same either way around: periodic traffic would meet both pairs alike.
+        let turn = (self.round / 2)
+            .saturating_mul(self.params.hops.into())
+            .saturating_add(self.hop.into());
+        packets.extend(pair(second, uneven(self.lead, turn)));
         packets
     }
 
@@ -91,7 +103,7 @@ impl Session {
         Some((stamp.saturating_sub(from.departed.nanos()), returned))
     }
 
-    fn note(&mut self, hop: u8, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
+    fn note(&mut self, hop: u8, order: usize, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
         let (Some((further, back)), Some((nearer, too))) = (further, nearer) else {
             return;
         };
@@ -101,7 +113,7 @@ impl Session {
         self.returned |= back;
         let difference = further.saturating_sub(nearer) as f64;
         let lead_ns = crate::methods::campaign::nanos(self.lead);
-        if difference > lead_ns / 2.0 && self.lead < LONGEST_LEAD {
+        if difference > lead_ns / 4.0 && self.lead < LONGEST_LEAD {
             // The second pair may have waited for the first.
             self.lead = (self.lead * 4).min(LONGEST_LEAD);
             self.differences.clear();
@@ -110,9 +122,9 @@ impl Session {
         }
         let at = usize::from(hop.saturating_sub(1));
         if self.differences.len() <= at {
-            self.differences.resize(at + 1, Vec::new());
+            self.differences.resize(at + 1, [Vec::new(), Vec::new()]);
         }
-        if let Some(own) = self.differences.get_mut(at) {
+        if let Some(own) = self.differences.get_mut(at).and_then(|ways| ways.get_mut(order)) {
             own.push(difference);
         }
     }
@@ -161,14 +173,27 @@ impl Campaign for Session {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.quartets = self.quartets.saturating_add(1);
         self.packets += count(report.arrivals.len());
-        let limit = asked.packets.first().and_then(|plan| plan.hop_limit);
-        let Some(limit) = limit.map(NonZeroU8::get) else { return };
-        let rows = report.arrivals.as_slice();
-        let (large, small, nearer) = match rows {
-            [large, small, alone] => (large, small, Self::delay(alone, alone)),
-            [large, small, other, behind] => (large, small, Self::delay(other, behind)),
+        let limits: Vec<u8> = asked
+            .packets
+            .iter()
+            .map(|plan| plan.hop_limit.map_or(0, NonZeroU8::get))
+            .collect();
+        // Where the large packet that goes further is, and the packets that the nearer pair begins and ends with.
+        let (far, near, order) = match limits.as_slice() {
+            [1, 0, 0] => (0, (2, 2), 0),
+            [0, 1, 0] => (1, (0, 0), 1),
+            [one, 0, other, 0] if one > other => (0, (2, 3), 0),
+            [_, 0, _, 0] => (2, (0, 1), 1),
             _ => return self.advance(),
         };
+        let rows = report.arrivals.as_slice();
+        let (Some(large), Some(small), Some(from), Some(to)) =
+            (rows.get(far), rows.get(far + 1), rows.get(near.0), rows.get(near.1))
+        else {
+            return self.advance();
+        };
+        let limit = limits[far];
+        let nearer = Self::delay(from, to);
         let came = arrived_ns(large).is_some() || returned_ns(large).is_some();
         if came && self.hops.is_none_or(|hops| limit < hops) {
             self.hops = Some(limit);
@@ -179,7 +204,7 @@ impl Campaign for Session {
         self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
         let further = Self::delay(large, small);
         self.lost += u64::from(further.is_none()) + u64::from(nearer.is_none());
-        self.note(limit, further, nearer);
+        self.note(limit, order, further, nearer);
         self.advance();
     }
 
@@ -215,10 +240,12 @@ impl Campaign for Session {
             .iter()
             .map(|packet| packet.hop_limit.map_or(0, NonZeroU8::get))
             .collect();
-        let first = sizes == [self.large, self.small, self.small] && limits == [1, 0, 0];
-        let further = sizes == [self.large, self.small, self.large, self.small]
-            && matches!(limits.as_slice(), [one, 0, other, 0] if *one == other.saturating_add(1) && *other > 0);
-        first || further
+        let (large, small) = (self.large, self.small);
+        let lone = (sizes == [large, small, small] && limits == [1, 0, 0])
+            || (sizes == [small, large, small] && limits == [0, 1, 0]);
+        let one_apart =
+            |limits: &[u8]| matches!(limits, [one, 0, other, 0] if *one > 0 && *other > 0 && one.abs_diff(*other) == 1);
+        lone || (sizes == [large, small, large, small] && one_apart(&limits))
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
@@ -227,7 +254,7 @@ impl Campaign for Session {
 }
 
 /// Fewest rounds (ours).
-const LEAST_ROUNDS: u32 = 12;
+const LEAST_ROUNDS: u32 = 20;
 /// Quartets without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 3;
 const MOST_RESIZED: u32 = 8;
