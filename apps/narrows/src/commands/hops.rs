@@ -4,6 +4,7 @@ mod flows;
 mod watched;
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -391,7 +392,18 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         found.seen.addresses().for_each(|address| names.ask(address));
         found.names = names.settled(NAMES_WAIT);
     }
-    let asked = Asked {
+    let asked = asked(args, info.name, params, address, started_at);
+    let outcome: Outcome = measured.outcome;
+    Ok(Ended {
+        document: HopsDocument::new(asked, &outcome, &found, measured.cost.into()),
+        failure,
+        writer,
+        write_fault,
+    })
+}
+
+fn asked(args: &HopsArgs, method: &str, params: &RawParams, address: SocketAddr, started_at: Option<String>) -> Asked {
+    Asked {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
         target: Target {
@@ -400,16 +412,9 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
             port: Some(address.port()).filter(|port| *port > 0),
         },
         via: args.via_text(),
-        method: info.name.to_owned(),
+        method: method.to_owned(),
         params: parameters(args, params),
-    };
-    let outcome: Outcome = measured.outcome;
-    Ok(Ended {
-        document: HopsDocument::new(asked, &outcome, &found, measured.cost.into()),
-        failure,
-        writer,
-        write_fault,
-    })
+    }
 }
 
 fn parameters(args: &HopsArgs, params: &RawParams) -> std::collections::BTreeMap<String, String> {
