@@ -33,7 +33,7 @@ use crate::{environment, interrupt, output};
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
 ///
 /// Nothing is needed on the far host or on the routers. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
-/// within net.ipv4.ping_group_range. Letters are mtr's where mtr has them.
+/// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HopsArgs {
