@@ -4,6 +4,7 @@ mod flows;
 mod watched;
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -32,7 +33,7 @@ use crate::{environment, interrupt, output};
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
 ///
 /// Nothing is needed on the far host or on the routers. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
-/// within net.ipv4.ping_group_range. Letters are mtr's where mtr has them.
+/// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HopsArgs {
@@ -391,7 +392,18 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         found.seen.addresses().for_each(|address| names.ask(address));
         found.names = names.settled(NAMES_WAIT);
     }
-    let asked = Asked {
+    let asked = asked(args, info.name, params, address, started_at);
+    let outcome: Outcome = measured.outcome;
+    Ok(Ended {
+        document: HopsDocument::new(asked, &outcome, &found, measured.cost.into()),
+        failure,
+        writer,
+        write_fault,
+    })
+}
+
+fn asked(args: &HopsArgs, method: &str, params: &RawParams, address: SocketAddr, started_at: Option<String>) -> Asked {
+    Asked {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
         target: Target {
@@ -400,16 +412,9 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
             port: Some(address.port()).filter(|port| *port > 0),
         },
         via: args.via_text(),
-        method: info.name.to_owned(),
+        method: method.to_owned(),
         params: parameters(args, params),
-    };
-    let outcome: Outcome = measured.outcome;
-    Ok(Ended {
-        document: HopsDocument::new(asked, &outcome, &found, measured.cost.into()),
-        failure,
-        writer,
-        write_fault,
-    })
+    }
 }
 
 fn parameters(args: &HopsArgs, params: &RawParams) -> std::collections::BTreeMap<String, String> {

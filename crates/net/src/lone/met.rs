@@ -8,6 +8,8 @@ use std::time::Duration;
 use estimate::probe::{Fate, Train, TrainReport};
 use wire::icmp::{Extensions, MplsLabel};
 
+use super::marks::Quote;
+
 /// Routers met, by the answers to packets with a hop limit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Met {
@@ -16,6 +18,18 @@ pub struct Met {
     alone: BTreeSet<NonZeroU8>,
     /// Answers that were left out.
     pub strays: Strays,
+}
+
+impl Strays {
+    /// One more.
+    pub(super) fn count(&mut self, why: Quote) {
+        let place = match why {
+            Quote::Late => &mut self.late,
+            Quote::Short => &mut self.short,
+            Quote::Foreign | Quote::Packet(_) => &mut self.foreign,
+        };
+        *place = place.saturating_add(1);
+    }
 }
 
 /// One router.

@@ -94,7 +94,7 @@ impl LoneWorld {
         let mut report = rows::report(train, self.peer.ip(), &departures, &came, &sides, &answers);
         if self.options.per_hop {
             self.met.learn(train, &report);
-            self.name(train, nameless)?;
+            self.name(train, &nameless)?;
         }
         let last = departures.stamps_ns.last().copied().unwrap_or(0);
         self.learn(&report, train.far_end, &sides);
@@ -253,9 +253,6 @@ impl LoneWorld {
     fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize], train: &Train) -> bool {
         let mut any = false;
         for answer in self.queue.take_answers() {
-            if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
-                self.path_mtu = self.path_mtu.min(mtu);
-            }
             if answer
                 .bound_for
                 .is_some_and(|bound_for| bound_for.ip() != self.peer.ip())
@@ -264,24 +261,24 @@ impl LoneWorld {
                 continue;
             }
             let seq = match marks.read_quote(&answer.quoted) {
-                Quote::Packet(seq) => seq as usize,
-                Quote::Short => match self.only_open(answers, limited, train, answer.from) {
-                    Some(only) => only,
-                    None => {
-                        self.met.strays.short += 1;
+                Quote::Packet(seq) => Ok(seq as usize),
+                Quote::Short => self.only_open(answers, limited, train, answer.from).ok_or(Quote::Short),
+                other => Err(other),
+            };
+            let seq = match seq {
+                Ok(seq) => seq,
+                Err(why) => {
+                    self.met.strays.count(why);
+                    if why == Quote::Short {
                         answers.nameless.push(answer.from);
-                        continue;
                     }
-                },
-                Quote::Late => {
-                    self.met.strays.late += 1;
-                    continue;
-                }
-                Quote::Foreign => {
-                    self.met.strays.foreign += 1;
                     continue;
                 }
             };
+            // Only who saw the packet may say how long one may be.
+            if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
+                self.path_mtu = self.path_mtu.min(mtu);
+            }
             let Some(place) = answers.replies.get_mut(seq) else {
                 continue;
             };
@@ -320,7 +317,7 @@ impl LoneWorld {
 
     /// Asks alone at each hop limit where somebody may have answered that quotes too little and is not known, so that later answers of it can
     /// be told from others.
-    fn name(&mut self, train: &Train, nameless: Vec<IpAddr>) -> Result<(), Error> {
+    fn name(&mut self, train: &Train, nameless: &[IpAddr]) -> Result<(), Error> {
         if train.packets.len() < 2 || nameless.iter().all(|from| self.met.limit_of(*from).is_some()) {
             return Ok(());
         }

@@ -75,11 +75,12 @@ impl Pipe {
             (low.min(log), high.max(log))
         });
         let decades = decades(low, high);
-        let segments: Vec<Segment> = document
+        let mut segments: Vec<Segment> = document
             .hops
             .iter()
             .map(|hop| segment(document, hop, decades))
             .collect();
+        fill_gaps(&mut segments);
         Self {
             title: format!("Path to {}", super::table::printable(&document.target.name)),
             any_free: segments.iter().any(|segment| segment.free.is_some()),

@@ -51,8 +51,12 @@ impl Board {
             && !std::mem::replace(&mut self.foretold, true)
         {
             let (time, octets) = (format_duration(forecast.time), Octets::new(forecast.octets));
-            self.progress
-                .note(&format!("this will take {time} and {octets} at most"));
+            let text = format!("this will take {time} and {octets} at most");
+            match (self.tells, self.shows) {
+                (true, true) => self.progress.note(&text),
+                (true, false) => crate::output::complain(&text),
+                (false, _) => {}
+            }
         }
         self.latest = Some(latest.estimate.clone());
     }

@@ -102,6 +102,7 @@ mod tests {
             by_kernel: false,
             ip_octets: 56,
             quoted: header.to_vec(),
+            extensions: None,
         };
         assert_eq!(subject(&answer, tag, 4, &[]), Some(7));
         assert_eq!(subject(&answer, tag, 5, &[3]), None);
