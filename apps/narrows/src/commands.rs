@@ -14,4 +14,5 @@ pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod throughput;
 pub(crate) mod traffic;

@@ -142,9 +142,12 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
         net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             (Exit::Privilege, "host")
         }
-        net::Error::Peer(PeerError::NotListening { .. } | PeerError::NoReflector { .. } | PeerError::Closed { .. }) => {
-            (Exit::Unreachable, "peer")
-        }
+        net::Error::Peer(
+            PeerError::NotListening { .. }
+            | PeerError::NoIperf3 { .. }
+            | PeerError::NoReflector { .. }
+            | PeerError::Closed { .. },
+        ) => (Exit::Unreachable, "peer"),
         net::Error::Peer(PeerError::Refused { .. } | PeerError::NoKeyAsked { .. }) => (Exit::Refused, "peer"),
         net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
         net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),

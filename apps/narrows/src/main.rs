@@ -67,6 +67,7 @@ enum Command {
     Udp(MeasureArgs),
     /// Measure what one TCP connection gets through
     Tcp(measure::TcpArgs),
+    Throughput(commands::throughput::ThroughputArgs),
     Emulate(commands::emulate::EmulateArgs),
     Lab(commands::lab::LabArgs),
     Simulate(commands::simulate::SimulateArgs),
@@ -136,6 +137,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable),
         Command::Tcp(args) => measure::tcp(args),
+        Command::Throughput(args) => commands::throughput::run(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Simulate(args) => commands::simulate::run(args),

@@ -23,6 +23,7 @@ use estimate::{Answering, Event, HostFacts, PathFacts, Refusal, World};
 use units::{Sender, Stamp};
 use wire::{Direction, LightMeter, SessionLimits, SlotKind};
 
+pub(crate) use handshake::resolve;
 pub use options::{ConnectOptions, IpVersion, QueueObserver};
 
 use crate::clock::{self, nanos};

@@ -103,6 +103,12 @@ pub enum PeerError {
         /// The far host.
         peer: SocketAddr,
     },
+    /// No iperf3 server listens there.
+    #[error("nothing listens on {peer}: is `iperf3 -s` or `narrows serve --iperf3` running there?")]
+    NoIperf3 {
+        /// The far host.
+        peer: SocketAddr,
+    },
     /// It ended the session.
     #[error("{peer} closed the session")]
     Closed {

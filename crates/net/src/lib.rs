@@ -6,6 +6,7 @@ pub mod clock;
 pub mod error;
 pub mod errors;
 pub mod host;
+pub mod iperf3;
 pub mod listen;
 pub mod load;
 pub mod lone;

@@ -6,6 +6,7 @@ mod send;
 
 pub use account::{Account, Interval};
 pub use receive::LoadReceiver;
+pub(crate) use send::rest;
 pub use send::{LoadSender, LoadSpec, LoadTotals};
 
 use std::time::Duration;

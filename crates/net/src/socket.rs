@@ -183,6 +183,17 @@ impl ProbeSocket {
         }
     }
 
+    /// Lets host and routers cut packets that are too long for a link, as ordinary sockets do.
+    pub fn let_fragment(&self) -> io::Result<()> {
+        if self.ipv6 {
+            let never = libc::IPV6_PMTUDISC_DONT;
+            option::set_int(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, never)
+        } else {
+            let never = libc::IP_PMTUDISC_DONT;
+            option::set_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, never)
+        }
+    }
+
     /// Payload octets of an IP packet of this length; `None` if the headers alone are longer.
     pub fn payload_octets(&self, ip_octets: u16) -> Option<usize> {
         ip_octets.checked_sub(self.header_octets()).map(usize::from)

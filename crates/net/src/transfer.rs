@@ -6,6 +6,7 @@ mod receive;
 mod send;
 
 pub use connection::{TransferOptions, accepted, connect};
+pub(crate) use connection::{congestion, set_pacing};
 pub use info::TcpInfo;
 pub use receive::{BulkReceiver, Progress};
 pub use send::BulkSender;

@@ -6,6 +6,7 @@
 //! | order of the control messages | [`Conversation`] | which message may come when, on either side |
 //! | data, over UDP | [`Datagram`] | address validation, then trains, echoes and loads |
 //! | data, over TCP | [`DataHello`] | the first octets of a bulk connection |
+//! | a stock peer, over TCP and UDP | [`iperf3`] | tests by stock iperf3 clients and servers |
 //! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
 //! | ICMP errors, from anybody | [`icmp`] | which packet they are about, and what routers say beside |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
@@ -21,6 +22,7 @@ mod data;
 mod datagram;
 mod frame;
 pub mod icmp;
+pub mod iperf3;
 mod light;
 mod limits;
 mod message;

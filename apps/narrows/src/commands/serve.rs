@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use net::iperf3::{Iperf3Limits, Iperf3Options, Iperf3Server};
 use net::reflect::{Reflector, ReflectorOptions};
 use net::serve::{Running, ServeError, ServeOptions};
 use units::{BitRate, Octets};
@@ -40,6 +42,9 @@ pub(crate) struct ServeArgs {
     /// Do not count STAMP packets per session (the stateless mode of RFC 8762)
     #[arg(long, requires = "stamp")]
     stamp_stateless: bool,
+    /// Also answer stock iperf3 clients, several at once, at this TCP and UDP port; held to the limits below
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5201")]
+    iperf3: Option<u16>,
     /// Allow UDP loads to clients from anywhere without a key
     #[arg(long)]
     allow_load: bool,
@@ -64,6 +69,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let options = options(args)?;
     let stop = interrupt::flag()?;
     let reflector = args.stamp.map(|port| reflector(args, &options, port)).transpose()?;
+    let iperf3 = args.iperf3.map(|port| iperf3(args, &options, port)).transpose()?;
     let server = Running::start(options).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         output::complain(&format!("listening on {address}, TCP and UDP"));
@@ -71,11 +77,41 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     for address in reflector.iter().flat_map(Reflector::addresses) {
         output::complain(&format!("reflecting STAMP on {address}, UDP"));
     }
+    for address in iperf3.iter().flat_map(Iperf3Server::addresses) {
+        output::complain(&format!("answering iperf3 on {address}, TCP and UDP"));
+    }
     while !stop.load(Ordering::Relaxed) {
         interrupt::nap(Duration::from_millis(50));
     }
+    drop(iperf3);
     server.stop().map_err(|error| failure(&error))?;
     Ok(Exit::Valid)
+}
+
+/// Where the server listens, at a port of its own, with the limits of a session. The protocol knows nothing of our keys: whoever must
+/// prove one is better served without it.
+fn iperf3(args: &ServeArgs, options: &ServeOptions, port: u16) -> Result<Iperf3Server, Failure> {
+    let mut wanted = Iperf3Options {
+        listen: options.listen.clone(),
+        port,
+        allow_load: args.allow_load,
+        limits: Iperf3Limits {
+            rate: args.max_rate,
+            octets: args.max_octets.map(Octets::count),
+            ..Iperf3Limits::default()
+        },
+        on_end: Arc::new(|summary| output::complain(&summary.to_string())),
+    };
+    let limits = &mut wanted.limits;
+    limits.duration = args.max_duration.unwrap_or(limits.duration);
+    if let Some(sessions) = args.max_sessions {
+        limits.sessions = usize::from(sessions);
+    }
+    Iperf3Server::start(wanted).map_err(|error| Failure {
+        exit: Exit::Failure,
+        who: "host",
+        text: format!("cannot answer iperf3 on port {port}: {error}"),
+    })
 }
 
 /// Where the server listens, with its key, at a port of its own.

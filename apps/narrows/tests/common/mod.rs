@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub(crate) mod far;
+pub(crate) mod iperf3;
 pub(crate) mod relay;
 
 /// Longest that anything here may take on a busy machine. What must be quick has a bound of its own.

@@ -83,6 +83,7 @@ use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
+pub use limit::{Limits, limits};
 use ramp::{Ramp, Rule};
 use result::{Known, Standing};
 

@@ -31,7 +31,7 @@ pub(super) struct Opened {
 
 /// Opens a session with the first address of `target` that answers.
 pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Error> {
-    let addresses = resolve(target, options)?;
+    let addresses = resolve(target, options.port, options.version)?;
     let mut last = None;
     for peer in addresses {
         match connect(peer, options.timeout) {
@@ -43,23 +43,24 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
     Err(last.unwrap_or_else(|| no_address(target, options.version)))
 }
 
-fn resolve(target: &str, options: &ConnectOptions) -> Result<Vec<SocketAddr>, Error> {
+/// All addresses of a name, in the system's order.
+pub(crate) fn resolve(target: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAddr>, Error> {
     let bare = target
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .unwrap_or(target);
-    let found = (bare, options.port)
+    let found = (bare, port)
         .to_socket_addrs()
-        .map_err(|_| no_address(target, options.version))?;
+        .map_err(|_| no_address(target, version))?;
     let wanted: Vec<SocketAddr> = found
-        .filter(|address| match options.version {
+        .filter(|address| match version {
             IpVersion::Any => true,
             IpVersion::V4 => address.is_ipv4(),
             IpVersion::V6 => address.is_ipv6(),
         })
         .collect();
     if wanted.is_empty() {
-        Err(no_address(target, options.version))
+        Err(no_address(target, version))
     } else {
         Ok(wanted)
     }

@@ -357,7 +357,7 @@ impl Flow {
 
 /// Sleeps while there is time, and spins for the last of it; the CPU time that the spinning took, in nanoseconds. Not the clock's
 /// time: a thread that is preempted while it spins uses none. Below a few microseconds asking would cost as much as it tells.
-fn rest(target: i64, now: i64) -> i64 {
+pub(crate) fn rest(target: i64, now: i64) -> i64 {
     const SPIN_NS: i64 = 100_000;
     const WORTH_NS: i64 = 5_000;
     if target - now > 2 * SPIN_NS {

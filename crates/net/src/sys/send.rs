@@ -138,6 +138,14 @@ pub(crate) fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Sends octets of a file from its page cache, without copying them; how many the kernel took.
+pub(crate) fn send_file(fd: BorrowedFd<'_>, file: BorrowedFd<'_>, from: usize, count: usize) -> io::Result<usize> {
+    let mut offset = libc::off_t::try_from(from).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: both descriptors are open for the whole call, and the kernel reads and writes one offset, which is ours.
+    let sent = unsafe { libc::sendfile(fd.as_raw_fd(), file.as_raw_fd(), &raw mut offset, count) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
 /// A header that points nowhere.
 const EMPTY_HEADER: libc::mmsghdr = {
     // SAFETY: `mmsghdr` is a C structure of integers and pointers, for all of which the all-zero pattern is a valid value.

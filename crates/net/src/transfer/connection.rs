@@ -51,7 +51,7 @@ fn apply(socket: &Socket, options: &TransferOptions) -> io::Result<()> {
 }
 
 /// Limits the rate at which a connection sends; `None` lifts the limit.
-pub(super) fn set_pacing(socket: &impl AsFd, rate: Option<BitRate>) -> io::Result<()> {
+pub(crate) fn set_pacing(socket: &impl AsFd, rate: Option<BitRate>) -> io::Result<()> {
     // Octets per second, 64 bit since Linux 4.20; all ones: no limit.
     let octets_per_second = rate.map_or(u64::MAX, |rate| (rate.bps() / 8).max(1));
     option::set(
@@ -63,7 +63,7 @@ pub(super) fn set_pacing(socket: &impl AsFd, rate: Option<BitRate>) -> io::Resul
 }
 
 /// The congestion control that a connection really uses.
-pub(super) fn congestion(stream: &TcpStream) -> String {
+pub(crate) fn congestion(stream: &TcpStream) -> String {
     let name = socket2::SockRef::from(stream).tcp_congestion().unwrap_or_default();
     let name: Vec<u8> = name.into_iter().take_while(|&octet| octet != 0).collect();
     String::from_utf8_lossy(&name).into_owned()

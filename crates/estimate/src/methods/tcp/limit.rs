@@ -134,6 +134,54 @@ pub(super) fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
     (verdicts.collect(), shares)
 }
 
+/// What held a transfer down over one report, for whoever has samples and runs no method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// All verdicts that hold, the binding one first; none if nothing but the path and its traffic held it.
+    pub verdicts: Vec<&'static str>,
+    /// Share of the time in which nothing was outstanding or waiting.
+    pub idle: f64,
+    /// Share stalled by the peer's window.
+    pub peer_window: f64,
+    /// Share stalled by this side's send buffer.
+    pub send_buffer: f64,
+    /// The rest: congestion window, pacing, network.
+    pub network: f64,
+    /// Share of what was sent that was sent again.
+    pub resent: f64,
+    /// Acknowledged payload, bit/s.
+    pub acked_bps: f64,
+}
+
+/// Judges a report by the same table as the method does. `pacing` is the IP-layer rate that was asked for. `None` if it has too few
+/// samples.
+pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate>) -> Option<Limits> {
+    let slots = series::slots(report);
+    let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
+    if seconds <= 0.0 {
+        return None;
+    }
+    let sums = series::sums(report);
+    let bps = sums.acked as f64 * 8.0 / seconds;
+    let (blames, shares) = diagnose(&Seen {
+        reports: std::slice::from_ref(report),
+        slots: &slots,
+        sums,
+        bps,
+        facts,
+        pacing,
+    });
+    Some(Limits {
+        verdicts: blames.into_iter().map(Blame::name).collect(),
+        idle: shares.idle,
+        peer_window: shares.peer_window,
+        send_buffer: shares.send_buffer,
+        network: shares.network,
+        resent: sums.loss(),
+        acked_bps: bps,
+    })
+}
+
 fn samples(reports: &[TransferReport]) -> impl Iterator<Item = &TcpSample> {
     reports
         .iter()

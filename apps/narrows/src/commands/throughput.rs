@@ -1,0 +1,312 @@
+//! `narrows throughput`: what a transfer gets through, with the letters that iperf3's users know.
+
+mod arguments;
+mod document;
+mod limit;
+mod own;
+mod text;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::client::IpVersion;
+use net::iperf3::{Finished, Outline, Part, TestOptions};
+use wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
+
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
+use arguments::{Rate, Size};
+
+/// Send as much as goes, or as much as asked for, and say what limited it. Rates are payload; K, M, G mean 1000 in rates, 1024 in sizes
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct ThroughputArgs {
+    /// Host to measure to: one that runs `narrows serve`, or with --iperf3 a stock iperf3 server or `narrows serve --iperf3`
+    host: String,
+    /// Speak iperf3's protocol
+    #[arg(long)]
+    iperf3: bool,
+    /// Its port [default: 8620, with --iperf3 5201]
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// UDP instead of TCP
+    #[arg(long, short)]
+    udp: bool,
+    /// Length, seconds; 0: until interrupted
+    #[arg(long, short, value_name = "SECONDS", default_value = "10", value_parser = arguments::seconds,
+          conflicts_with_all = ["bytes", "blockcount"])]
+    time: Duration,
+    /// Payload octets of all streams together, instead of a length
+    #[arg(long, short = 'n', value_name = "SIZE", conflicts_with = "blockcount")]
+    bytes: Option<Size>,
+    /// The same in blocks
+    #[arg(long, short = 'k', value_name = "COUNT")]
+    blockcount: Option<Size>,
+    /// Time between reports, seconds; 0: one report
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = arguments::seconds)]
+    interval: Duration,
+    /// Streams, per direction
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_STREAMS)))]
+    parallel: u16,
+    /// The far host sends
+    #[arg(long, short = 'R', conflicts_with = "bidir")]
+    reverse: bool,
+    /// Both send
+    #[arg(long)]
+    bidir: bool,
+    /// Payload rate per stream, 0: as fast as it goes; with /N, N datagrams at a time [default: UDP 1 Mbit/s, TCP 0]
+    #[arg(long, short, value_name = "RATE[/N]")]
+    bitrate: Option<Rate>,
+    /// Pacing by the kernel, payload rate per stream
+    #[arg(long, value_name = "RATE")]
+    fq_rate: Option<Rate>,
+    /// Octets of one write, or payload of one datagram [default: TCP 128K, UDP what fits a packet]
+    #[arg(long, short, value_name = "SIZE")]
+    length: Option<Size>,
+    /// Socket buffers
+    #[arg(long, short, value_name = "SIZE")]
+    window: Option<Size>,
+    /// Congestion control
+    #[arg(long, short = 'C', value_name = "NAME")]
+    congestion: Option<String>,
+    /// Largest TCP segment, octets
+    #[arg(long, short = 'M', value_name = "N", value_parser = clap::value_parser!(u32).range(88..=9216))]
+    set_mss: Option<u32>,
+    /// Turn Nagle's algorithm off
+    #[arg(long, short = 'N')]
+    no_delay: bool,
+    /// Leave out the first seconds
+    #[arg(long, short = 'O', value_name = "SECONDS", default_value = "0", value_parser = arguments::seconds)]
+    omit: Duration,
+    /// Do not copy what is sent
+    #[arg(long, short = 'Z')]
+    zerocopy: bool,
+    /// DSCP of packets: 0 to 63, or a name such as ef
+    #[arg(long, value_name = "DSCP", value_parser = arguments::dscp)]
+    dscp: Option<u8>,
+    /// IP type of service, 0 to 255
+    #[arg(long, short = 'S', value_name = "N", value_parser = arguments::octet, conflicts_with = "dscp")]
+    tos: Option<u8>,
+    /// Local address
+    #[arg(long, short = 'B', value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Local port of the first stream; those of others follow
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    cport: Option<u16>,
+    /// Only IPv4
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Only IPv6
+    #[arg(short = '6')]
+    ipv6: bool,
+    /// 64-bit counters in UDP datagrams
+    #[arg(long = "udp-counters-64bit")]
+    udp_counters_64bit: bool,
+    /// Datagrams must not be cut on the way
+    #[arg(long)]
+    dont_fragment: bool,
+    /// Ask the server for its own output
+    #[arg(long, requires = "iperf3")]
+    get_server_output: bool,
+    /// A text to carry along
+    #[arg(long, short = 'T', value_name = "TEXT")]
+    title: Option<String>,
+    /// Another, for the JSON of both sides
+    #[arg(long, value_name = "TEXT")]
+    extra_data: Option<String>,
+    /// Longest wait for a connection or an answer, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    connect_timeout: u64,
+    /// Print JSON in iperf3's shape
+    #[arg(long, short = 'J')]
+    json: bool,
+    /// Write the result to a file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// iperf3's default rate of UDP, bit/s.
+const UDP_BPS: u64 = 1 << 20;
+/// A report is never closer than this to the last.
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
+/// No report but the last.
+const NO_INTERVAL: Duration = Duration::from_secs(1_000_000_000);
+
+pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
+    output::check(args.output.as_ref())?;
+    let stop = interrupt::flag()?;
+    let parameters = args.parameters()?;
+    let options = args.options(parameters, Arc::clone(stop))?;
+    let started_at = jiff::Timestamp::now();
+    let judge = limit::Judge::new(args, &options);
+    let mut lines = String::new();
+    let live = !args.json && args.output.is_none();
+    let mut print = |text: String| {
+        if live {
+            // A reader that went away is told when the result is written.
+            let _ = output::write(&text, None);
+        } else {
+            lines.push_str(&text);
+        }
+    };
+    let header = |outline: &Outline| {
+        judge.learn(outline);
+        text::header(args, &options, outline)
+    };
+    let printer = std::cell::RefCell::new(&mut print);
+    let mut began = |outline: &Outline| (printer.borrow_mut())(header(outline));
+    let mut interval = |part: &Part| (printer.borrow_mut())(text::interval(part, &judge.part(part), &options));
+    let finished = if args.iperf3 {
+        net::iperf3::run(&args.host, &options, &mut began, &mut interval)
+            .map_err(|error| crate::connect::failure(&error))
+    } else {
+        own::run(args, &options, &mut began, &mut interval)
+    };
+    let finished = finished.map_err(|failure| complain_in_json(args, failure))?;
+    let verdict = judge.whole(&finished);
+    if args.json {
+        let document = document::build(args, &options, &finished, &judge, started_at);
+        output::write(&format!("{document}\n"), args.output.as_deref())?;
+    } else {
+        (printer.borrow_mut())(text::summary(&finished, &verdict, &options));
+        if !live {
+            output::write(&lines, args.output.as_deref())?;
+        }
+    }
+    Ok(exit_of(&finished))
+}
+
+/// Something must have arrived.
+fn exit_of(finished: &Finished) -> Exit {
+    let received = finished.outline.streams.iter().filter_map(|stream| {
+        let side = if stream.sends { &finished.theirs } else { &finished.ours };
+        Some(side.stream(stream.id)?.octets)
+    });
+    if received.sum::<u64>() > 0 {
+        Exit::Valid
+    } else {
+        Exit::Inconclusive
+    }
+}
+
+/// Programs that read iperf3's JSON look for the error there.
+fn complain_in_json(args: &ThroughputArgs, failure: Failure) -> Failure {
+    if args.json {
+        let document = serde_json::json!({ "start": {}, "intervals": [], "end": {}, "error": failure.text,
+            "narrows": { "exit": failure.exit.code(), "who": failure.who } });
+        // What is wrong stays what is wrong, also where it cannot be written.
+        let _ = output::write(&format!("{document}\n"), args.output.as_deref());
+    }
+    failure
+}
+
+impl ThroughputArgs {
+    fn transport(&self) -> Transport {
+        match (self.udp, self.udp_counters_64bit) {
+            (false, _) => Transport::Tcp,
+            (true, false) => Transport::Udp(Counters::Bits32),
+            (true, true) => Transport::Udp(Counters::Bits64),
+        }
+    }
+
+    fn flow(&self) -> Flow {
+        match (self.reverse, self.bidir) {
+            (true, _) => Flow::Reverse,
+            (_, true) => Flow::Both,
+            _ => Flow::Forward,
+        }
+    }
+
+    fn parameters(&self) -> Result<Parameters, Failure> {
+        let (least, most, default) = if self.udp {
+            // Nothing: the path's own length.
+            (16, u64::from(wire::iperf3::MOST_UDP_BLOCK), 0)
+        } else {
+            (1, 1 << 20, 128 << 10)
+        };
+        let block = self.length.map_or(default, Size::count);
+        if self.length.is_some() && !(least..=most).contains(&block) {
+            return Err(Failure::usage(format!(
+                "-l {block}: {least} to {most} octets are possible"
+            )));
+        }
+        let window = self.window.map(Size::count).filter(|&octets| octets > 0);
+        let window_octets = window
+            .map(u32::try_from)
+            .transpose()
+            .ok()
+            .filter(|window| window.is_none_or(|octets| octets <= 512 << 20));
+        let window_octets = window_octets.ok_or_else(|| Failure::usage("-w: at most 512M"))?;
+        let rate = self.bitrate.unwrap_or(Rate::of(if self.udp { UDP_BPS } else { 0 }));
+        if self.omit > Duration::from_secs(600) {
+            return Err(Failure::usage("-O: at most 600 seconds"));
+        }
+        if self.time > Duration::from_secs(86_400) {
+            return Err(Failure::usage("-t: at most 86400 seconds"));
+        }
+        for (letter, size) in [("-n", self.bytes), ("-k", self.blockcount)] {
+            if size.is_some_and(|size| size.count() == 0) {
+                return Err(Failure::usage(format!("{letter}: more than nothing")));
+            }
+        }
+        Ok(Parameters {
+            transport: self.transport(),
+            flow: self.flow(),
+            streams: self.parallel,
+            octets: self.bytes.map_or(0, Size::count),
+            blocks: self.blockcount.map_or(0, Size::count),
+            block_octets: u32::try_from(block).unwrap_or(u32::MAX),
+            rate_bps: rate.bps,
+            burst: rate.burst,
+            fq_rate_bps: self.fq_rate.map_or(0, |rate| rate.bps),
+            window_octets,
+            mss_octets: self.set_mss,
+            no_delay: self.no_delay,
+            tos: self.dscp.map(|dscp| dscp << 2).or(self.tos).unwrap_or(0),
+            congestion: self.congestion.clone(),
+            zero_copy: self.zerocopy,
+            dont_fragment: self.dont_fragment,
+            server_output: self.get_server_output,
+            title: self.title.clone(),
+            extra_data: self.extra_data.clone(),
+            client_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            ..Parameters::default()
+        })
+    }
+
+    fn options(
+        &self,
+        parameters: Parameters,
+        stop: Arc<std::sync::atomic::AtomicBool>,
+    ) -> Result<TestOptions, Failure> {
+        let interval = match self.interval {
+            Duration::ZERO => NO_INTERVAL,
+            interval if interval < LEAST_INTERVAL => return Err(Failure::usage("-i: at least 0.1 seconds")),
+            interval => interval,
+        };
+        let port = self.port.unwrap_or(if self.iperf3 {
+            wire::iperf3::PORT
+        } else {
+            wire::DEFAULT_PORT
+        });
+        Ok(TestOptions {
+            parameters,
+            duration: self.time,
+            omit: self.omit,
+            interval,
+            port,
+            version: match (self.ipv4, self.ipv6) {
+                (true, _) => IpVersion::V4,
+                (_, true) => IpVersion::V6,
+                _ => IpVersion::Any,
+            },
+            near: self.bind,
+            near_port: self.cport,
+            timeout: Duration::from_millis(self.connect_timeout),
+            stop,
+        })
+    }
+}

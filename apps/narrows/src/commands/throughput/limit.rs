@@ -1,0 +1,261 @@
+//! What limited a test, interval by interval, and by which evidence.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use estimate::PathFacts;
+use estimate::methods::tcp::{Limits, limits};
+use estimate::probe::{Congestion, StreamReport, TransferReport};
+use net::iperf3::{Finished, Outline, Part, Snapshot, StreamPart, TestOptions};
+use serde_json::{Value, json};
+use units::Stamp;
+use wire::iperf3::Transport;
+
+use super::ThroughputArgs;
+
+/// A rate this close to the one asked for is set by it.
+const ASKED: f64 = 0.95;
+
+/// Loss below this does not hold back a congestion control that does not go by loss (ours: BBR v1 stands a hundred times as much).
+const SLIGHT_LOSS: f64 = 0.001;
+
+/// Judges intervals and tests.
+pub(super) struct Judge {
+    facts: PathFacts,
+    transport: Transport,
+    /// Payload rate asked for, per stream.
+    rate_bps: u64,
+    fq_rate_bps: u64,
+    /// What the kernel really uses, once that is known.
+    congestion: RefCell<Option<String>>,
+}
+
+/// A verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verdict {
+    /// `None`: this side cannot tell.
+    pub(super) limited_by: Option<&'static str>,
+    pub(super) evidence: Value,
+}
+
+impl Judge {
+    pub(super) fn new(args: &ThroughputArgs, options: &TestOptions) -> Self {
+        let mut facts = PathFacts::ideal(1500, Duration::ZERO);
+        let mut found = std::net::ToSocketAddrs::to_socket_addrs(&(args.host.as_str(), options.port)).ok();
+        if let Some(peer) = found.as_mut().and_then(Iterator::next)
+            && let Some(interface) = net::host::Interface::towards(peer)
+        {
+            facts.ipv6 = peer.is_ipv6();
+            facts.path_mtu = interface
+                .mtu
+                .and_then(|mtu| u16::try_from(mtu).ok())
+                .unwrap_or(u16::MAX);
+            facts.sender.interface_rate = interface.rate;
+            facts.sender.virtual_interface = interface.is_virtual;
+        }
+        let parameters = &options.parameters;
+        Self {
+            facts,
+            transport: parameters.transport,
+            rate_bps: parameters.rate_bps,
+            fq_rate_bps: parameters.fq_rate_bps,
+            congestion: RefCell::new(parameters.congestion.clone()),
+        }
+    }
+
+    /// Streams are open.
+    pub(super) fn learn(&self, outline: &Outline) {
+        let used = outline.streams.iter().find_map(|stream| stream.congestion.clone());
+        if used.is_some() {
+            self.congestion.replace(used);
+        }
+    }
+
+    /// One interval.
+    pub(super) fn part(&self, part: &Part) -> Verdict {
+        self.judge(
+            &part.streams.iter().collect::<Vec<_>>(),
+            part.to.saturating_sub(part.from),
+        )
+    }
+
+    /// The whole test, what was omitted left out.
+    pub(super) fn whole(&self, finished: &Finished) -> Verdict {
+        let counted: Vec<&Part> = finished.parts.iter().filter(|part| !part.omitted).collect();
+        let (Some(first), Some(last)) = (counted.first(), counted.last()) else {
+            return unknown("nothing was counted");
+        };
+        let streams: Vec<StreamPart> = first
+            .streams
+            .iter()
+            .zip(&last.streams)
+            .enumerate()
+            .map(|(index, (first, last))| StreamPart {
+                from: first.from.clone(),
+                to: last.to.clone(),
+                samples: counted
+                    .iter()
+                    .filter_map(|part| part.streams.get(index))
+                    .flat_map(|stream| stream.samples.iter().copied())
+                    .collect(),
+            })
+            .collect();
+        let time = last.to.saturating_sub(first.from);
+        let mut verdict = self.judge(&streams.iter().collect::<Vec<_>>(), time);
+        self.add_losses(&mut verdict, finished);
+        verdict
+    }
+
+    fn judge(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+        let sending: Vec<&StreamPart> = streams.iter().copied().filter(|stream| judged_here(stream)).collect();
+        if sending.is_empty() || time.is_zero() {
+            return unknown("only the sending host can tell");
+        }
+        if self.transport == Transport::Tcp {
+            self.tcp(&sending, time)
+        } else {
+            self.udp(&sending, time)
+        }
+    }
+
+    fn tcp(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+        let congestion = Congestion::from_name(self.congestion.borrow().as_deref().unwrap_or(""));
+        let by_loss = matches!(congestion, Congestion::Reno | Congestion::Cubic);
+        let report = TransferReport {
+            began: Stamp::from_nanos(streams.first().map_or(0, |stream| stream.from.at_ns)),
+            ended: Stamp::from_nanos(streams.last().map_or(0, |stream| stream.to.at_ns)),
+            streams: streams
+                .iter()
+                .map(|stream| StreamReport {
+                    congestion: congestion.clone(),
+                    granted_send_buffer_octets: None,
+                    samples: unique(&stream.samples),
+                })
+                .collect(),
+            far_end: None,
+            sender_cpu: Some(busiest(streams, time)),
+            receiver_cpu: None,
+        };
+        let Some(limits) = limits(&report, &self.facts, None) else {
+            return unknown("too few samples of TCP_INFO");
+        };
+        let per_stream = limits.acked_bps / streams.len() as f64;
+        let met = |rate: u64| rate > 0 && per_stream >= ASKED * rate as f64;
+        let limited_by = if met(self.rate_bps) {
+            "asked rate"
+        } else if met(self.fq_rate_bps) {
+            "pacing"
+        } else {
+            let slight = !by_loss && limits.resent < SLIGHT_LOSS;
+            let mut verdicts = limits.verdicts.iter().copied();
+            verdicts
+                .find(|&verdict| !(slight && verdict == "random loss"))
+                .unwrap_or("path")
+        };
+        Verdict {
+            limited_by: Some(limited_by),
+            evidence: tcp_evidence(&limits, busiest(streams, time)),
+        }
+    }
+
+    fn udp(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+        let sum = |of: fn(&Snapshot) -> u64| -> u64 {
+            streams
+                .iter()
+                .map(|stream| of(&stream.to).saturating_sub(of(&stream.from)))
+                .sum()
+        };
+        let (octets, refused) = (sum(|s| s.octets), sum(|s| s.refused));
+        let bps = octets as f64 * 8.0 / time.as_secs_f64();
+        let asked = self.rate_bps as f64 * streams.len() as f64;
+        let limited_by = match (asked > 0.0, refused) {
+            (true, _) if bps >= ASKED * asked => "asked rate",
+            (_, 1..) => "interface queue",
+            _ => "sending host",
+        };
+        Verdict {
+            limited_by: Some(limited_by),
+            evidence: json!({
+                "sent_bps": bps.round(),
+                "asked_bps": if asked > 0.0 { Value::from(asked) } else { Value::Null },
+                "refused_packets": refused,
+                "sender_cpu_ratio": busiest(streams, time),
+            }),
+        }
+    }
+
+    /// What the far end missed, and what this one dropped itself.
+    fn add_losses(&self, verdict: &mut Verdict, finished: &Finished) {
+        if self.transport == Transport::Tcp {
+            return;
+        }
+        let (mut lost, mut sent) = (0u64, 0u64);
+        for stream in &finished.outline.streams {
+            let side = if stream.sends { &finished.theirs } else { &finished.ours };
+            if let Some(counted) = side.stream(stream.id) {
+                lost = lost.saturating_add(counted.lost);
+                sent = sent.saturating_add(counted.datagrams);
+            }
+        }
+        let last = finished.parts.last();
+        let local = last.map_or(0, |part| {
+            part.streams.iter().map(|stream| stream.to.local_drops).sum::<u64>()
+        });
+        if let Value::Object(fields) = &mut verdict.evidence {
+            fields.insert("lost_packets".to_owned(), lost.into());
+            fields.insert("lost_in_this_host_packets".to_owned(), local.into());
+            // The far host's own drops are not known: a stock peer does not tell them.
+            fields.insert("lost_elsewhere_packets".to_owned(), lost.saturating_sub(local).into());
+        }
+        if sent > 0 && lost.saturating_sub(local) * 100 > sent && verdict.limited_by == Some("asked rate") {
+            verdict.limited_by = Some("path");
+        } else if sent > 0 && local * 100 > sent && verdict.limited_by.is_none() {
+            verdict.limited_by = Some("receiving host");
+        }
+    }
+}
+
+/// This side has the sender's samples, or is the sender.
+fn judged_here(stream: &StreamPart) -> bool {
+    stream.from.sends || !stream.samples.is_empty()
+}
+
+fn unknown(why: &'static str) -> Verdict {
+    Verdict {
+        limited_by: None,
+        evidence: json!({ "reason": why }),
+    }
+}
+
+/// The end of one interval is the begin of the next.
+fn unique(samples: &[estimate::probe::TcpSample]) -> Vec<estimate::probe::TcpSample> {
+    let mut all: Vec<estimate::probe::TcpSample> = Vec::with_capacity(samples.len());
+    for sample in samples {
+        if all.last().is_none_or(|last| last.at.nanos() < sample.at.nanos()) {
+            all.push(*sample);
+        }
+    }
+    all
+}
+
+fn busiest(streams: &[&StreamPart], time: Duration) -> f32 {
+    let used = streams
+        .iter()
+        .map(|stream| stream.to.cpu.saturating_sub(stream.from.cpu))
+        .max();
+    (used.unwrap_or_default().as_secs_f32() / time.as_secs_f32().max(1e-9)).min(1.0)
+}
+
+fn tcp_evidence(limits: &Limits, cpu: f32) -> Value {
+    let ratio = |value: f64| (value * 1e4).round() / 1e4;
+    json!({
+        "idle_ratio": ratio(limits.idle),
+        "peer_window_ratio": ratio(limits.peer_window),
+        "send_buffer_ratio": ratio(limits.send_buffer),
+        "network_ratio": ratio(limits.network),
+        "resent_ratio": limits.resent,
+        "sender_cpu_ratio": ratio(cpu.into()),
+        "acked_bps": limits.acked_bps.round(),
+        "also": limits.verdicts.iter().skip(1).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,262 @@
+//! Stock iperf3 on either side, over loopback: every kind of test, and what both sides counted. Needs iperf3, so nothing here runs by itself.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests of programs in real time, that print what they measured"
+)]
+
+mod common;
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::iperf3::Iperf3;
+use common::{PATIENCE, run};
+use serde_json::Value;
+
+const TRANSPORTS: [(&str, &[&str]); 3] = [
+    ("TCP", &[]),
+    ("UDP32", &["-u", "-b", "3M", "-l", "1000"]),
+    ("UDP64", &["-u", "-b", "3M", "-l", "1000", "--udp-counters-64bit"]),
+];
+const FLOWS: [(&str, &[&str]); 3] = [("forward", &[]), ("reverse", &["-R"]), ("both ways", &["--bidir"])];
+const STREAMS: [&str; 2] = ["1", "4"];
+const SUMS: [&str; 4] = [
+    "sum_sent",
+    "sum_received",
+    "sum_sent_bidir_reverse",
+    "sum_received_bidir_reverse",
+];
+
+/// Every cell of the matrix: its name, and the arguments that both programs take.
+fn cells() -> Vec<(String, Vec<&'static str>)> {
+    let mut all = Vec::new();
+    for (transport, first) in TRANSPORTS {
+        for (flow, second) in FLOWS {
+            for streams in STREAMS {
+                let arguments = [first, second, &["-P", streams]].concat();
+                all.push((format!("{transport} {flow} x{streams}"), arguments));
+            }
+        }
+    }
+    all
+}
+
+/// A stock program, ended with the test.
+struct Stock(Option<Child>);
+
+impl Stock {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new("iperf3");
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self(Some(command.spawn().expect("iperf3 is installed")))
+    }
+
+    /// Waits for its end, and reads the JSON that it printed.
+    fn json(mut self, what: &str) -> Value {
+        let child = self.0.take().expect("taken once");
+        let ended = child.wait_with_output().expect("it is our child");
+        let text = String::from_utf8_lossy(&ended.stdout);
+        assert!(
+            ended.status.success(),
+            "{what}: {} {text}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"))
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A server that serves once, at a free port; it listens.
+fn stock_server() -> (Stock, String) {
+    let free = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = free.local_addr().expect("it is bound").port();
+    drop(free);
+    let text = port.to_string();
+    let server = Stock::start(&["-s", "-1", "-J", "-p", &text]);
+    let deadline = Instant::now() + PATIENCE;
+    while !listens(port) {
+        assert!(Instant::now() < deadline, "the stock server does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (server, text)
+}
+
+/// By what the kernel lists: a connection would be taken for a client.
+fn listens(port: u16) -> bool {
+    /// State of a listening socket in `/proc/net/tcp`.
+    const LISTEN: &str = "0A";
+    let wanted = format!(":{port:04X}");
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|file| {
+        let table = std::fs::read_to_string(file).unwrap_or_default();
+        table.lines().skip(1).any(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields.get(1).is_some_and(|local| local.ends_with(&wanted)) && fields.get(3) == Some(&LISTEN)
+        })
+    })
+}
+
+fn octets(document: &Value, sum: &str) -> Option<u64> {
+    document["end"][sum]["bytes"].as_u64()
+}
+
+#[test]
+#[ignore = "lab: needs stock iperf3"]
+fn our_client_and_a_stock_server_count_the_same() {
+    for (what, arguments) in cells() {
+        let (server, port) = stock_server();
+        let mut call = vec!["throughput", "127.0.0.1", "--iperf3", "-p", &port, "-t", "0.4", "-J"];
+        call.extend_from_slice(&arguments);
+        let ended = run(&call);
+        assert_eq!(ended.status.code(), Some(0), "{what}: {ended:?}");
+        let (ours, theirs) = (ended.json(), server.json(&what));
+        assert!(theirs.get("error").is_none(), "{what}: {theirs:#}");
+        let mut compared = 0;
+        for sum in SUMS {
+            // A stock server says nothing of what it did not count itself.
+            if let Some(counted) = octets(&theirs, sum).filter(|&octets| octets > 0) {
+                assert_eq!(octets(&ours, sum), Some(counted), "{what}: {sum}");
+                compared += 1;
+            }
+        }
+        assert_eq!(
+            compared,
+            if arguments.contains(&"--bidir") { 2 } else { 1 },
+            "{what}: {theirs:#}"
+        );
+        for (sent, received, sum) in [(SUMS[0], SUMS[1], "sum"), (SUMS[2], SUMS[3], "sum_bidir_reverse")] {
+            let Some(sent) = octets(&ours, sent) else { continue };
+            // What did not arrive is what was lost: nothing, over TCP.
+            let lost = ours["end"][sum]["lost_packets"].as_u64().unwrap_or(0) * 1_000;
+            assert_eq!(
+                octets(&ours, received).map(|octets| octets + lost),
+                Some(sent),
+                "{what}: {sum} {ours:#}"
+            );
+            assert!(sent > 0, "{what}");
+        }
+        println!(
+            "{what}: {:?} sent, {:?} received",
+            octets(&ours, SUMS[0]),
+            octets(&ours, SUMS[1])
+        );
+    }
+}
+
+/// A number behind a word in the line that a server prints about a test.
+#[track_caller]
+fn number(line: &str, word: &str) -> u64 {
+    let rest = line.split(word).nth(1);
+    let digits = rest.and_then(|rest| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next());
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_else(|| panic!("no number behind {word:?} in {line:?}"))
+}
+
+#[test]
+#[ignore = "lab: needs stock iperf3"]
+fn a_stock_client_and_our_server_count_the_same() {
+    let mut server = Iperf3::start(&[]);
+    let port = server.port();
+    for (what, arguments) in cells() {
+        let mut call = vec!["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"];
+        call.extend_from_slice(&arguments);
+        let client = Stock::start(&call).json(&what);
+        assert!(client.get("error").is_none(), "{what}: {client:#}");
+        let line = server.running.wait_for("iperf3 client");
+        assert!(line.ends_with("complete"), "{what}: {line}");
+        let (sent, received) = (number(&line, "sent "), number(&line, "received "));
+        let expected = if arguments.contains(&"--bidir") {
+            (octets(&client, SUMS[2]), octets(&client, SUMS[1]))
+        } else if arguments.contains(&"-R") {
+            (octets(&client, SUMS[0]), Some(0))
+        } else {
+            (Some(0), octets(&client, SUMS[1]))
+        };
+        assert_eq!((Some(sent), Some(received)), expected, "{what}: {line} {client:#}");
+        assert!(sent + received > 0, "{what}");
+        println!("{what}: {line}");
+    }
+}
+
+#[test]
+#[ignore = "lab: needs stock iperf3"]
+fn several_stock_clients_at_once() {
+    let mut server = Iperf3::start(&[]);
+    let port = server.port();
+    let kinds: [&[&str]; 4] = [
+        &["-R"],
+        &["-u", "-b", "2M", "-l", "1000", "-P", "3"],
+        &["-u", "-b", "2M", "-l", "1000", "-R", "--udp-counters-64bit"],
+        &["--bidir", "-P", "2"],
+    ];
+    let clients: Vec<Stock> = kinds
+        .iter()
+        .map(|kind| Stock::start(&[&["-c", "127.0.0.1", "-p", &port, "-t", "2", "-J"], *kind].concat()))
+        .collect();
+    for (client, kind) in clients.into_iter().zip(kinds) {
+        let document = client.json(&format!("{kind:?}"));
+        assert!(octets(&document, SUMS[1]) > Some(0), "{kind:?}: {document:#}");
+    }
+    for _ in kinds {
+        let line = server.running.wait_for("iperf3 client");
+        assert!(line.ends_with("complete"), "{line}");
+    }
+}
+
+#[test]
+#[ignore = "lab: needs stock iperf3"]
+fn a_killed_stock_client_ends_its_traffic() {
+    let mut server = Iperf3::start(&[]);
+    let port = server.port();
+    for kind in [&["-R"][..], &["-u", "-b", "20M", "-R"], &["-u", "-b", "20M", "--bidir"]] {
+        let client = Stock::start(&[&["-c", "127.0.0.1", "-p", &port, "-t", "60"], kind].concat());
+        // Streams are open when the client is known to send or receive: it then has more than the control connection.
+        let deadline = Instant::now() + PATIENCE;
+        while established(server.address.port()) < 2 && !kind.contains(&"-u") {
+            assert!(Instant::now() < deadline, "the test does not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let killed = Instant::now();
+        drop(client);
+        let line = server.running.wait_for("iperf3 client");
+        assert!(line.contains("the client went away"), "{line}");
+        assert!(
+            killed.elapsed() < Duration::from_secs(1),
+            "{kind:?}: {:?}",
+            killed.elapsed()
+        );
+        println!("{kind:?}: ended {:?} after the client", killed.elapsed());
+    }
+    let after = Stock::start(&["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"]).json("afterwards");
+    assert!(octets(&after, SUMS[1]) > Some(0), "{after:#}");
+}
+
+/// Connections to this port, seen from its server.
+fn established(port: u16) -> usize {
+    /// State of an open connection in `/proc/net/tcp`.
+    const OPEN: &str = "01";
+    let wanted = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let open = table.lines().skip(1).filter(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(1).is_some_and(|local| local.ends_with(&wanted)) && fields.get(3) == Some(&OPEN)
+    });
+    open.count()
+}

@@ -1,0 +1,111 @@
+//! What a test is told, and what it comes to.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wire::iperf3::{Parameters, Results};
+
+use super::super::{Snapshot, Spacing};
+use crate::client::IpVersion;
+
+/// What to test, beside what the server is told.
+#[derive(Debug, Clone)]
+pub struct TestOptions {
+    /// What the server is told.
+    pub parameters: Parameters,
+    /// Length of the test where nothing else ends it; whole seconds, rounded up, is what the server hears.
+    pub duration: Duration,
+    /// Time before counting begins, likewise.
+    pub omit: Duration,
+    /// Time between reports.
+    pub interval: Duration,
+    /// Server's port.
+    pub port: u16,
+    /// IP version to use.
+    pub version: IpVersion,
+    /// Local address of all sockets.
+    pub near: Option<IpAddr>,
+    /// Local port of the first data stream; those of the others follow.
+    pub near_port: Option<u16>,
+    /// Longest wait for any single answer.
+    pub timeout: Duration,
+    /// Ends the test early, with results.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// One stream's part of an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamPart {
+    /// At its begin.
+    pub from: Snapshot,
+    /// At its end.
+    pub to: Snapshot,
+    /// Samples of the connection in between, those at begin and end included; empty unless this side sends by TCP.
+    pub samples: Vec<estimate::probe::TcpSample>,
+}
+
+/// One interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// When it began, since the test began.
+    pub from: Duration,
+    /// When it ended.
+    pub to: Duration,
+    /// Before counting began.
+    pub omitted: bool,
+    /// One per stream.
+    pub streams: Vec<StreamPart>,
+}
+
+/// A stream's two ends and what the kernel granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connected {
+    /// Its number.
+    pub id: u32,
+    /// This side sends.
+    pub sends: bool,
+    /// This end.
+    pub near: SocketAddr,
+    /// The far end.
+    pub far: SocketAddr,
+    /// Segment size; TCP.
+    pub mss_octets: Option<u32>,
+    /// Send buffer, in octets of the kernel's accounting.
+    pub send_buffer_octets: Option<usize>,
+    /// Receive buffer.
+    pub receive_buffer_octets: Option<usize>,
+    /// Congestion control; TCP.
+    pub congestion: Option<String>,
+}
+
+/// What is known when streams are open and before anything is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// The server.
+    pub peer: SocketAddr,
+    /// The test's name.
+    pub cookie: String,
+    /// Its streams.
+    pub streams: Vec<Connected>,
+}
+
+/// A finished test.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// What was known at its begin.
+    pub outline: Outline,
+    /// All intervals.
+    pub parts: Vec<Part>,
+    /// Counting began, and this side's senders or the test ended: since the test began.
+    pub span: (Duration, Duration),
+    /// What this side counted, as the server was told.
+    pub ours: Results,
+    /// What the server counted.
+    pub theirs: Results,
+    /// How evenly datagrams left, per stream on which this side sends by UDP.
+    pub spacing: Vec<(u32, Spacing)>,
+    /// The user ended it early.
+    pub interrupted: bool,
+}

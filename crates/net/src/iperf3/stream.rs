@@ -1,0 +1,355 @@
+//! One stream of a test: its socket, its thread, and what both counted.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use estimate::probe::TcpSample;
+use wire::iperf3::{ArrivalCounts, Arrivals, Counters};
+
+use super::{tcp, udp};
+use crate::clock;
+use crate::socket::ProbeSocket;
+use crate::transfer::{TcpInfo, congestion};
+
+/// What all sending streams of a test may send together.
+#[derive(Debug)]
+pub(super) struct Purse(AtomicU64);
+
+impl Purse {
+    /// So many octets; all there are where there is no such limit.
+    pub(super) fn new(octets: Option<u64>) -> Self {
+        Self(AtomicU64::new(octets.unwrap_or(u64::MAX)))
+    }
+
+    /// Takes up to `most` octets; how many were left of them.
+    pub(super) fn take(&self, most: u64) -> u64 {
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some(if left == u64::MAX { left } else { left - left.min(most) })
+        });
+        taken.unwrap_or(0).min(most)
+    }
+
+    /// Gives back what was not sent.
+    pub(super) fn give_back(&self, octets: u64) {
+        // The closure never refuses.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some(if left == u64::MAX {
+                left
+            } else {
+                left.saturating_add(octets)
+            })
+        });
+    }
+}
+
+/// How a stream sends.
+#[derive(Debug, Clone)]
+pub(super) struct SendPlan {
+    /// Octets of one write or datagram.
+    pub(super) block: usize,
+    /// Payload bit/s; 0: as fast as it goes.
+    pub(super) rate_bps: u64,
+    /// Datagrams at a time, where the caller said so.
+    pub(super) burst: u32,
+    pub(super) counters: Counters,
+    pub(super) zero_copy: bool,
+    pub(super) purse: Arc<Purse>,
+    /// Nothing leaves after this, whatever happens to the rest of the program.
+    pub(super) until_ns: i64,
+    /// Differs between the streams of a test.
+    pub(super) seed: u64,
+}
+
+/// Counters and flags that a stream's thread shares.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) stop: AtomicBool,
+    /// The connection broke.
+    pub(super) broken: AtomicBool,
+    /// The peer sends no more.
+    pub(super) ended: AtomicBool,
+    pub(super) octets: AtomicU64,
+    pub(super) datagrams: AtomicU64,
+    /// Datagrams that this host refused to send.
+    pub(super) refused: AtomicU64,
+    /// Datagrams that this host dropped for want of buffer.
+    pub(super) local_drops: AtomicU64,
+    pub(super) cpu_ns: AtomicU64,
+    /// When the last octets were seen.
+    pub(super) last_ns: AtomicI64,
+    pub(super) arrivals: Mutex<Arrivals>,
+    pub(super) spacing: Mutex<udp::Spacing>,
+}
+
+impl Shared {
+    fn new(counters: Counters) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            octets: AtomicU64::new(0),
+            datagrams: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            local_drops: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+            last_ns: AtomicI64::new(0),
+            arrivals: Mutex::new(Arrivals::new(counters)),
+            spacing: Mutex::new(udp::Spacing::default()),
+        }
+    }
+
+    /// Counts datagrams that came before there was a thread to count them.
+    pub(super) fn count_early(&self, early: &[Early]) {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in early {
+            let seen = Duration::from_nanos(u64::try_from(one.seen_ns).unwrap_or(0));
+            if arrivals.datagram(&one.head, one.octets, seen) {
+                self.octets.fetch_add(one.octets, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_cpu(&self) {
+        let nanos = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        self.cpu_ns.store(nanos, Ordering::Relaxed);
+    }
+}
+
+/// A datagram that came while its stream was opened.
+#[derive(Debug)]
+pub(super) struct Early {
+    pub(super) head: Vec<u8>,
+    pub(super) octets: u64,
+    pub(super) seen_ns: i64,
+}
+
+/// What carries a stream.
+#[derive(Debug, Clone)]
+pub(super) enum Carrier {
+    Tcp(Arc<TcpStream>),
+    Udp(Arc<ProbeSocket>),
+}
+
+/// A stream, as this side has it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) sends: bool,
+    carrier: Carrier,
+    congestion: String,
+    acked_before: u64,
+    pub(super) shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a stream had counted at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The stream's number.
+    pub id: u32,
+    /// This side sends.
+    pub sends: bool,
+    /// When, monotonic nanoseconds.
+    pub at_ns: i64,
+    /// Payload octets sent or received.
+    pub octets: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// What arrived, of a UDP stream that this side receives.
+    pub arrivals: Option<ArrivalCounts>,
+    /// What the kernel says of a connection on which this side sends.
+    pub tcp: Option<TcpSample>,
+    /// Datagrams that this host refused to send.
+    pub refused: u64,
+    /// Datagrams that this host dropped for want of buffer.
+    pub local_drops: u64,
+    /// CPU time of the stream's thread.
+    pub cpu: Duration,
+}
+
+impl Snapshot {
+    /// The same before anything was counted: what a test begins with, whenever a busy host comes to look.
+    pub(super) fn zeroed(&self) -> Self {
+        Self {
+            octets: 0,
+            datagrams: 0,
+            arrivals: self.arrivals.map(|_| ArrivalCounts::default()),
+            refused: 0,
+            ..self.clone()
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, sends: bool, carrier: Carrier, counters: Counters) -> io::Result<Self> {
+        let (mut name, mut acked_before) = (String::new(), 0);
+        if let Carrier::Tcp(stream) = &carrier {
+            stream.set_nonblocking(true)?;
+            name = congestion(stream);
+            acked_before = TcpInfo::read(&**stream, &name)?.acked_octets();
+        }
+        Ok(Self {
+            id,
+            sends,
+            carrier,
+            congestion: name,
+            acked_before,
+            shared: Arc::new(Shared::new(counters)),
+            thread: None,
+        })
+    }
+
+    /// Starts to send.
+    pub(super) fn send(&mut self, plan: SendPlan) -> io::Result<()> {
+        let (shared, carrier) = (Arc::clone(&self.shared), self.carrier.clone());
+        self.spawn("send", move || match carrier {
+            Carrier::Tcp(stream) => tcp::send(&stream, &shared, &plan),
+            Carrier::Udp(socket) => udp::send(&socket, &shared, &plan),
+        })
+    }
+
+    /// Starts to receive.
+    pub(super) fn receive(&mut self, block: usize) -> io::Result<()> {
+        let (shared, carrier) = (Arc::clone(&self.shared), self.carrier.clone());
+        self.spawn("receive", move || match carrier {
+            Carrier::Tcp(stream) => tcp::receive(&stream, &shared, block),
+            Carrier::Udp(socket) => udp::receive(&socket, &shared),
+        })
+    }
+
+    fn spawn(&mut self, what: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let name = format!("{what}-{}", self.id);
+        self.thread = Some(std::thread::Builder::new().name(name).spawn(work)?);
+        Ok(())
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let shared = &self.shared;
+        let is_udp = matches!(self.carrier, Carrier::Udp(_));
+        let tcp = match &self.carrier {
+            Carrier::Tcp(stream) if self.sends => TcpInfo::read(&**stream, &self.congestion).ok(),
+            _ => None,
+        };
+        let arrivals = (is_udp && !self.sends).then(|| self.arrivals());
+        Snapshot {
+            id: self.id,
+            sends: self.sends,
+            at_ns: clock::now_ns(),
+            octets: shared.octets.load(Ordering::Relaxed),
+            datagrams: shared.datagrams.load(Ordering::Relaxed),
+            arrivals,
+            tcp: tcp.map(|info| info.sample(self.acked_before)),
+            refused: shared.refused.load(Ordering::Relaxed),
+            local_drops: shared.local_drops.load(Ordering::Relaxed),
+            cpu: Duration::from_nanos(shared.cpu_ns.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn arrivals(&self) -> ArrivalCounts {
+        self.shared
+            .arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .counts()
+    }
+
+    pub(super) fn spacing(&self) -> udp::Spacing {
+        self.shared
+            .spacing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The congestion control that a connection really uses.
+    pub(super) fn congestion(&self) -> Option<&str> {
+        (!self.congestion.is_empty()).then_some(self.congestion.as_str())
+    }
+
+    /// Segment size, send and receive buffer that the kernel really granted.
+    pub(super) fn granted(&self) -> (Option<u32>, Option<usize>, Option<usize>) {
+        match &self.carrier {
+            Carrier::Tcp(stream) => {
+                let socket = socket2::SockRef::from(&**stream);
+                let mss = TcpInfo::read(&**stream, "").ok().map(|info| info.sample(0).mss_octets);
+                (mss, socket.send_buffer_size().ok(), socket.recv_buffer_size().ok())
+            }
+            Carrier::Udp(socket) => {
+                let buffers = socket.buffers().ok();
+                (None, buffers.map(|(_, send)| send), buffers.map(|(receive, _)| receive))
+            }
+        }
+    }
+
+    /// Both ends of it.
+    pub(super) fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match &self.carrier {
+            Carrier::Tcp(stream) => Some((stream.local_addr().ok()?, stream.peer_addr().ok()?)),
+            Carrier::Udp(socket) => Some((socket.local().ok()?, socket.peer().ok()?)),
+        }
+    }
+
+    /// The connection broke before its time.
+    pub(super) fn broken(&self) -> bool {
+        self.shared.broken.load(Ordering::Relaxed)
+    }
+
+    /// The peer has closed its side.
+    pub(super) fn ended(&self) -> bool {
+        self.shared.ended.load(Ordering::Relaxed) || self.broken()
+    }
+
+    /// Asks the thread to end.
+    pub(super) fn ask_to_stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the thread; the socket stays as it is.
+    pub(super) fn end_thread(&mut self) {
+        self.ask_to_stop();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked does nothing more either.
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends the thread, and says to the peer that nothing more comes.
+    pub(super) fn finish(&mut self) {
+        self.end_thread();
+        if let (Carrier::Tcp(stream), true) = (&self.carrier, self.sends) {
+            // Fails only where the connection is gone already.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Everything written was acknowledged by the far kernel, or never will be.
+    pub(super) fn drained(&self) -> bool {
+        let Carrier::Tcp(stream) = &self.carrier else {
+            return true;
+        };
+        !self.sends
+            || TcpInfo::read(&**stream, &self.congestion)
+                .ok()
+                .is_none_or(|info| info.unsent_octets() == Some(0) && info.sample(0).in_flight_segments == 0)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Carrier::Tcp(stream) = &self.carrier
+            && !self.drained()
+        {
+            // Without this the kernel would go on for minutes to deliver what is left in the buffers.
+            let _ = socket2::SockRef::from(&**stream).set_linger(Some(Duration::ZERO));
+        }
+        self.finish();
+    }
+}
