@@ -53,7 +53,7 @@
 //! full-size pairs that some framing makes the same is one.
 //!
 //! *Buckets.* `bucket::look` reads every train of twelve packets and more. On a path that agreed at once, one long train follows:
-//! what is left of 97 kB, or, from 15 Mbit/s on, 480 kB or 4 ms of the rate, at most 800 packets. If it bends, more follow, each after a
+//! what is left of 97 kB, or, from 15 Mbit/s on, 480 kB or 10 ms of the rate, at most 800 packets. If it bends, more follow, each after a
 //! pause in which the bucket fills. Trains that bend at one place make the answer the bucket's rate, [`Caveat::Shaped`], with
 //! `peak_bps` and `burst_octets` beside it. If none bends, `bucket_excluded_octets` says what depth was ruled out (of buckets that
 //! hold a train to four fifths of the peak; of slower ones more), and the confidence is high only from 90 kB on; below, [`Caveat::BucketNotExcluded`] says up
@@ -68,7 +68,8 @@
 //! value of low confidence, a second part sends what `signature` sends, with at most 600 packets a train and one flow. Not below 8 Mbit/s,
 //! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 12 Gbit/s, or 6 Gbit/s in batches,
 //! which only receivers make there. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
-//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound. The cause is
+//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound, as does a low confidence in pairs that came
+//! a tenth faster than long trains: they may show no more than what passes within one burst of a medium. The cause is
 //! in the evidence.
 //!
 //! *Interval.* Of nine tenths, of two errors whose squares add (`interval`): the 5th to the 95th percentile of what the clock's ticks make
@@ -89,7 +90,7 @@
 //!
 //! # Cost
 //!
-//! Idle path below 15 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: 0.6 MB up to 1 Gbit/s, there in 50 ms, 1.3 MB from 2.5 Gbit/s on,
+//! Idle path below 15 Mbit/s: some 70 packets, 97 kB, 0.3 s at 10 Mbit/s. Faster: 0.6 MB at 100 Mbit/s in 0.1 s, 1.3 MB at 1 Gbit/s in 50 ms,
 //! nearly all of it the look for buckets. Loaded path: 0.4 to 1.9 MB, 2 to 10 s at 10 Mbit/s. Receiver that batches: 4 to 9 MB, from
 //! 10 Gbit/s on. The mean is below 15 % of the narrow link.
 //! A second part: 4 to 14 MB more, 2 to 6 s.

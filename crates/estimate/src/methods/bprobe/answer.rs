@@ -323,7 +323,7 @@ const LEAST_PHASES: usize = 2;
 const LEAST_SHARE: f64 = 0.5;
 /// First packets that waited for less of their train's time than this were not held long enough to draw it together by more (ours).
 const PROMPT: f64 = 0.2;
-/// Such trains that an answer needs to be sure (ours).
-const LEAST_PROMPT: usize = 1;
+/// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says nothing.
+const LEAST_PROMPT: usize = 3;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;

@@ -65,7 +65,7 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
     let reach = (step * step + 6.0 * noise * noise).sqrt();
     let edge = |sign: f64| read.iter().map(move |one| (one.span_ns + sign * reach) / one.bits);
     let (least, most) = (edge(-1.0).fold(0.0, f64::max), edge(1.0).fold(f64::INFINITY, f64::min));
-    if !(least < most) || most / least > WIDEST {
+    if least >= most || most / least > WIDEST {
         return None;
     }
     let width = (most - least) / f64::from(CELLS);
