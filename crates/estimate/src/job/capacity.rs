@@ -68,9 +68,9 @@
 //! value of low confidence, a second part sends what `signature` sends, with at most 600 packets a train and one flow. Not below 8 Mbit/s,
 //! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 12 Gbit/s, or 6 Gbit/s in batches,
 //! which only receivers make there. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
-//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound, as does a low confidence in pairs that came
-//! a tenth faster than long trains: they may show no more than what passes within one burst of a medium. The cause is
-//! in the evidence.
+//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound, as
+//! does a low confidence in pairs that came a tenth faster than long trains: they may show no more than what passes within one burst of a
+//! medium. The cause is in the evidence.
 //!
 //! *Interval.* Of nine tenths, of two errors whose squares add (`interval`): the 5th to the 95th percentile of what the clock's ticks make
 //! probable, a dispersion of `s` ticks being read as `m` with the probability `1 - |m - s|`, where readings that never differ may be in step and
