@@ -37,7 +37,10 @@ impl<R: Read> Zstd<R> {
                 continue;
             }
             if magic != MAGIC {
-                return Err(Error::new(ErrorKind::InvalidData, "no zstd frame where one should begin"));
+                return Err(Error::new(
+                    ErrorKind::InvalidData,
+                    "no zstd frame where one should begin",
+                ));
             }
             let source = Cursor::new(magic).chain(self.input.by_ref());
             self.decoder.init(source).map_err(Error::other)?;

@@ -68,13 +68,15 @@
 //! value of low confidence, a second part sends what `signature` sends, with at most 600 packets a train and one flow. Not below 8 Mbit/s,
 //! where that lasts (20 Mbit/s for signs that other traffic gives as well), nor above 12 Gbit/s, or 6 Gbit/s in batches,
 //! which only receivers make there. Channels, aggregation, grants, a bucket, and receivers whose batches contradict the pairs make its answer the answer; a
-//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound. The cause is
-//! in the evidence.
+//! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound, as
+//! does a low confidence in pairs that came a tenth faster than long trains: they may show no more than what passes within one burst of a
+//! medium. The cause is in the evidence.
 //!
-//! *Interval.* Of nine tenths, of three errors whose squares add (`interval`): `t(0.95, n - 1) s √n / T` of `n` dispersions that last `T`
-//! together and differ from one rate by `s`, no less than the clock's steps make them differ (`step / √6`); 50 ppm for the clock's rate; 0.7 ns
-//! of a dispersion for rounding. What only the filter says may also hide a queue of half a step. Where nothing is random, as
-//! between an idle path and perfect clocks, it holds the truth always: what it allows for is then systematic.
+//! *Interval.* Of nine tenths, of two errors whose squares add (`interval`): the 5th to the 95th percentile of what the clock's ticks make
+//! probable, a dispersion of `s` ticks being read as `m` with the probability `1 - |m - s|`, where readings that never differ may be in step and
+//! count as one; and 50 ppm, within which nine in ten clocks are. Where dispersions differ by more than ticks explain, instead of the first
+//! `t(0.95, n - 1) s √n / T` of `n` that last `T` together and differ from one rate by `s`. What only the filter says may also hide a queue of
+//! half a step. The long train that looks for a bucket counts where its packets came along one line.
 //!
 //! # Parameters
 //!

@@ -253,8 +253,8 @@ const PUSHED: f64 = 1.05;
 const LEAST_TRAINS: usize = 7;
 /// Nine in ten trains within this share: nothing came between their packets.
 const ONE_RATE: f64 = 0.01;
-/// Ours: beyond a quarter of the value on either side an interval is no capacity's.
-const WIDEST: f64 = 0.5;
+/// Ours: trains of batches that agree to a twentieth on either side were not slowed by others, as in `pathrate`.
+const WIDEST: f64 = 0.1;
 /// Ours: a tenth.
 const SLOWED: f64 = 0.9;
 /// Ours: contention for a medium takes longer; what hosts add at random is mostly shorter.

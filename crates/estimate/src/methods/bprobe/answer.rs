@@ -207,7 +207,16 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
         restated(session, common.high.max(point * (1.0 + half)))?,
     );
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let prompt = prompt_trains(session, point, (common.low, common.high));
+    let estimate = if prompt < LEAST_PROMPT {
+        let mut unsure = estimate.caveat(Caveat::NotConverged);
+        unsure.confidence = Confidence::Low;
+        unsure
+    } else {
+        estimate
+    };
     let estimate = estimate
+        .with("prompt_trains", number(prompt))
         .with("phases", number(sets.len()))
         .with("phases_that_agree", number(common.phases))
         .with("estimates_that_agree", number(common.weight));
@@ -216,6 +225,26 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
     } else {
         estimate
     })
+}
+
+/// Trains that came at the answer's rate and too soon to have been drawn together: to bring a train that lasts `S` from `(1 + d) S` to `S`
+/// a queue behind the narrow link holds its first packet for `d S`. How long that waited is told against the promptest train.
+fn prompt_trains(session: &Session, wire_rate: f64, (low, high): (f64, f64)) -> usize {
+    // Of each train its size, its first packet's delay less its time on the narrow link, its dispersion, and its gaps.
+    let mut trains: BTreeMap<u32, (u16, f64, f64, usize)> = BTreeMap::new();
+    for spacing in &session.spacings {
+        let own = 8e9 * wire_octets(session, spacing.ip_octets) / wire_rate;
+        let first = (spacing.ip_octets, spacing.delay_ns as f64 - own, 0.0, 0);
+        let (.., span, gaps) = trains.entry(spacing.train).or_insert(first);
+        *span += spacing.gap_ns as f64;
+        *gaps += 1;
+    }
+    let least = trains.values().map(|one| one.1).fold(f64::INFINITY, f64::min);
+    let prompt = trains.values().filter(|(octets, delay, span, gaps)| {
+        let rate = 8e9 * wire_octets(session, *octets) * *gaps as f64 / span;
+        (low..=high).contains(&rate) && delay - least <= PROMPT * span
+    });
+    prompt.count()
 }
 
 fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
@@ -292,5 +321,9 @@ const BLURRED: f64 = 0.5;
 const LEAST_PHASES: usize = 2;
 /// Share of all estimates that must have the answer in common (ours: the majority).
 const LEAST_SHARE: f64 = 0.5;
+/// First packets that waited for less of their train's time than this were not held long enough to draw it together by more (ours).
+const PROMPT: f64 = 0.2;
+/// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says nothing.
+const LEAST_PROMPT: usize = 3;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;

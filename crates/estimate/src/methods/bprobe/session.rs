@@ -20,6 +20,8 @@ pub(super) struct Spacing {
     pub(super) stamped: Stamped,
     pub(super) gap_ns: i64,
     pub(super) sent_ns: i64,
+    /// From the first one's departure to its stamp, with the clocks' unknown offset.
+    pub(super) delay_ns: i64,
     pub(super) reply_octets: Option<u16>,
     pub(super) source: StampSource,
 }
@@ -85,6 +87,7 @@ impl Session {
             ip_octets: after.ip_octets,
             stamped,
             gap_ns: second.saturating_sub(first),
+            delay_ns: first.saturating_sub(before.departed.nanos()),
             sent_ns: after.departed.nanos().saturating_sub(before.departed.nanos()),
             reply_octets: reply_octets(asked, after),
             source: report.arrived_by,

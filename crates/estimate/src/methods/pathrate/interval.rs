@@ -25,7 +25,7 @@ pub(super) struct Pooled {
     pub(super) high: f64,
 }
 
-/// What was read of one train.
+/// What was read of one train; bits are counted in units of 10⁻⁹, so that bits over nanoseconds are bit/s.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     bits: f64,
@@ -43,7 +43,11 @@ pub(super) fn pool(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
     let step = nanos(session.facts.receiver.clock_resolution).max(1.0);
     // What the host measured holds its clock's steps.
     let told = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
-    let noise = if read.len() < LEAST_SPREAD { told.max(0.0).sqrt() } else { 0.0 };
+    let noise = if read.len() < LEAST_SPREAD {
+        told.max(0.0).sqrt()
+    } else {
+        0.0
+    };
     let found = by_steps(&read, step, noise).or_else(|| by_scatter(&read, step))?;
     Some(with_clock(found))
 }
@@ -61,14 +65,18 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
     let reach = (step * step + 6.0 * noise * noise).sqrt();
     let edge = |sign: f64| read.iter().map(move |one| (one.span_ns + sign * reach) / one.bits);
     let (least, most) = (edge(-1.0).fold(0.0, f64::max), edge(1.0).fold(f64::INFINITY, f64::min));
-    if !(least < most) || most / least > WIDEST {
+    if least >= most || most / least > WIDEST {
         return None;
     }
     let width = (most - least) / f64::from(CELLS);
     let chance = |one: &Reading, pace: f64| (1.0 - (one.span_ns - one.bits * pace).abs() / reach).max(0.0);
     // Nobody's departures are at random places between two whole nanoseconds.
     let free = step > WHOLE_NS;
-    let kinds = if free { equal_kinds(read) } else { Some(mean_kinds(read)) };
+    let kinds = if free {
+        equal_kinds(read)
+    } else {
+        Some(mean_kinds(read))
+    };
     let product = |readings: &[Reading], pace: f64| -> f64 { readings.iter().map(|one| chance(one, pace).ln()).sum() };
     let cells: Vec<(f64, f64, f64)> = (0..CELLS)
         .map(|cell| {
@@ -78,7 +86,10 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
             (pace, apart, in_step)
         })
         .collect();
-    let top = cells.iter().map(|cell| cell.1.max(cell.2)).fold(f64::NEG_INFINITY, f64::max);
+    let top = cells
+        .iter()
+        .map(|cell| cell.1.max(cell.2))
+        .fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() {
         return None;
     }
@@ -134,7 +145,9 @@ fn is_alike(one: &Reading, other: &Reading) -> bool {
 
 /// Bits, time and the sum of the squares of what the dispersions differ from one rate by.
 fn totals(read: &[Reading]) -> Option<(f64, f64, f64)> {
-    let (bits, time) = read.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.bits, sum.1 + one.span_ns));
+    let (bits, time) = read
+        .iter()
+        .fold((0.0, 0.0), |sum, one| (sum.0 + one.bits, sum.1 + one.span_ns));
     if time <= 0.0 || bits <= 0.0 {
         return None;
     }
@@ -191,3 +204,88 @@ const LEAST_SPREAD: usize = 5;
 const CELLS: u32 = 512;
 /// Ours: of readings of a tick or two nothing is reckoned.
 const WIDEST: f64 = 4.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readings(spans_us: &[f64]) -> Vec<Reading> {
+        let one = |span: &f64| Reading {
+            bits: 12_304e9,
+            span_ns: span * 1e3,
+        };
+        spans_us.iter().map(one).collect()
+    }
+
+    fn half(found: Pooled) -> f64 {
+        (found.high - found.low) / 2.0 / found.rate
+    }
+
+    #[test]
+    fn one_reading_is_right_to_a_tick_by_a_triangle() {
+        // 1 - √0.1 = 0.684 of a tick holds nine tenths of a triangle: of 1 µs in 100 µs 0.684 %.
+        let found = by_steps(&readings(&[100.0]), 1e3, 0.0).unwrap();
+        assert!((half(found) / 0.00684 - 1.0).abs() < 0.02, "{found:?}");
+        assert!((found.rate / 123.04e6 - 1.0).abs() < 1e-4, "{found:?}");
+        // Equal ones may be in step: worth hardly more than one.
+        let equal = by_steps(&readings(&[100.0; 20]), 1e3, 0.0).unwrap();
+        assert!((0.8..=1.01).contains(&(half(equal) / half(found))), "{equal:?}");
+    }
+
+    #[test]
+    fn readings_that_differ_tell_where_between_two_ticks_the_time_is() {
+        // 5 of 20 read 101: the share is known as a binomial's is, 0.25 and 0.16 about it.
+        let mixed: Vec<f64> = (0..20).map(|k| if k % 4 == 0 { 101.0 } else { 100.0 }).collect();
+        let found = by_steps(&readings(&mixed), 1e3, 0.0).unwrap();
+        let shown = 12_304e6 / found.rate;
+        assert!((shown - 100.27).abs() < 0.03, "{shown}");
+        assert!((0.0012..0.0018).contains(&half(found)), "{found:?}");
+        // Whole nanoseconds are not believed to be at random places.
+        let fine: Vec<Reading> = readings(&mixed)
+            .iter()
+            .map(|one| Reading {
+                span_ns: one.span_ns / 1e3,
+                ..*one
+            })
+            .collect();
+        let fine = by_steps(&fine, 1.0, 0.0).unwrap();
+        assert!(half(fine) > 0.003, "{fine:?}");
+    }
+
+    #[test]
+    fn what_ticks_do_not_explain_is_scatter() {
+        let wild = readings(&[100.0, 104.0, 97.0, 100.0, 102.0, 99.0]);
+        assert_eq!(by_steps(&wild, 1e3, 0.0), None);
+        // s = 2.422, t(0.95, 5) = 2.015, / √6, of 100.33.
+        let found = by_scatter(&wild, 1e3).unwrap();
+        assert!((half(found) / 0.019_86 - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    /// Nine in ten of paths with any time between two ticks, and readings at any place.
+    #[test]
+    fn nine_in_ten_intervals_hold_the_time() {
+        let mut state = 9u64;
+        let mut chance = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for count in [1, 4, 12] {
+            let mut held = 0;
+            for _ in 0..600 {
+                let time = 40.0 + chance();
+                let read: Vec<f64> = (0..count)
+                    .map(|_| {
+                        let from = chance();
+                        (from + time).floor()
+                    })
+                    .collect();
+                let found = by_steps(&readings(&read), 1e3, 0.0).unwrap();
+                let truth = 12_304e6 / time;
+                held += u32::from((found.low..=found.high).contains(&truth));
+            }
+            assert!((510..=582).contains(&held), "{count}: {held} of 600");
+        }
+    }
+}

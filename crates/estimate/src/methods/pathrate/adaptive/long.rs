@@ -82,7 +82,7 @@ impl Adaptive {
 
 /// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15 Mbit/s on, where that is a
 /// moment's traffic, what tells a bucket of 64 kB that fills at four fifths of the link's rate, and no less than the link carries in
-/// 4 ms; the same once something has bent.
+/// 10 ms; the same once something has bent.
 fn reach_octets(session: &Session) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
@@ -131,7 +131,8 @@ fn batch_train_octets(session: &Session) -> u64 {
 /// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
 const SMALL_RUN_OCTETS: u64 = 97_000;
 const FAST_BPS: f64 = 15e6;
-const REACH_NS: f64 = 4e6;
+/// A bucket of half a megabyte at half of a gigabit bends no sooner.
+const REACH_NS: f64 = 10e6;
 /// A fifth of it, less the packets behind the bend, is more than 90 kB.
 const FAST_REACH_OCTETS: u64 = 480_000;
 /// Share of the peak that a bend loses at least, for the length of what follows.

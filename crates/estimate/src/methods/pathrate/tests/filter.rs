@@ -69,7 +69,8 @@ fn seen_by(ppm: i64, offset: i64, mut reports: Vec<TrainReport>) -> Vec<TrainRep
 fn three_pairs_that_met_no_queue_outvote_forty_that_did() {
     let found = read(ideal(), &squeezed(3)).unwrap();
     assert!(found.converged, "{found:?}");
-    assert_eq!((found.rate, found.clean), (100e6, 3));
+    assert!((found.rate / 100e6 - 1.0).abs() < 1e-9, "{found:?}");
+    assert_eq!(found.clean, 3);
     // Two are not enough.
     assert!(!read(ideal(), &squeezed(2)).unwrap().converged);
 }

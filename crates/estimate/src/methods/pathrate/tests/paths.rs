@@ -260,7 +260,12 @@ fn stamps_worse_than_a_packet_time_take_longer_trains() {
             bed
         },
     );
-    all(&estimates, "20 µs", |e| e.low <= 975_292_588 && 975_292_588 <= e.high);
+    // Intervals of nine tenths; with 16 in 20 they would pass for such by chance once in twenty times.
+    let held = estimates
+        .iter()
+        .flatten()
+        .filter(|e| (e.low..=e.high).contains(&975_292_588));
+    assert!(held.count() >= 16, "{estimates:?}");
 }
 
 #[test]
