@@ -102,14 +102,25 @@ impl Simulation<'_> {
         if !truth::is_realised(self.scenario, self.way, self.metric) {
             return nominal;
         }
-        let stated = nominal.measured.outcome.estimate().and_then(|estimate| estimate.interval);
+        let stated = nominal
+            .measured
+            .outcome
+            .estimate()
+            .and_then(|estimate| estimate.interval);
         let to = span.1.max(span.0 + Duration::from_millis(1));
         let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
         let own = (from.min(to.saturating_sub(Duration::from_millis(1))), to);
         let crossed = SimWorld::undisturbed(self.scenario, self.way, seed, own.0, own.1);
         let estimate = nominal.measured.outcome.estimate();
         let truth = truth::beside(self.scenario, self.way, self.metric, estimate, own, Some(&crossed));
-        let hops = judge::hops_beside(self.scenario, self.way, &measured.outcome, self.metric, own, Some(&crossed));
+        let hops = judge::hops_beside(
+            self.scenario,
+            self.way,
+            &measured.outcome,
+            self.metric,
+            own,
+            Some(&crossed),
+        );
         let long_run = truth::of(self.scenario, self.way, self.metric, estimate, own);
         Simulated {
             truth,

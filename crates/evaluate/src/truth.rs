@@ -86,7 +86,10 @@ pub(crate) fn is_realised(scenario: &Scenario, way: Way, metric: Metric) -> bool
         Source::Open { arrivals, sizes, .. } => *arrivals == Arrivals::Cbr && sizes.shares().count() == 1,
         Source::Elastic(_) => false,
     };
-    let varies = scenario.cross.iter().any(|cross| cross.way == way && !even(&cross.source));
+    let varies = scenario
+        .cross
+        .iter()
+        .any(|cross| cross.way == way && !even(&cross.source));
     matches!(metric, Metric::AvailableIpCapacity | Metric::CrossTraffic) && varies
 }
 

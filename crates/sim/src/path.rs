@@ -34,7 +34,7 @@ use std::collections::BinaryHeap;
 
 use scenario::{Crossed, Scenario, Source as Traffic, Way};
 
-use crate::{NEVER, nanos};
+use crate::NEVER;
 use fifo::{Fifo, Guests, Transit};
 use hop::{Bench, HopState};
 pub(crate) use link::Link;
@@ -292,7 +292,7 @@ impl<T> Path<T> {
     /// the path was made of.
     pub fn count(&mut self, scenario: &Scenario, way: Way, (from, to): (u64, u64)) {
         for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
-            state.count(Tally::new(from, to, nanos(hop.delay)));
+            state.count(Tally::new(from, to, crate::nanos(hop.delay)));
         }
     }
 

@@ -39,7 +39,7 @@
 //!   receiving host; only the last of such a run is kept.
 //! - Pauses (`busy.rs`): a departure gap of eight usual ones that is longer than the delay gathered so far may have emptied the queue;
 //!   the train is cut there, and each stretch has its own intercept.
-//! - Heads (`sizes.rs`): the first packets of a train leave at up to twice the path's rate, until their queue is one standard deviation of
+//! - Heads (`sizes.rs`): the first packets of a train leave at up to 1.4 times the path's rate, until their queue is one standard deviation of
 //!   what the traffic of others adds or takes within the train. So the train may go at the knee, where a wrong `C` does not matter.
 //! - The busy parts (`busy.rs`): from where the delay exceeds the least by 0.4 of what the head was to build, to where it has fallen to a
 //!   third of that. Both are stopping times, which look at no later packet: what a part gathers is `(R - A)/C` of its time in the mean,
@@ -54,7 +54,8 @@
 //!   fast being tight in one of `r` cases. The answer is the posterior's median. With `C` given it is the weighted mean of `R_j - C s_j`;
 //!   with nothing known of it, least squares of `s` on `R` and their zero crossing. Trains count by their time alone: a rare train that met
 //!   a burst is what bursty traffic looks like, so the mean is not made robust against it, but those of a sleeping host count a quarter.
-//! - Interval, 90 %: Student's over the trains, the posterior spread that `C` causes, and a floor of 0.8 % of the path's rate, in squares.
+//! - Interval, 90 %: Student's over the trains, wider by a twentieth and the trains' spread as a share of the path's rate (bursts without a
+//!   typical size, of which few trains meet the largest), the posterior spread that `C` causes, and a floor of 0.8 % of the path's rate, in squares.
 //! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
 //! - Curves (`curve.rs`): accepted if the F statistic against a constant exceeds 6.7 (16 effective samples at most) and the scale is at
 //!   least 0.3 of the known `1/C`; the answer is the mean of the trains' knees. Traffic that is no fluid rounds the knee off, so that they
@@ -81,9 +82,9 @@
 //! # Cost
 //!
 //! At 100 Mbit/s: steady traffic 9 to 13 trains, 0.8 to 1 MB, 2 s; Poisson traffic 1.1 to 2 MB, 2.5 to 4 s; a tight link beside the narrow
-//! one up to 5 MB and 12 s. At 1 Gbit/s 7 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
-//! the path's rate by then goes on, for six times the octets and 12 s at most. The queue that a train may build starts at `burst` and grows
-//! to four times that, as far as half of it has stood without a loss.
+//! one up to 5 MB and 5 s. At 1 Gbit/s 7 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
+//! the path's rate goes on, at up to a quarter of the path's rate, for twelve times the octets and 5 s at most. The queue that a train may
+//! build starts at `burst` and grows to four times that, as far as half of it has stood without a loss.
 //!
 //! # Fails when
 //!
@@ -95,8 +96,8 @@
 //!   program and cannot keep up likewise, [`Caveat::ReceiverLimited`](crate::Caveat).
 //! - A4: stamps that are taken when a packet is handed to the kernel, before it leaves, look like delay that grows: too low.
 //! - A5, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).
-//! - A6, bursts of many packets: trains find the link idle at times and read low; overload grows with the trains' spread to prevent it,
-//!   and the interval says what is left.
+//! - A6, bursts of many packets: trains find the link idle at times and read low; overload, length and load grow with the trains' spread
+//!   to prevent it, and the interval says what is left; confidence is low from a spread of 15 % of the path's rate.
 //! - Queues shorter than a train's overload: trains shrink, [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are
 //!   too many.
 //! - Receivers that batch: trains grow to 20 batches; beyond `max-packets` [`Reason::ReceiveBatching`](crate::Reason).

@@ -80,7 +80,15 @@ impl Scale {
 
     /// Packets of a train at `rate`, which exceeds what is available by `over`: as many as share the octets out, as stamps and batches
     /// (`least`) ask for, more where single trains' estimates spread by `spread`, and no more than what fills the allowed queue.
-    pub(super) fn packets(self, params: &Params, rate: f64, over: f64, least: usize, queue: Allowed, spread: f64) -> usize {
+    pub(super) fn packets(
+        self,
+        params: &Params,
+        rate: f64,
+        over: f64,
+        least: usize,
+        queue: Allowed,
+        spread: f64,
+    ) -> usize {
         let Allowed { burst, hard } = queue;
         let longer = (spread / (DISAGREE * self.rate)).clamp(1.0, LONGER);
         let share = count(longer * self.octets(params) * 8.0 / SHARES / self.packet);

@@ -86,7 +86,15 @@ impl Machine {
             packets = 2;
         }
         let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
-        packets * scale.packets(&self.params, rate, over, self.least_packets, Allowed { burst, hard }, spread)
+        packets
+            * scale.packets(
+                &self.params,
+                rate,
+                over,
+                self.least_packets,
+                Allowed { burst, hard },
+                spread,
+            )
     }
 
     /// Alternates between little and more overload, so that the gradient shows.
