@@ -10,7 +10,7 @@ use crate::outcome::{Confidence, Estimate, Reason};
 /// Sender's rate over capacity from which the two cases differ by enough.
 const FASTER: f64 = 2.0;
 /// Errors of the difference from which it is doubted, and from which the data contradict it.
-const DOUBTED: f64 = 1.5;
+const DOUBTED: f64 = 2.3;
 const CONTRADICTED: f64 = 5.0;
 /// Variance of the number of others' packets, over their number.
 const BURSTS: f64 = 3.0;
@@ -87,7 +87,7 @@ impl Tight {
         match self {
             Self::Apart(apart) if apart > CONTRADICTED => return Err(Reason::NoAgreement),
             Self::Apart(apart) => {
-                if apart > DOUBTED {
+                if apart.abs() > DOUBTED {
                     estimate.confidence = Confidence::Low;
                 }
                 estimate = estimate.with("pairs_and_trains_apart_errors", apart);
