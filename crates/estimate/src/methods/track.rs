@@ -89,7 +89,7 @@
 //!
 //! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
 //! - `[BART06]` S. Ekelin et al., Real-Time Measurement of End-to-End Available Bandwidth using Kalman Filtering, NOMS 2006.
-//! - `[DerSimonian86]` R. DerSimonian, N. Laird, Meta-Analysis in Clinical Trials, Controlled Clinical Trials 7, 1986.
+//! - `[DerSimonian86]` R. `DerSimonian`, N. Laird, Meta-Analysis in Clinical Trials, Controlled Clinical Trials 7, 1986.
 //! - `[Geyer92]` C. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992.
 //! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
 
