@@ -82,13 +82,9 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::Machine;
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
 
 pub use params::Params;
@@ -128,23 +124,4 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("abing.rs"),
 };
 
-impl Method for Abing {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Abing);

@@ -77,13 +77,9 @@ use std::time::Duration;
 use units::{Layer, Metric};
 
 use crate::Answering;
-use crate::contract::Estimator;
-use crate::methods::campaign::Machine;
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
 
 pub use params::Params;
@@ -123,28 +119,8 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("cprobe.rs"),
 };
 
-impl Method for Cprobe {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    /// Echoes; and its bound is never the automatic choice of a host that answers nothing else.
-    fn answered_by(&self) -> &'static [Answering] {
-        &[Answering::Server, Answering::Reflector, Answering::Echo]
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(
+    // Echoes; and its bound is never the automatic choice of a host that answers nothing else.
+    Cprobe,
+    answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]
+);

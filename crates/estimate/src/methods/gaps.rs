@@ -6,9 +6,11 @@ mod narrow;
 mod pairs;
 #[cfg(test)]
 mod tests;
+mod tight;
 
 pub(super) use account::{Account, half_width, rates, rounding, spacing};
 pub(super) use narrow::{Binning, Narrow, Spacing, gaps};
 pub(super) use pairs::{exponential, pair_spacings, pair_train};
+pub(super) use tight::Tight;
 
 pub(super) use crate::methods::fac2::reading::Reading;

@@ -48,7 +48,9 @@
 //! # Fails when
 //!
 //! - A1, a tight link that is not narrow: pairs leave the narrow link at its own gap, and the tight link sees less of its traffic in
-//!   between: too high, without a sign (`spruce-tight-is-not-narrow`).
+//!   between: too high (`spruce-tight-is-not-narrow`). Back-to-back trains are stretched by more than pairs then say; by 2.3 errors or more:
+//!   low confidence; by five: [`Reason::NoAgreement`](crate::Reason) (`gaps/tight.rs`, ours). A sender less than twice as fast as the link, or
+//!   a told capacity (no trains), leaves it unchecked: low confidence.
 //! - A2: [`Caveat::CapacityAssumed`] with a told capacity; an error of `C` moves the answer by that times the share taken.
 //! - A3: [`Verdict::LowerBound`](crate::Verdict) if most pairs left more than a quarter too far apart: the queue may empty between them,
 //!   and what is read is below what is free (`spruce-slow-sender`). Without a told capacity the sender's own pace would pass for it:
@@ -73,15 +75,12 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, unreadable, within};
-use crate::observations::{self, AnalyseError, Observations};
+use crate::methods::campaign::{self, unreadable, within};
 #[cfg(doc)]
 use crate::outcome::Caveat;
-use crate::outcome::Outcome;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 
 use session::Session;
@@ -109,7 +108,13 @@ static INFO: MethodInfo = MethodInfo {
         sender_faster_than_result: true,
         pacing: true,
     },
-    imposes: IMPOSES,
+    imposes: Imposes {
+        typical_octets: 1_100_000,
+        max_octets: 10_000_000,
+        typical_time: Duration::from_secs(4),
+        max_time: Duration::from_secs(60),
+        fills_path: false,
+    },
     parameters: &[
         ("preset", "adaptive, or faithful to spruce 0.3; adaptive"),
         ("size", "IP octets of a probe packet, 68..65535; path MTU"),
@@ -124,33 +129,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("spruce.rs"),
 };
 
-const IMPOSES: Imposes = Imposes {
-    typical_octets: 1_100_000,
-    max_octets: 10_000_000,
-    typical_time: Duration::from_secs(4),
-    max_time: Duration::from_secs(60),
-    fills_path: false,
-};
-
-impl Method for Spruce {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        Params::try_from(raw).map_or(IMPOSES, |params| params.imposes())
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Spruce);
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]
@@ -229,14 +208,14 @@ impl TryFrom<&RawParams> for Params {
 
 impl Params {
     /// What the longest run imposes: silences of the longest kind between all pairs, a round trip of a second for each train (ours).
-    fn imposes(&self) -> Imposes {
+    fn imposes(&self, usual: &Imposes) -> Imposes {
         let octets = 2 * u64::from(self.ip_octets.unwrap_or(1500)) * u64::from(self.pairs);
         let trains = self.pairs / session::PAIRS_PER_TRAIN + 10;
         let time = (self.spacing * self.pairs).saturating_mul(2) + Duration::from_secs(1) * trains;
         Imposes {
-            max_octets: IMPOSES.max_octets.max(2 * octets),
-            max_time: IMPOSES.max_time.max(time),
-            ..IMPOSES
+            max_octets: usual.max_octets.max(2 * octets),
+            max_time: usual.max_time.max(time),
+            ..usual.clone()
         }
     }
 }

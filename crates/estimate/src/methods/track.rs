@@ -13,7 +13,7 @@
 //! A FIFO link of capacity `C` of which others take `X`. A train at rate `R > A = C - X` makes delays grow by `s = (R - A)/C` per unit
 //! of send time, so each train gives `A = R - C s`. The tracker keeps the rate of its trains just above what is available, so that
 //! every one of them tells, and an error of `C` moves the answer by a tenth of itself. When two trains in a row do not fit, what
-//! is available has changed: the trains before are forgotten, and the rate goes up by seven tenths until a train overloads the path, or down to
+//! is available has changed: the trains before are forgotten, and the rate doubles until a train overloads the path, or down to
 //! what came out. Ours; the line is TOPP's and BART's (`[TOPP00]`, `[BART06]`), the use of constant-rate slopes is `fac2`'s.
 //!
 //! # Assumptions
@@ -32,17 +32,21 @@
 //! - `s`: least squares of relative one-way delay on departure time over batch ends of the last three quarters of the train
 //!   (`fac2`'s `reading.rs`).
 //! - `R`: the departure rate, less half of the share that was lost; nothing tells on which side of the tight link it was (`take`).
-//! - `C` (`Level::capacity`): least squares of `s` on `R` over the overloaded trains since the last change, drawn towards the highest
-//!   `R/(1 + s)` seen, which is the capacity if the path is idle, with a relative error of 0.4.
-//! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight (sixteen where they scatter by over 2 % of `C`);
-//!   values beyond five deviations
-//!   from their median are left out.
-//! - A change (`judge`): two or more trains in a row, each more than two standard deviations of the trains off to one side, and together
-//!   (sum over root of their number) more than five; a deviation is at least 1.2 % of `C`.
+//! - Error of `s` (`error_of`): the line's, times the root of the samples that stand for an independent one (autocorrelation up to the first
+//!   lag that is not positive); at least what the last eight trains' scatter means for a train of this length `T` and rate, as
+//!   `T^-1.5 R^-0.5`.
+//! - `C` (`Level::capacity`): least squares of `s` on `R` over the overloaded trains since the last change, weighted by these errors, drawn
+//!   towards `R/(1 + s)` of the faster trains, which is the capacity if the path is idle, with a relative error of 0.4; after a change times
+//!   what the last level's capacity was over the same, with an error of 0.2.
+//! - `A` (`Level::now`): mean of `R - C s` over the trains of the last `memory`, or the last eight (sixteen where they scatter by over 2 % of `C`),
+//!   weighted by their errors and a scatter that all share (`[DerSimonian86]`'s moment); values beyond five deviations from their median
+//!   are left out.
+//! - A change (`judge`): two or more trains in a row, each more than two standard deviations off to one side, and together (sum over root of
+//!   their number) more than five; a deviation holds the train's error, that of the level, that by `C`, and at least 1.2 % of `C`.
 //! - Interval: 90 % of Student's distribution on the trains' spread, with the error of `C` times the mean overload and half of what
 //!   was lost; at least 2 % of `C` on either side.
 //! - Income (`purse.rs`): `load` times the highest rate that came through (`Level::scale`), never more than `C`. 85 % are
-//!   spent while nothing changes; up to 1.5 s of income are there for when something does.
+//!   spent while nothing changes; up to 1.5 s of income are there for when something does, and one second's is lent at the begin.
 //! - Percentiles: of the means over consecutive windows (`crate::windows`), of single trains' values.
 //!
 //! # Parameters
@@ -85,6 +89,8 @@
 //!
 //! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
 //! - `[BART06]` S. Ekelin et al., Real-Time Measurement of End-to-End Available Bandwidth using Kalman Filtering, NOMS 2006.
+//! - `[DerSimonian86]` R. `DerSimonian`, N. Laird, Meta-Analysis in Clinical Trials, Controlled Clinical Trials 7, 1986.
+//! - `[Geyer92]` C. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992.
 //! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
 
 mod account;

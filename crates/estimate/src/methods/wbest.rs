@@ -51,7 +51,9 @@
 //! # Fails when
 //!
 //! - A1, a tight link that is not narrow: a train at the narrow link's rate is stretched by another link, whose capacity the formula does
-//!   not have: too high, without a sign (`wbest-tight-is-not-narrow`).
+//!   not have: too high (`wbest-tight-is-not-narrow`). Pairs grow by more than trains then say; by 2.3 errors or more: low confidence; by five:
+//!   [`Reason::NoAgreement`](crate::Reason) (`gaps/tight.rs`, ours). A sender less than twice as fast as the link, or a told capacity (no
+//!   pairs), leaves it unchecked: low confidence.
 //! - A2 at high load: `C` too low. With trains at a rate between `A` and `C` the formula errs by that shortfall times the share taken.
 //! - A3: [`Verdict::LowerBound`](crate::Verdict) where trains come as they left, never a point; else
 //!   [`Reason::SenderTooSlow`](crate::Reason), since `C` is not known (`wbest-slow-sender`).
@@ -72,13 +74,10 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, unreadable, within};
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign::{self, unreadable, within};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 
 use session::Session;
@@ -106,7 +105,13 @@ static INFO: MethodInfo = MethodInfo {
         sender_faster_than_result: true,
         pacing: true,
     },
-    imposes: IMPOSES,
+    imposes: Imposes {
+        typical_octets: 1_100_000,
+        max_octets: 20_000_000,
+        typical_time: Duration::from_secs(1),
+        max_time: Duration::from_secs(30),
+        fills_path: false,
+    },
     parameters: &[
         ("preset", "adaptive, or faithful to the tool's counts; adaptive"),
         ("size", "IP octets of a probe packet, 68..65535; path MTU"),
@@ -119,33 +124,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("wbest.rs"),
 };
 
-const IMPOSES: Imposes = Imposes {
-    typical_octets: 1_100_000,
-    max_octets: 20_000_000,
-    typical_time: Duration::from_secs(1),
-    max_time: Duration::from_secs(30),
-    fills_path: false,
-};
-
-impl Method for Wbest {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        Params::try_from(raw).map_or(IMPOSES, |params| params.imposes())
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Params::try_from(raw)?))))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        raw.check_names(&INFO)?;
-        observations::lead(Machine::new(Session::new(Params::try_from(raw)?)), observations)
-    }
-}
+campaign::method!(Wbest);
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]
@@ -224,16 +203,16 @@ impl TryFrom<&RawParams> for Params {
 
 impl Params {
     /// What the longest run imposes: everything twice, and a round trip of 200 ms for each train (ours).
-    fn imposes(&self) -> Imposes {
+    fn imposes(&self, usual: &Imposes) -> Imposes {
         let octets = u64::from(self.ip_octets.unwrap_or(1500));
         let packets = 2 * u64::from(self.pairs) + (self.packets * self.trains) as u64;
         let trains = u64::from(self.pairs) / 10 + self.trains as u64;
         let slow = Duration::from_millis(200).mul_f64((0.2 / self.load).max(1.0));
         let time = slow * u32::try_from(2 * trains).unwrap_or(u32::MAX);
         Imposes {
-            max_octets: IMPOSES.max_octets.max(2 * packets * octets),
-            max_time: IMPOSES.max_time.max(time).min(Duration::from_secs(600)),
-            ..IMPOSES
+            max_octets: usual.max_octets.max(2 * packets * octets),
+            max_time: usual.max_time.max(time).min(Duration::from_secs(600)),
+            ..usual.clone()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From pairs to an answer.
 
 use super::session::Session;
-use crate::methods::gaps::{Account, Narrow, Spacing, half_width};
+use crate::methods::gaps::{Account, Narrow, Spacing, Tight, half_width};
 use crate::methods::spacing::{COARSEST, Stamped, Trust};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
@@ -78,7 +78,15 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     } else if session.narrow.is_some_and(|narrow| narrow.sender()) {
         made.confidence = Confidence::Low;
     }
-    Ok(made)
+    if bounded {
+        return Ok(made);
+    }
+    let readings = session.readings.iter();
+    let trains: Vec<(f64, f64)> = readings.map(|reading| (reading.rate_in, reading.rate_out)).collect();
+    // The interval is one of 95 %: twice the error.
+    let taken = (capacity * share.clamp(0.0, 1.0), half / 2.0);
+    let packets = session.readings.first().map_or(0.0, |reading| reading.packets as f64);
+    Tight::by_trains(&trains, packets, capacity, taken).judge(made)
 }
 
 /// Whether stamps can tell the growth of such gaps at all.

@@ -1,7 +1,7 @@
 //! From pairs and trains to an answer.
 
 use super::session::Session;
-use crate::methods::gaps::{Account, Reading, half_width};
+use crate::methods::gaps::{Account, Reading, Tight, half_width};
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use units::BitRate;
 
@@ -72,7 +72,10 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
         made = made.caveat(Caveat::FewSamples { samples });
         made.confidence = Confidence::Low;
     }
-    Ok(made)
+    let own_ns = account.bits() * 1e9 / capacity;
+    let pairs: Vec<(f64, f64)> = session.pairs.iter().map(|pair| (pair.sent_ns, pair.came_ns)).collect();
+    let share = ((capacity - mean).max(0.0) / capacity, spread / capacity / 2.0);
+    Tight::by_pairs(&pairs, own_ns, share).judge(made)
 }
 
 /// The hosts, not the path, set what was seen.

@@ -4,8 +4,9 @@ use units::BitRate;
 
 use super::*;
 use crate::fluid_path::Fluid;
-use crate::outcome::{Estimate, Limit, Reason, Verdict};
+use crate::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
 use crate::probe::Fate;
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{Measured, run};
 
