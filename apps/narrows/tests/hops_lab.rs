@@ -264,7 +264,7 @@ metric = "ip_capacity"
                 (Some(ours), Some(theirs)) if ours > theirs + 0.01 => worse.push(format!("hop {hop}, {rival}")),
                 (Some(_), Some(_)) => {}
                 _ => {
-                    println!("\nNOT JUDGED: hop {hop} beside {rival}: the links never kept time, or one has no number")
+                    println!("\nNOT JUDGED: hop {hop} beside {rival}: the links never kept time, or one has no number");
                 }
             }
         }

@@ -1,10 +1,6 @@
 //! Stock iperf3 on either side, over loopback: every kind of test, and what both sides counted. Needs iperf3, so nothing here runs by itself.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "tests of programs in real time, that print what they measured"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests of programs in real time")]
 
 mod common;
 

@@ -62,7 +62,7 @@ pub(crate) fn analyse(cell: &Cell, simulation: &Simulation<'_>, seed: u64, path:
     };
     // The simulator's time is known of its own runs alone.
     Ok(Run::from(if end.true_ns.is_some() {
-        simulation.judged_as_realised(measured, (began, ended), seed)
+        simulation.judged_as_realised(&measured, (began, ended), seed)
     } else {
         simulation.judged(measured, (began, ended), seed)
     }))

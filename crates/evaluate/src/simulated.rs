@@ -90,14 +90,14 @@ impl Simulation<'_> {
         let tracking = tracking(self.scenario, self.way, self.metric, &told, span, octets);
         Ok(Simulated {
             tracking,
-            ..self.judged_as_realised(measured, span, seed)
+            ..self.judged_as_realised(&measured, span, seed)
         })
     }
 
     /// What was measured in the simulator over the scenario's time `span`, beside what was really free: over the time that the estimate
     /// says it holds for, which ends with the run, in the same world without probes. Where all traffic is even, or the metric does not
     /// depend on it, that is the scenario's own truth.
-    pub(crate) fn judged_as_realised(&self, measured: Measured, span: (Duration, Duration), seed: u64) -> Simulated {
+    pub(crate) fn judged_as_realised(&self, measured: &Measured, span: (Duration, Duration), seed: u64) -> Simulated {
         let nominal = self.judged(measured.clone(), span, seed);
         if !truth::is_realised(self.scenario, self.way, self.metric) {
             return nominal;

@@ -40,7 +40,6 @@ pub enum TruthBasis {
 
 impl TruthBasis {
     /// The usual one.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     pub const fn is_scenario(&self) -> bool {
         matches!(self, Self::Scenario)
     }

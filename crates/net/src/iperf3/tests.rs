@@ -234,7 +234,7 @@ fn limits_are_told_and_held() {
     };
     assert!(refused(fast, &same).0.contains("(iperf3 error 27)"));
     let (error, why) = refused(Parameters::default(), &|options| {
-        options.duration = Duration::from_secs(6)
+        options.duration = Duration::from_secs(6);
     });
     assert!(
         error.contains("(iperf3 error 5)") && matches!(why, SessionEnd::Refused(_)),
@@ -284,7 +284,7 @@ fn a_client_that_goes_away_stops_the_traffic() {
         ..Parameters::default()
     };
     let (control, mut data) = by_hand(&server, &reverse);
-    data.read_exact(&mut [0; 1 << 16]).unwrap();
+    data.read_exact(&mut vec![0; 1 << 16]).unwrap();
     let gone = clock::now_ns();
     drop(control);
     // The data connection ends within a second, though this side still has it open.

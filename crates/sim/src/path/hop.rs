@@ -136,9 +136,11 @@ impl HopState {
             let passed = if packet.is_guest() {
                 self.carry_guest(packet, from_before, bench)
             } else if packet.ip_octets <= self.mtu {
-                let passed = self.chain.carry(&packet, cross_flow(packet.slot)).ok();
-                note(&mut self.tally, &packet, passed);
-                passed.flatten()
+                let carried = self.chain.carry(&packet, cross_flow(packet.slot));
+                carried.ok().and_then(|passed| {
+                    note(&mut self.tally, &packet, passed);
+                    passed
+                })
             } else {
                 None
             };
@@ -210,7 +212,9 @@ impl HopState {
                 exit: source.exit,
             };
             let passed = chain.carry(&packet, cross_flow(packet.slot));
-            note(tally, &packet, passed.ok());
+            if let Ok(passed) = passed {
+                note(tally, &packet, passed);
+            }
             if usize::from(packet.exit) > *index
                 && let (Ok(Some(at)), Some(next)) = (passed, next.as_deref_mut())
                 && at < NEVER
@@ -239,7 +243,7 @@ impl HopState {
         let flow = packet.flow;
         match self.chain.carry(&transit, flow) {
             Ok(passed) => {
-                note(&mut self.tally, &transit, Some(passed));
+                note(&mut self.tally, &transit, passed);
                 passed
             }
             Err(lost) => {
@@ -288,8 +292,8 @@ impl HopState {
 
 /// Counts a packet that was not dropped; of one that waits in a burst it is known when it entered.
 #[inline]
-fn note(tally: &mut Option<Tally>, packet: &Transit, passed: Option<Option<u64>>) {
-    if let (Some(tally), Some(passed)) = (tally, passed) {
+fn note(tally: &mut Option<Tally>, packet: &Transit, passed: Option<u64>) {
+    if let Some(tally) = tally {
         tally.add(packet.ip_octets, packet.at, passed);
     }
 }

@@ -197,8 +197,8 @@ impl Judge {
                 sent = sent.saturating_add(counted.datagrams);
             }
         }
-        let last = finished.parts.last();
-        let local = last.map_or(0, |part| {
+        let newest = finished.parts.last();
+        let local = newest.map_or(0, |part| {
             part.streams.iter().map(|stream| stream.to.local_drops).sum::<u64>()
         });
         if let Value::Object(fields) = &mut verdict.evidence {

@@ -147,7 +147,7 @@ impl<'a> Test<'a> {
             if !omitted && self.counting.is_none() {
                 self.counting = Some((self.at, self.last.clone()));
             }
-            let length = (until - planned).min(self.options.interval).min(LONGEST);
+            let length = until.saturating_sub(planned).min(self.options.interval).min(LONGEST);
             self.interrupted |= self.options.stop.load(Ordering::Relaxed);
             planned += length;
             let finish = planned >= end || self.interrupted;
@@ -309,7 +309,7 @@ impl<'a> Test<'a> {
         let tcp = self.options.parameters.transport == Transport::Tcp;
         let seconds = (from.as_secs_f64(), self.at.as_secs_f64());
         let mut sent = Vec::new();
-        let mut received = Vec::new();
+        let mut taken = Vec::new();
         for (now, before) in self.last.iter().zip(&before) {
             let (counts, omitted) = (now.arrivals.unwrap_or_default(), before.arrivals.unwrap_or_default());
             let again = |at: &Snapshot| at.tcp.map(|tcp| u64::from(tcp.retransmitted_segments));
@@ -325,7 +325,7 @@ impl<'a> Test<'a> {
                 span_seconds: Some(seconds),
             };
             let arrived = counts.distinct.saturating_sub(omitted.distinct);
-            received.push(StreamResult {
+            taken.push(StreamResult {
                 octets: if tcp {
                     row.octets
                 } else {
@@ -341,7 +341,7 @@ impl<'a> Test<'a> {
             streams,
             ..Results::default()
         };
-        let (sender, receiver) = (side(sent), side(received));
+        let (sender, receiver) = (side(sent), side(taken));
         let (ours, theirs) = if self.reverse {
             (receiver, sender)
         } else {
