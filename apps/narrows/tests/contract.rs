@@ -252,7 +252,7 @@ fn methods_that_need_a_server_say_so_and_who_does_not() {
         ),
         (
             &["capacity", "127.0.0.1", "--via", "icmp", "--method", "pathrate"],
-            ["pathrate cannot", "--via stamp: capacity, pathrate"],
+            ["pathrate cannot", "--via stamp: capacity, hops, pathrate"],
         ),
         (
             &["capacity", "127.0.0.1", "--via", "carrier-pigeon"],

@@ -15,6 +15,7 @@ const COMMANDS: &[&str] = &[
     "burst",
     "udp",
     "tcp",
+    "throughput",
     "emulate",
     "lab",
     "simulate",

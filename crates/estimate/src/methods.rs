@@ -66,7 +66,7 @@ pub mod yaz;
 use units::Metric;
 
 use crate::facts::Answering;
-use crate::registry::Method;
+use crate::registry::{Method, Scope};
 
 /// Every method, one per line, in the order in which the main job asks.
 pub const METHODS: &[&dyn Method] = &[
@@ -161,7 +161,7 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
 }
 
 /// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with it, else what was most accurate in
-/// the simulator with such a host, else the first method that can.
+/// the simulator with such a host, else the first method that can and answers for the path as a whole.
 ///
 /// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer` under load behind the narrow link fell a
 /// quarter short in one of four. By SYNs and closed ports: `nettimer`, which asks for the fewest answers (such hosts mostly limit them,
@@ -177,7 +177,8 @@ pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dy
         (Metric::AvailableIpCapacity, Answering::Echo) => Some(&fac2::Fac2),
         _ => None,
     };
-    usual.or(other).or_else(|| answered(metric, answering).next())
+    let whole = |method: &&dyn Method| method.info().class.scope == Scope::EndToEnd;
+    usual.or(other).or_else(|| answered(metric, answering).find(whole))
 }
 
 /// What the user types for [`automatic`].

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Beginning, Estimator, Event, Latest, Measured, Method, ParamError, RawParams, World, watch};
+use estimate::{Beginning, Estimate, Estimator, Event, Latest, Measured, Method, ParamError, RawParams, World, watch};
 use report::{Tracking, TruthBasis};
-use scenario::{Scenario, Way};
+use scenario::{Crossed, Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Metric, Unit};
 
@@ -46,6 +46,43 @@ pub struct Simulated {
     pub hops: Vec<Judged>,
     /// How it followed the truth on its way, of methods that tell.
     pub tracking: Option<Tracking>,
+}
+
+/// The truth of a run in the simulator over the scenario's time `span`: of what is free beside uneven traffic what was really so with this
+/// seed, else the scenario's own.
+pub fn truth_of_run(
+    scenario: &Scenario,
+    way: Way,
+    metric: Metric,
+    estimate: Option<&Estimate>,
+    span: (Duration, Duration),
+    seed: u64,
+) -> Option<u64> {
+    match crossed(scenario, way, metric, estimate, span, seed) {
+        Some((own, crossed)) => truth::beside(scenario, way, metric, estimate, own, Some(&crossed)),
+        None => truth::of(scenario, way, metric, estimate, span),
+    }
+}
+
+/// The time that an estimate holds for, which ends with the run, and what crossed each hop in it in the same world without probes. `None`
+/// where that is not what the metric's truth depends on.
+fn crossed(
+    scenario: &Scenario,
+    way: Way,
+    metric: Metric,
+    estimate: Option<&Estimate>,
+    span: (Duration, Duration),
+    seed: u64,
+) -> Option<((Duration, Duration), Vec<Crossed>)> {
+    if !truth::is_realised(scenario, way, metric) {
+        return None;
+    }
+    let stated = estimate.and_then(|estimate| estimate.interval);
+    let to = span.1.max(span.0 + Duration::from_millis(1));
+    let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
+    let own = (from.min(to.saturating_sub(Duration::from_millis(1))), to);
+    let crossed = SimWorld::undisturbed(scenario, way, seed, own.0, own.1);
+    Some((own, crossed))
 }
 
 impl Simulation<'_> {
@@ -99,19 +136,10 @@ impl Simulation<'_> {
     /// depend on it, that is the scenario's own truth.
     pub(crate) fn judged_as_realised(&self, measured: &Measured, span: (Duration, Duration), seed: u64) -> Simulated {
         let nominal = self.judged(measured.clone(), span, seed);
-        if !truth::is_realised(self.scenario, self.way, self.metric) {
-            return nominal;
-        }
-        let stated = nominal
-            .measured
-            .outcome
-            .estimate()
-            .and_then(|estimate| estimate.interval);
-        let to = span.1.max(span.0 + Duration::from_millis(1));
-        let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
-        let own = (from.min(to.saturating_sub(Duration::from_millis(1))), to);
-        let crossed = SimWorld::undisturbed(self.scenario, self.way, seed, own.0, own.1);
         let estimate = nominal.measured.outcome.estimate();
+        let Some((own, crossed)) = crossed(self.scenario, self.way, self.metric, estimate, span, seed) else {
+            return nominal;
+        };
         let truth = truth::beside(self.scenario, self.way, self.metric, estimate, own, Some(&crossed));
         let hops = judge::hops_beside(
             self.scenario,

@@ -22,7 +22,7 @@ with = { rate = ["10 Mbit/s", "20 Mbit/s"] }
 name = "rtt"
 params = { probes = [4, 8] }
 [[method]]
-name = "pathneck"
+name = "delphi"
 metric = "available_ip_capacity"
 [[published]]
 scenario = "t-10Mbit-s"
@@ -180,8 +180,8 @@ fn every_row_is_there() {
         ("rtt probes=4", Status::Measured, 3),
         ("rtt probes=8", Status::Measured, 200),
         ("rtt probes=8", Status::Measured, 3),
-        ("pathneck", Status::NotYet, 0),
-        ("pathneck", Status::NotYet, 0),
+        ("delphi", Status::NotYet, 0),
+        ("delphi", Status::NotYet, 0),
     ]);
     let mut expected = both.clone();
     expected.push(("nettimer", Status::PublishedOnly, 0));

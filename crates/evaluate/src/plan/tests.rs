@@ -46,7 +46,7 @@ name = "pathload"
 params = { quick = ["true", "false"] }
 
 [[method]]
-name = "pathneck"
+name = "delphi"
 metric = "available_ip_capacity"
 worlds = ["simulator"]
 
@@ -71,7 +71,7 @@ hop = 2
 "#;
 
 /// By hand. Six scenarios of the template and one file. On each of the six: default, pathload twice and the tool, in both worlds
-/// (the tool in the lab only), and pathneck in the simulator: 3·2 + 1 + 1 = 8 rows. On the file, in the simulator only: pathload
+/// (the tool in the lab only), and delphi in the simulator: 3·2 + 1 + 1 = 8 rows. On the file, in the simulator only: pathload
 /// twice; the tool has no world left.
 #[test]
 fn everything_is_crossed() {
@@ -108,7 +108,7 @@ fn everything_is_crossed() {
             ("pathload quick=true", World::Lab),
             ("pathload quick=false", World::Simulator),
             ("pathload quick=false", World::Lab),
-            ("pathneck", World::Simulator),
+            ("delphi", World::Simulator),
             ("tool", World::Lab),
         ]
     );
@@ -169,9 +169,9 @@ fn refusals_name_the_place() {
         ("\"67.4 Mbit/s\"", "-5", "zero"),
         ("label = \"tool\"", "label = \"default\"", "twice"),
         (
-            "name = \"pathneck\"\nmetric = \"available_ip_capacity\"",
-            "name = \"pathneck\"",
-            "pathneck",
+            "name = \"delphi\"\nmetric = \"available_ip_capacity\"",
+            "name = \"delphi\"",
+            "delphi",
         ),
         ("quick = [\"true\", \"false\"]", "quick = []", "empty"),
     ] {

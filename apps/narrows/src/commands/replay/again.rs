@@ -153,11 +153,16 @@ fn truth(run: &Run, scenario: &Scenario, metric: Metric, outcome: &Outcome) -> O
         Direction::Forward | Direction::RoundTrip => Way::Forward,
         Direction::Reverse => Way::Reverse,
     };
+    let estimate = outcome.estimate();
+    let at_least = |from: Duration, to: Duration| to.max(from.saturating_add(Duration::from_millis(1)));
+    // The simulator's time is known of its own runs alone; they can be had again.
+    if let (Some((from, to)), Some(played)) = (run.end.as_ref().and_then(|end| end.true_ns), &run.header.played) {
+        let (from, to) = (Duration::from_nanos(from), Duration::from_nanos(to));
+        let span = (from, at_least(from, to));
+        return evaluate::simulated::truth_of_run(scenario, way, metric, estimate, span, played.seed);
+    }
     let took = run.end.as_ref().map_or(Duration::ZERO, |end| end.cost.time);
-    let (from, to) = match run.end.as_ref().and_then(|end| end.true_ns) {
-        Some((from, to)) => (Duration::from_nanos(from), Duration::from_nanos(to)),
-        None => (scenario.warm_up, scenario.warm_up.saturating_add(took)),
-    };
-    let to = to.max(from.saturating_add(Duration::from_millis(1)));
-    evaluate::truth::of(scenario, way, metric, outcome.estimate(), (from, to))
+    let from = scenario.warm_up;
+    let span = (from, at_least(from, from.saturating_add(took)));
+    evaluate::truth::of(scenario, way, metric, estimate, span)
 }

@@ -180,7 +180,8 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
             (squares[1] / determinant).sqrt(),
         )
     } else {
-        if squares[0] <= 0.0 {
+        // Lengths that are half an octet apart are one.
+        if squares[0] <= 0.25 * sum {
             return None;
         }
         (products[0] / squares[0], 0.0, squares[0].powf(-0.5))

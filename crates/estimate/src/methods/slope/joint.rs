@@ -229,9 +229,10 @@ fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Ca
 
 /// The train went above the knee, or at it with a head that kept the link busy.
 fn is_above(train: &TrainSlope, knee: f64, scale: f64) -> bool {
-    // One that found the link idle although it went faster counts, too: without it, only trains that met a burst would.
+    // One that found the link idle although it went faster counts, too: without it, only trains that met a burst would. Between batches
+    // nobody sees whether the link was idle.
     let margin = if train.headed && train.busy { -HEADED } else { NEAR };
-    train.rate >= knee + margin * scale
+    (train.busy || train.batch.is_none()) && train.rate >= knee + margin * scale
 }
 
 /// The best knee under a capacity, its variance, and the logarithm of the likelihood. `None` if no train is above the knee.

@@ -142,11 +142,20 @@ impl Machine {
     /// Waits until the train's octets, spread over the time since it began, are the allowed share of the path.
     fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
         let until = self.train_began + self.scale().period(&self.params, octets, self.more(), self.seen.count);
+        if self.would_be_late(until) {
+            return self.done(&Ending::Settled);
+        }
         if until > now {
             Step::Wait { until }
         } else {
             self.send(now)
         }
+    }
+
+    /// A train at that time would be one too many: there are enough, and the longest that a run may last is over.
+    fn would_be_late(&self, until: Stamp<Sender>) -> bool {
+        let trains = self.joint.as_ref().map_or(0, |found| found.per_train.len());
+        trains >= self.params.min_trains && until.since(self.began) >= LONGEST.max(self.params.time)
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
