@@ -48,7 +48,7 @@
 //! # Fails when
 //!
 //! - A1, a tight link that is not narrow: pairs leave the narrow link at its own gap, and the tight link sees less of its traffic in
-//!   between: too high (`spruce-tight-is-not-narrow`). Back-to-back trains are stretched by more than pairs then say; by 2.3 errors or more:
+//!   between: too high (`spruce-tight-is-not-narrow`). Back-to-back trains are stretched by more than pairs then say; by 1.5 errors or more:
 //!   low confidence; by five: [`Reason::NoAgreement`](crate::Reason) (`gaps/tight.rs`, ours). A sender less than twice as fast as the link, or
 //!   a told capacity (no trains), leaves it unchecked: low confidence.
 //! - A2: [`Caveat::CapacityAssumed`] with a told capacity; an error of `C` moves the answer by that times the share taken.

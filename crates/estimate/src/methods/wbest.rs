@@ -51,7 +51,8 @@
 //! # Fails when
 //!
 //! - A1, a tight link that is not narrow: a train at the narrow link's rate is stretched by another link, whose capacity the formula does
-//!   not have: too high (`wbest-tight-is-not-narrow`). Pairs grow by more than trains then say; by 2.3 errors or more: low confidence; by five:
+//!   not have: too high (`wbest-tight-is-not-narrow`). Pairs grow by more than trains then say; by 1.5 errors or more:
+//!   the interval's upper end as an upper bound, which holds for any such link; by five:
 //!   [`Reason::NoAgreement`](crate::Reason) (`gaps/tight.rs`, ours). A sender less than twice as fast as the link, or a told capacity (no
 //!   pairs), leaves it unchecked: low confidence.
 //! - A2 at high load: `C` too low. With trains at a rate between `A` and `C` the formula errs by that shortfall times the share taken.

@@ -9,8 +9,9 @@ use crate::outcome::{Confidence, Estimate, Reason};
 
 /// Sender's rate over capacity from which the two cases differ by enough.
 const FASTER: f64 = 2.0;
-/// Errors of the difference from which it is doubted, and from which the data contradict it.
-const DOUBTED: f64 = 2.3;
+/// Errors of the difference, towards a tight link that is another, from which the assumption is doubted (one honest run in fifteen is
+/// then of low confidence, which costs less than a wrong one that is sure), and from which the data contradict it.
+const DOUBTED: f64 = 1.5;
 const CONTRADICTED: f64 = 5.0;
 /// Variance of the number of others' packets, over their number.
 const BURSTS: f64 = 3.0;
@@ -82,12 +83,17 @@ impl Tight {
         }
     }
 
+    /// The data speak against the assumption, though not loudly.
+    pub(in crate::methods) fn is_doubted(self) -> bool {
+        matches!(self, Self::Apart(apart) if apart > DOUBTED)
+    }
+
     /// No estimate where the data contradict the assumption, and one of low confidence where they cannot tell.
     pub(in crate::methods) fn judge(self, mut estimate: Estimate) -> Result<Estimate, Reason> {
         match self {
             Self::Apart(apart) if apart > CONTRADICTED => return Err(Reason::NoAgreement),
             Self::Apart(apart) => {
-                if apart.abs() > DOUBTED {
+                if self.is_doubted() {
                     estimate.confidence = Confidence::Low;
                 }
                 estimate = estimate.with("pairs_and_trains_apart_errors", apart);

@@ -82,7 +82,7 @@ fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
 }
 
 fn judge(session: &Session) -> Result<Estimate, Reason> {
-    if session.differences.is_empty() {
+    if !session.answered {
         return Err(Reason::NoAnswer);
     }
     if session.hops.is_none() {

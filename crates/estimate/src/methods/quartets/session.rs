@@ -26,6 +26,8 @@ pub(in crate::methods) struct Session {
     /// By how much small packets left behind large ones, at least.
     pub(super) sent_ns: Option<i64>,
     /// Delays are round trips, and of large packets' answers as large as they.
+    /// Both pairs of a quartet came once.
+    pub(super) answered: bool,
     pub(super) returned: bool,
     pub(super) whole_echoes: bool,
     pub(super) lead: Duration,
@@ -49,6 +51,7 @@ impl Session {
             lost: 0,
             hops: None,
             sent_ns: None,
+            answered: false,
             returned: false,
             whole_echoes: false,
             quartets: 0,
@@ -110,6 +113,7 @@ impl Session {
         if back != too {
             return;
         }
+        self.answered = true;
         self.returned |= back;
         let difference = further.saturating_sub(nearer) as f64;
         let lead_ns = crate::methods::campaign::nanos(self.lead);
@@ -155,7 +159,7 @@ impl Campaign for Session {
             FarEnd::EchoSized(_) => FarEnd::EchoSized(self.small),
             other => other,
         };
-        let unanswered = self.quartets >= UNANSWERED && self.differences.is_empty();
+        let unanswered = self.quartets >= UNANSWERED && !self.answered;
         let unbounded = self.round > 0 && self.hops.is_none();
         let checks = self.hop == 1 && self.round >= LEAST_ROUNDS && self.round.is_multiple_of(4);
         if self.round >= self.params.rounds || unanswered || unbounded || (checks && answer::settled(self)) {

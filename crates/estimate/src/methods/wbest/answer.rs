@@ -75,7 +75,16 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let own_ns = account.bits() * 1e9 / capacity;
     let pairs: Vec<(f64, f64)> = session.pairs.iter().map(|pair| (pair.sent_ns, pair.came_ns)).collect();
     let share = ((capacity - mean).max(0.0) / capacity, spread / capacity / 2.0);
-    Tight::by_pairs(&pairs, own_ns, share).judge(made)
+    let tight = Tight::by_pairs(&pairs, own_ns, share);
+    let made = tight.judge(made)?;
+    Ok(if tight.is_doubted() { bound(made) } else { made })
+}
+
+/// What is left where another link may be the tight one: of rate `C' >= C`, which trains reach at `C`, `A = C - C' (C/R - 1)` is free, which
+/// is no more than what the formula says with `C` for `C'`.
+fn bound(made: Estimate) -> Estimate {
+    let value = made.high;
+    Estimate { value, ..made }.at_most()
 }
 
 /// The hosts, not the path, set what was seen.
