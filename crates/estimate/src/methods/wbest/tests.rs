@@ -84,15 +84,20 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             let free = bed.available(1500).bps();
             let measured = on_bed(&mut bed, &[]);
             let found = estimate(&measured);
-            if found.low <= free && free <= found.high {
+            // By chance pairs and trains are as far apart as if another link were the tight one: an upper bound then.
+            let bound = found.verdict == Verdict::UpperBound;
+            if (bound || found.low <= free) && free <= found.high {
                 held += 1;
             }
-            errors.push((found.value as f64 - free as f64) / 97.53e6);
+            if !bound {
+                errors.push((found.value as f64 - free as f64) / 97.53e6);
+            }
         }
         let median = stat::median(&errors).unwrap();
         assert!(
-            (50..=60).contains(&held) && median.abs() < 0.03,
-            "{load}: {held} held, median {median}"
+            (50..=60).contains(&held) && median.abs() < 0.03 && errors.len() >= 30,
+            "{load}: {held} held, median {median} of {}",
+            errors.len()
         );
     }
 }
