@@ -446,6 +446,9 @@ fn hops_answer_packets_of_one_flow() {
     let path = Namespaces::new("hops");
     for via in [Via::Udp { port: 33_434 }, Via::Icmp, Via::Tcp { port: 9 }] {
         for (far, router) in FAR_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES) {
+            // Neighbours are found before the first packet, which would else wait for longer than a round trip of the first hop.
+            path.enter(NEAR);
+            LoneWorld::connect(far, &LoneOptions::new(Via::Icmp)).unwrap();
             let mut world = per_hop(&path, far, via);
             let mut wanted = train(via.answering().far_end(), 8, 200, Duration::from_millis(5));
             for (packet, limit) in wanted.packets.iter_mut().zip([1, 2].into_iter().cycle()) {
