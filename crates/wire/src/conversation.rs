@@ -63,6 +63,8 @@ pub struct Conversation {
     activity: Activity,
     /// The last train, load or transfer that the server broke off: what the client still says of it is stale.
     broken_off: Option<u32>,
+    /// The client asked how the server's host is set up, and was not told yet.
+    asked: bool,
 }
 
 impl Default for Conversation {
@@ -80,6 +82,7 @@ impl Conversation {
             load: Slot::None,
             activity: Activity::Idle,
             broken_off: None,
+            asked: false,
         }
     }
 
@@ -125,7 +128,16 @@ impl Conversation {
             }
             (_, ClientMessage::Bye) => self.stage = Stage::Closed,
             (Stage::Open, ClientMessage::Alive) => {}
-            (Stage::Open, ClientMessage::Slot { kind }) => {
+            (Stage::Open, ClientMessage::AskHost) => {
+                if self.asked {
+                    return Err(Violation("asked again before the answer"));
+                }
+                if self.activity != Activity::Idle {
+                    return Err(Violation("asked in the middle of a test"));
+                }
+                self.asked = true;
+            }
+            (Stage::Open, ClientMessage::Slot { kind, .. }) => {
                 // One at a time, so that a refusal need not name the slot.
                 if self.light == Slot::Wanted || self.load == Slot::Wanted {
                     return Err(Violation("slot asked for while waiting for one"));
@@ -179,6 +191,11 @@ impl Conversation {
                 return Err(Violation("handshake message at another time"));
             }
             (Stage::Open, ServerMessage::Alive) => {}
+            (Stage::Open, ServerMessage::HostTold(_)) => {
+                if !std::mem::take(&mut self.asked) {
+                    return Err(Violation("answer that nobody asked for"));
+                }
+            }
             (Stage::Open, ServerMessage::Granted { kind }) => {
                 return match self.slot(*kind) {
                     slot @ Slot::Wanted => {

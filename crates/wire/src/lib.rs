@@ -7,6 +7,7 @@
 //! | data, over UDP | [`Datagram`] | address validation, then trains, echoes and loads |
 //! | data, over TCP | [`DataHello`] | the first octets of a bulk connection |
 //! | a stock peer, over TCP and UDP | [`iperf3`] | tests by stock iperf3 clients and servers |
+//! | an M-Lab peer, over a WebSocket | [`ndt7`] | tests by ndt7 clients and servers |
 //! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
 //! | ICMP errors, from anybody | [`icmp`] | which packet they are about, and what routers say beside |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
@@ -26,6 +27,7 @@ pub mod iperf3;
 mod light;
 mod limits;
 mod message;
+pub mod ndt7;
 mod psk;
 mod rows;
 mod secret;
@@ -39,16 +41,36 @@ pub use frame::{FRAME_HEADER_OCTETS, Frame, FrameCaps, FrameError, FrameKind, Fr
 pub use light::LightMeter;
 pub use limits::SessionLimits;
 pub use message::{
-    Auth, BulkStream, ClientMessage, Direction, HostFacts, LoadPlan, LoadSegment, LoadSent, LoadStatus, MessageError,
-    Pacing, RefusalCode, ServerMessage, SlotKind, StampSource, TcpSample, TcpState, TrainExpectation, TrainResult,
-    TransferPlan, TransferReceived, TransferSegment, TransferSent,
+    Auth, BulkStream, ClientMessage, Direction, HostFacts, HostSettings, LoadPlan, LoadSegment, LoadSent, LoadStatus,
+    LoadTuning, MessageError, Pacing, RefusalCode, ServerMessage, SettingsCounted, SlotKind, SocketStands, StampSource,
+    TcpSample, TcpState, TrainExpectation, TrainResult, TransferPlan, TransferReceived, TransferSegment, TransferSent,
+    TransferTuning,
 };
 pub use psk::{Psk, PskError};
 pub use rows::{ArrivalRow, DepartureRow, MAX_ROWS, PlanRow, ROW_OCTETS, Rows, RowsError, Table};
 pub use secret::{Cookie, Nonce, Proof, Tag, Token};
 
-/// Version of the protocol; both sides must speak the same.
-pub const VERSION: u16 = 1;
+/// The newest version of the protocol that this crate speaks.
+pub const VERSION: u16 = 3;
+
+/// From this version on a session may tune loads and transfers, and share the load slot of another one. A peer of an older version would
+/// ignore the fields, and test something else: to it they are not said.
+pub const TUNES: u16 = 3;
+
+/// The oldest one. Version 1 has no `AskHost`, and its peers refuse fields that they do not know.
+pub const OLDEST_VERSION: u16 = 1;
+
+/// The version of a session whose client speaks none newer than this; `None` if this side has given up all that the client speaks. A client
+/// that gets an answer outside of what it speaks leaves.
+pub const fn agreed(client_newest: u16) -> Option<u16> {
+    if client_newest < OLDEST_VERSION {
+        None
+    } else if client_newest < VERSION {
+        Some(client_newest)
+    } else {
+        Some(VERSION)
+    }
+}
 
 /// TCP and UDP port of `narrows serve` unless another is given (ours; unassigned by IANA).
 pub const DEFAULT_PORT: u16 = 8620;

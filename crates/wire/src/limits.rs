@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// Caps on one session, announced to the client before it asks for anything. All rates and octets are at the IP layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SessionLimits {
     /// Longest train, load segment chain or transfer, in nanoseconds.
     pub max_duration_ns: u64,

@@ -1,11 +1,14 @@
 //! Control messages.
 //!
-//! JSON, one externally tagged value per frame, unknown fields and duplicate fields refused, every number checked against a range
-//! that no honest peer leaves. Durations and stamps are whole nanoseconds, rates bits per second.
+//! JSON, one externally tagged value per frame, duplicate fields refused, every number checked against a range that no honest peer leaves.
+//! Fields that are not known are ignored, messages that are not known are none: a later version may add a field that does no harm to whoever
+//! ignores it, and says a new message only where the session's version has it ([`crate::agreed`]). Durations and stamps are whole
+//! nanoseconds, rates bits per second.
 
 mod check;
 mod facts;
 mod load;
+mod settings;
 mod train;
 mod transfer;
 
@@ -13,9 +16,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use facts::{HostFacts, StampSource};
-pub use load::{LoadPlan, LoadSegment, LoadSent, LoadStatus};
+pub use load::{LoadPlan, LoadSegment, LoadSent, LoadStatus, LoadTuning};
+pub use settings::{HostSettings, SettingsCounted};
 pub use train::{Pacing, TrainExpectation, TrainResult};
-pub use transfer::{BulkStream, TcpSample, TcpState, TransferPlan, TransferReceived, TransferSegment, TransferSent};
+pub use transfer::{
+    BulkStream, SocketStands, TcpSample, TcpState, TransferPlan, TransferReceived, TransferSegment, TransferSent,
+    TransferTuning,
+};
 
 use crate::frame::{FrameKind, encode_frame};
 use crate::limits::SessionLimits;
@@ -97,11 +104,11 @@ impl RefusalCode {
 
 /// From the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum ClientMessage {
     /// First of all.
     Hello {
-        /// [`crate::VERSION`].
+        /// The newest version that the client speaks.
         version: u16,
         /// For the proofs.
         nonce: Nonce,
@@ -115,6 +122,9 @@ pub enum ClientMessage {
     Slot {
         /// Which.
         kind: SlotKind,
+        /// From version 3 on: shares the slot that this other session holds, from the same address, instead of waiting for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beside: Option<Token>,
     },
     /// Gives a slot back, or leaves its queue. Answered by `Released`; only then may the slot be asked for again.
     Release {
@@ -157,6 +167,9 @@ pub enum ClientMessage {
         /// Which transfer.
         id: u32,
     },
+    /// From version 2 on: how is the server's host set up, and what did it count since the last such question? Answered by `HostTold`. One
+    /// at a time, and not in the middle of a test.
+    AskHost,
     /// Still here.
     Alive,
     /// Leaves.
@@ -165,11 +178,11 @@ pub enum ClientMessage {
 
 /// From the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum ServerMessage {
     /// Answer to `Hello`.
     Welcome {
-        /// [`crate::VERSION`].
+        /// The session's version: [`crate::agreed`].
         version: u16,
         /// For the proofs.
         nonce: Nonce,
@@ -270,6 +283,8 @@ pub enum ServerMessage {
         /// Which transfer.
         id: u32,
     },
+    /// Answer to `AskHost`.
+    HostTold(Box<HostSettings>),
     /// Still here.
     Alive,
 }
@@ -283,13 +298,14 @@ impl Check for ClientMessage {
             Self::TransferBegin(plan) => plan.check(),
             Self::TransferSegment(segment) => segment.check(),
             Self::TrainSent { packets, .. } => check::packets(*packets),
+            Self::Slot { kind, beside } => check::ensure("beside", beside.is_none() || *kind == SlotKind::Load),
             Self::Hello { .. }
             | Self::Prove { .. }
-            | Self::Slot { .. }
             | Self::Release { .. }
             | Self::SendTrain { .. }
             | Self::LoadEnd { .. }
             | Self::TransferEnd { .. }
+            | Self::AskHost
             | Self::Alive
             | Self::Bye => Ok(()),
         }
@@ -310,6 +326,7 @@ impl Check for ServerMessage {
             }
             Self::TransferSent(sent) => sent.check(),
             Self::TransferReceived(received) => received.check(),
+            Self::HostTold(settings) => settings.check(),
             Self::Welcome { .. }
             | Self::Granted { .. }
             | Self::Queued { .. }

@@ -8,6 +8,7 @@
 //! A reflector answers with exactly as many octets as it received. TWAMP reflectors end their fields after 41 octets, so that is
 //! what a reply must have at least.
 
+mod extend;
 mod reflect;
 mod time;
 mod tlv;
@@ -17,9 +18,10 @@ use thiserror::Error;
 
 use crate::psk::Psk;
 
+pub use extend::{Extended, Surroundings, is_sealed, seal};
 pub use reflect::{Reflection, peek, reflect};
 pub use time::{ErrorEstimate, StampFormat, StampTime};
-pub use tlv::{MALFORMED, TLV_HEADER_OCTETS, Tlv, Tlvs, UNRECOGNISED, write_padding};
+pub use tlv::{INTEGRITY, MALFORMED, TLV_HEADER_OCTETS, Tlv, Tlvs, UNRECOGNISED, write_padding};
 
 /// The reflector's usual UDP port (RFC 8762 §4.1).
 pub const STAMP_PORT: u16 = 862;

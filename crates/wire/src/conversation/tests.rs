@@ -93,6 +93,7 @@ fn load(id: u32, direction: Direction) -> ClientMessage {
         max_duration_ns: 1,
         status_every_ns: 50_000_000,
         quiet_ns: 0,
+        tuning: None,
     })
 }
 
@@ -105,6 +106,7 @@ fn transfer(id: u32, direction: Direction) -> ClientMessage {
         congestion: None,
         window_octets: None,
         pacing_bps: None,
+        tuning: None,
     })
 }
 
@@ -180,10 +182,15 @@ fn slots() {
     let kind = SlotKind::Load;
     let mut conversation = open();
     assert!(conversation.server(&ServerMessage::Granted { kind }).is_err());
-    conversation.client(&ClientMessage::Slot { kind }).unwrap();
+    conversation
+        .client(&ClientMessage::Slot { kind, beside: None })
+        .unwrap();
     assert!(
         conversation
-            .client(&ClientMessage::Slot { kind: SlotKind::Light })
+            .client(&ClientMessage::Slot {
+                kind: SlotKind::Light,
+                beside: None,
+            })
             .is_err()
     );
     conversation.server(&ServerMessage::Queued { kind, place: 2 }).unwrap();
@@ -191,17 +198,25 @@ fn slots() {
     assert!(conversation.holds(kind));
     conversation.client(&ClientMessage::Release { kind }).unwrap();
     assert!(!conversation.holds(kind));
-    assert!(conversation.client(&ClientMessage::Slot { kind }).is_err());
+    assert!(
+        conversation
+            .client(&ClientMessage::Slot { kind, beside: None })
+            .is_err()
+    );
     assert_eq!(
         conversation.server(&ServerMessage::Granted { kind }),
         Ok(Verdict::Stale)
     );
     conversation.server(&ServerMessage::Released { kind }).unwrap();
-    conversation.client(&ClientMessage::Slot { kind }).unwrap();
+    conversation
+        .client(&ClientMessage::Slot { kind, beside: None })
+        .unwrap();
     conversation
         .server(&ServerMessage::refused(RefusalCode::Busy, None, "queue is full"))
         .unwrap();
-    conversation.client(&ClientMessage::Slot { kind }).unwrap();
+    conversation
+        .client(&ClientMessage::Slot { kind, beside: None })
+        .unwrap();
 }
 
 const TRIES: usize = 33;
@@ -227,7 +242,7 @@ fn train_tries() -> Vec<Said> {
     let plan = Table::Plan(Vec::new());
     let departures = Table::Departures(Vec::new());
     vec![
-        Said::Client(ClientMessage::Slot { kind }),
+        Said::Client(ClientMessage::Slot { kind, beside: None }),
         Said::Client(ClientMessage::Release { kind }),
         Said::Client(expect(id)),
         Said::Client(ClientMessage::TrainSent { id, packets: 2 }),
@@ -273,6 +288,7 @@ fn load_tries() -> Vec<Said> {
         ip_octets: 0,
         send_failures: 0,
         sender_cpu_permille: None,
+        spent: false,
     };
     let segment = LoadSegment {
         id,
@@ -314,6 +330,7 @@ fn transfer_tries() -> Vec<Said> {
         ended_ns: 0,
         streams: Vec::new(),
         sender_cpu_permille: None,
+        spent: false,
     };
     vec![
         Said::Client(transfer(id, Direction::Forward)),

@@ -42,9 +42,10 @@ impl Credentials {
 
     /// Reads a decrypted text; `None` if it is none.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        let mut field = |name: &str| Some(lines.next()?.strip_prefix(name)?.trim_start_matches(' ').to_owned());
-        let (user, password, stamp) = (field("user:")?, field("pwd:")?, field("ts:")?);
+        let mut lines = text.split('\n');
+        // Values begin behind the sixth octet; a password may begin with a space.
+        let mut field = |name: &str| Some(lines.next()?.strip_prefix(name)?.to_owned());
+        let (user, password, stamp) = (field("user: ")?, field("pwd:  ")?, field("ts:   ")?);
         Some(Self {
             user,
             password,
@@ -67,6 +68,11 @@ impl Users {
                 .map(|(user, hash)| (user.trim().to_owned(), hash.trim().to_lowercase()))
                 .collect(),
         )
+    }
+
+    /// Nobody is in the list.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether these are a user's name and password, of a token made within `skew_seconds` of `now_seconds`.

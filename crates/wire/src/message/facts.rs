@@ -19,7 +19,6 @@ pub enum StampSource {
 
 /// What one host can do; the same fields as the estimators' host facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HostFacts {
     /// Median time to send one full-size datagram.
     pub send_cost_ns: u64,

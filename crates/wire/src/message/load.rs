@@ -7,7 +7,6 @@ use super::{Direction, MessageError};
 
 /// A load that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LoadPlan {
     /// The load's name, in its probes too.
     pub id: u32,
@@ -25,6 +24,20 @@ pub struct LoadPlan {
     pub status_every_ns: u64,
     /// After `LoadEnd`, the load is over once nothing arrived for this long.
     pub quiet_ns: u64,
+    /// More of what the server's side shall do; from version 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<LoadTuning>,
+}
+
+/// How the server's side of a load treats its flows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LoadTuning {
+    /// Packets that the server sends at most, all flows together; then the segment under way ends.
+    #[serde(default)]
+    pub packets: Option<u64>,
+    /// DSCP, in the six upper bits, of the server's packets.
+    #[serde(default)]
+    pub traffic_class: u8,
 }
 
 impl Check for LoadPlan {
@@ -33,6 +46,8 @@ impl Check for LoadPlan {
         ip_octets(self.ip_octets)?;
         nanos("max_duration_ns", self.max_duration_ns)?;
         ensure("max_rate_bps", self.max_rate_bps != Some(0))?;
+        let packets = self.tuning.as_ref().and_then(|tuning| tuning.packets);
+        ensure("packets", packets != Some(0))?;
         // Ours: below 5 ms an interval holds too few packets to say anything and costs more than it tells.
         ensure(
             "status_every_ns",
@@ -44,7 +59,6 @@ impl Check for LoadPlan {
 
 /// What the receiver saw in one interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LoadStatus {
     /// Which load.
     pub id: u32,
@@ -83,7 +97,6 @@ impl Check for LoadStatus {
 
 /// A segment of a reverse load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LoadSegment {
     /// Which load.
     pub id: u32,
@@ -107,7 +120,6 @@ impl Check for LoadSegment {
 
 /// What left in one segment of a reverse load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LoadSent {
     /// Which load.
     pub id: u32,
@@ -123,6 +135,9 @@ pub struct LoadSent {
     pub send_failures: u64,
     /// Share of the segment for which the busiest sending thread was on a CPU, in thousandths.
     pub sender_cpu_permille: Option<u16>,
+    /// It ended because all that was to be sent has left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
 }
 
 impl Check for LoadSent {

@@ -7,7 +7,6 @@ use super::{MessageError, StampSource};
 
 /// A train that is about to come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TrainExpectation {
     /// The train's name, in its probes too.
     pub id: u32,
@@ -35,7 +34,6 @@ impl Check for TrainExpectation {
 
 /// What arrived of a train; its rows follow in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TrainResult {
     /// Which train.
     pub id: u32,
@@ -57,7 +55,7 @@ impl Check for TrainResult {
 
 /// How well a sender kept a train's plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Pacing {
     /// Within the limits.
     Kept,

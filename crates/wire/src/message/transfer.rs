@@ -7,7 +7,6 @@ use super::{Direction, MessageError};
 
 /// A transfer that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TransferPlan {
     /// The transfer's name, in its data connections' hello too.
     pub id: u32,
@@ -23,6 +22,54 @@ pub struct TransferPlan {
     pub window_octets: Option<u32>,
     /// Pacing limit per stream for the server's side.
     pub pacing_bps: Option<u64>,
+    /// More of what the server's side shall do; from version 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TransferTuning>,
+}
+
+/// How the server's side of a transfer treats its connections.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TransferTuning {
+    /// Payload octets that the server sends at most, all connections together; then the segment under way ends.
+    #[serde(default)]
+    pub payload_octets: Option<u64>,
+    /// Octets of one write or read.
+    #[serde(default)]
+    pub block_octets: Option<u32>,
+    /// The pacing rate is kept by the program instead of the kernel, so many blocks at a time.
+    #[serde(default)]
+    pub burst_blocks: Option<u16>,
+    /// Without Nagle's algorithm.
+    #[serde(default)]
+    pub no_delay: bool,
+    /// What is sent is not copied into the kernel.
+    #[serde(default)]
+    pub zero_copy: bool,
+    /// DSCP, in the six upper bits, of the server's packets.
+    #[serde(default)]
+    pub traffic_class: u8,
+}
+
+impl TransferTuning {
+    /// Octets of the longest block.
+    pub const MOST_BLOCK: u32 = 1 << 20;
+    /// Most blocks at a time.
+    pub const MOST_BURST: u16 = 1_000;
+}
+
+impl Check for TransferTuning {
+    fn check(&self) -> Result<(), MessageError> {
+        let (block, burst) = (self.block_octets, self.burst_blocks);
+        ensure("payload_octets", self.payload_octets != Some(0))?;
+        ensure(
+            "block_octets",
+            block.is_none_or(|octets| (1..=Self::MOST_BLOCK).contains(&octets)),
+        )?;
+        ensure(
+            "burst_blocks",
+            burst.is_none_or(|blocks| (1..=Self::MOST_BURST).contains(&blocks)),
+        )
+    }
 }
 
 impl Check for TransferPlan {
@@ -34,13 +81,20 @@ impl Check for TransferPlan {
             self.window_octets.is_none_or(|octets| octets <= 512 << 20),
         )?;
         ensure("pacing_bps", self.pacing_bps != Some(0))?;
+        if let Some(tuning) = &self.tuning {
+            tuning.check()?;
+            // A burst of what has no rate is nothing.
+            ensure(
+                "burst_blocks",
+                tuning.burst_blocks.is_none() || self.pacing_bps.is_some(),
+            )?;
+        }
         self.congestion.as_deref().map_or(Ok(()), congestion)
     }
 }
 
 /// A segment of a reverse transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TransferSegment {
     /// Which transfer.
     pub id: u32,
@@ -84,7 +138,6 @@ pub enum TcpState {
 
 /// What `TCP_INFO` said at one instant; the same fields as the estimators' sample. Absent fields are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TcpSample {
     /// When it was read, on the server's clock.
     pub at_ns: i64,
@@ -143,6 +196,18 @@ pub struct TcpSample {
     /// BBR's pacing gain in 1/256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbr_pacing_gain: Option<u32>,
+    /// The peer scales its window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_scaled: Option<bool>,
+    /// Events in which segments arrived behind later ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u32>,
+    /// Segments that the peer got twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needless: Option<u32>,
+    /// Path MTU that the connection works with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu_octets: Option<u32>,
 }
 
 impl Check for TcpSample {
@@ -154,17 +219,27 @@ impl Check for TcpSample {
 
 /// One data connection of a reverse transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BulkStream {
     /// The congestion control that the kernel really used.
     pub congestion: String,
     /// Send buffer that the kernel granted, in octets of its own accounting.
     pub granted_send_buffer_octets: Option<u32>,
+    /// How its socket really stands; said where the plan had a tuning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands: Option<SocketStands>,
+}
+
+/// What a socket really does, as read back from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SocketStands {
+    /// DSCP, in the six upper bits.
+    pub traffic_class: u8,
+    /// Without Nagle's algorithm.
+    pub no_delay: bool,
 }
 
 /// A segment of a reverse transfer is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TransferSent {
     /// Which transfer.
     pub id: u32,
@@ -176,6 +251,9 @@ pub struct TransferSent {
     pub streams: Vec<BulkStream>,
     /// Share of the segment for which the busiest sending thread was on a CPU, in thousandths.
     pub sender_cpu_permille: Option<u16>,
+    /// It ended because all that was to be sent has been sent and acknowledged; the connections are shut down for writing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
 }
 
 impl TransferSent {
@@ -196,7 +274,6 @@ impl Check for TransferSent {
 
 /// What the server has read of a forward transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TransferReceived {
     /// Which transfer.
     pub id: u32,

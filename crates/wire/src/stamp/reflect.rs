@@ -1,7 +1,9 @@
 //! The reflector's answer, made out of the packet itself.
 
+use super::extend::{self, Extended};
 use super::{
-    ErrorEstimate, OPEN, STAMP_REPLY_OCTETS, SessionPacket, StampError, StampTime, layout, put, sign, tlv, u16_at,
+    ErrorEstimate, OPEN, STAMP_REPLY_OCTETS, SessionPacket, StampError, StampTime, Surroundings, layout, put, sign,
+    u16_at,
 };
 use crate::psk::Psk;
 
@@ -18,6 +20,8 @@ pub struct Reflection {
     pub hop_limit: u8,
     /// The reflector's own number for it; `None`: the packet's again (stateless).
     pub seq: Option<u32>,
+    /// What TLVs may ask for.
+    pub surroundings: Surroundings,
 }
 
 /// Reads a sender's packet as [`reflect`] does.
@@ -32,8 +36,12 @@ pub fn peek(packet: &[u8], key: Option<&Psk>) -> Result<SessionPacket, StampErro
 
 /// Turns a sender's packet into its answer, of the same length. With a key, only an authentic packet, and the answer is authentic
 /// too. Without one, TWAMP's packets that end before STAMP's do are answered as well, from 41 octets on: shorter ones would need an
-/// answer that is longer than they are.
-pub fn reflect(packet: &mut [u8], seen: &Reflection, key: Option<&Psk>) -> Result<SessionPacket, StampError> {
+/// answer that is longer than they are. What TLVs ask of the answer's own packet comes with the packet that was read.
+pub fn reflect(
+    packet: &mut [u8],
+    seen: &Reflection,
+    key: Option<&Psk>,
+) -> Result<(SessionPacket, Extended), StampError> {
     let at = layout(key);
     let asked = peek(packet, key)?;
     let sender_error = u16_at(packet, at.error);
@@ -41,7 +49,8 @@ pub fn reflect(packet: &mut [u8], seen: &Reflection, key: Option<&Psk>) -> Resul
     fields.fill(0);
     let format = seen.error.format;
     let time = |unix_ns| StampTime::from_unix_ns(unix_ns, format).wire().to_be_bytes();
-    put(fields, 0, &seen.seq.unwrap_or(asked.seq).to_be_bytes());
+    let seq = seen.seq.unwrap_or(asked.seq);
+    put(fields, 0, &seq.to_be_bytes());
     put(fields, at.error, &seen.error.wire().to_be_bytes());
     put(fields, at.ssid, &asked.ssid.to_be_bytes());
     put(fields, at.received, &time(seen.received_ns));
@@ -51,6 +60,6 @@ pub fn reflect(packet: &mut [u8], seen: &Reflection, key: Option<&Psk>) -> Resul
     put(fields, at.sender_ttl, &[seen.hop_limit]);
     put(fields, at.time, &time(seen.transmitted_ns));
     sign(fields, key);
-    tlv::answer(behind);
-    Ok(asked)
+    let extended = extend::answer(behind, (asked.seq, seq), &seen.surroundings, key);
+    Ok((asked, extended))
 }

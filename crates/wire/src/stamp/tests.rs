@@ -84,6 +84,7 @@ fn seen(seq: Option<u32>) -> Reflection {
         error: clock(StampFormat::Ptp),
         hop_limit: 61,
         seq,
+        surroundings: Surroundings::default(),
     }
 }
 
@@ -94,8 +95,8 @@ fn a_reflector_fills_the_packet_in() {
         packet(StampFormat::Ntp).write(&mut octets, key.as_ref()).unwrap();
         let base = stamp_octets(key.is_some());
         write_padding(&mut octets[base..]);
-        let asked = reflect(&mut octets, &seen(None), key.as_ref()).unwrap();
-        assert_eq!(asked, packet(StampFormat::Ntp));
+        let (asked, extended) = reflect(&mut octets, &seen(None), key.as_ref()).unwrap();
+        assert_eq!((asked, extended.dscp), (packet(StampFormat::Ntp), None));
         let reply = ReflectedPacket::parse(&octets, key.as_ref()).unwrap();
         assert_eq!(
             (reply.seq, reply.sender_seq, reply.ssid),
@@ -174,27 +175,140 @@ fn short_and_corrupt_packets_are_not_answered() {
     assert_eq!(ReflectedPacket::parse(&octets[..40], None), Err(StampError::Truncated));
 }
 
+/// A packet with these TLVs behind it, answered.
+fn answered(tlvs: &[&[u8]], surroundings: Surroundings, key: Option<&Psk>) -> (Vec<u8>, Extended) {
+    let base = stamp_octets(key.is_some());
+    let mut octets = vec![0; base];
+    packet(StampFormat::Ntp).write(&mut octets, key).unwrap();
+    octets.extend(tlvs.concat());
+    let length = octets.len();
+    let seen = Reflection {
+        surroundings,
+        ..seen(Some(9))
+    };
+    let (_, extended) = reflect(&mut octets, &seen, key).unwrap();
+    assert_eq!(octets.len(), length);
+    (octets.split_off(base), extended)
+}
+
 #[test]
 fn tlvs_are_marked_as_known_unknown_or_malformed() {
-    let mut octets = vec![0; 44];
-    packet(StampFormat::Ntp).write(&mut octets, None).unwrap();
-    octets.extend([UNRECOGNISED, 1, 0, 2, 5, 5]);
-    octets.extend([0, 7, 0, 1, 9]);
-    octets.extend([0, 3, 0, 200, 1, 2]);
-    let length = octets.len();
-    reflect(&mut octets, &seen(None), None).unwrap();
-    assert_eq!(octets.len(), length);
-    let marks: Vec<(u8, u8, bool)> = Tlvs::new(&octets[44..])
-        .map(|tlv| (tlv.kind, tlv.flags, tlv.whole))
-        .collect();
+    let all: [&[u8]; 5] = [
+        &[UNRECOGNISED, 1, 0, 2, 5, 5],
+        &[0, 77, 0, 1, 9],
+        &[UNRECOGNISED, 3, 0, 1, 9],
+        // Whoever sends it wants more octets back than it sent.
+        &[UNRECOGNISED, 12, 0, 8, 0, 0, 5, 0, 0, 9, 0, 0],
+        &[0, 3, 0, 200, 1, 2],
+    ];
+    let (behind, _) = answered(&all, Surroundings::default(), None);
+    let marks: Vec<(u8, u8, bool)> = Tlvs::new(&behind).map(|tlv| (tlv.kind, tlv.flags, tlv.whole)).collect();
     assert_eq!(
         marks,
         [
             (1, 0, true),
-            (7, UNRECOGNISED, true),
-            (3, UNRECOGNISED | MALFORMED, false)
+            (77, UNRECOGNISED, true),
+            (3, MALFORMED, true),
+            (12, UNRECOGNISED, true),
+            (3, MALFORMED, false)
         ]
     );
+}
+
+#[test]
+fn tlvs_are_answered_where_they_stand() {
+    let surroundings = Surroundings {
+        ports: (862, 40_000),
+        // AF41, and congestion experienced.
+        traffic_class: Some(34 << 2 | 3),
+        synchronised: true,
+        counts: Some((0x0102, 0x0103)),
+        last: Some((8, 0x1122_3344_5566_7788)),
+    };
+    let all: [&[u8]; 7] = [
+        &[UNRECOGNISED, 2, 0, 12, 0, 0, 0, 0, UNRECOGNISED, 4, 0, 4, 0, 0, 0, 0],
+        &[UNRECOGNISED, 3, 0, 4, 0, 0, 0, 0],
+        // EF is wanted back.
+        &[UNRECOGNISED, 4, 0, 4, 46 << 2, 0, 0, 0],
+        &[UNRECOGNISED, 5, 0, 12, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[UNRECOGNISED, 6, 0, 4, 0x10, 1, 0, 0],
+        &[
+            UNRECOGNISED,
+            7,
+            0,
+            16,
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+            7,
+            8,
+            9,
+            10,
+            11,
+            12,
+            13,
+            14,
+            15,
+            16,
+        ],
+        &[UNRECOGNISED, 1, 0, 0],
+    ];
+    let (behind, extended) = answered(&all, surroundings, None);
+    assert_eq!(extended.dscp, Some(46));
+    let values: Vec<&[u8]> = Tlvs::new(&behind).map(|tlv| tlv.value).collect();
+    let wanted: [&[u8]; 7] = [
+        &[3, 94, 0x9c, 0x40, UNRECOGNISED, 4, 0, 4, 0, 0, 0, 0],
+        &[1, 2, 1, 2],
+        // 101110 100010 11 00.
+        &[0b1011_1010, 0b0010_1100, 0, 0],
+        &[0, 0, 0, 7, 0, 0, 1, 2, 0, 0, 1, 3],
+        &[0x10, 1, 0, 0],
+        &[0, 0, 0, 8, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 2, 0, 0, 0],
+        &[],
+    ];
+    assert_eq!(values, wanted);
+    assert!(Tlvs::new(&behind).all(|tlv| tlv.flags == 0 && tlv.whole));
+    // A stateless reflector knows nothing of what was before.
+    let (behind, _) = answered(&all, Surroundings::default(), None);
+    let follow_up = Tlvs::new(&behind).find(|tlv| tlv.kind == 7).unwrap();
+    assert_eq!(follow_up.value, [0; 16]);
+}
+
+#[test]
+fn sealed_tlvs_are_checked_and_sealed_anew() {
+    let asked = [UNRECOGNISED, 3, 0, 4, 0, 0, 0, 0];
+    let mut sealed = [&asked[..], &[0; 20]].concat();
+    seal(&mut sealed, 0x0102_0304, &key()).unwrap();
+    assert_eq!(sealed[..8], asked);
+    let (behind, _) = answered(&[&sealed], Surroundings::default(), Some(&key()));
+    assert_eq!((behind[0], &behind[4..8]), (0, &[5, 2, 5, 2][..]));
+    let whole = [vec![0; 112], behind.clone()].concat();
+    assert!(!is_sealed(&whole, 112, &key()), "that packet's number is 0");
+    let mut whole = whole;
+    whole[..4].copy_from_slice(&9u32.to_be_bytes());
+    assert!(is_sealed(&whole, 112, &key()));
+    whole[116] ^= 1;
+    assert!(!is_sealed(&whole, 112, &key()));
+    // Forged, cut off from its packet, or with something behind: nothing is done, and all are marked.
+    let mut forged = sealed.clone();
+    forged[5] ^= 1;
+    let mut other = [&asked[..], &[0; 20]].concat();
+    seal(&mut other, 1, &key()).unwrap();
+    for wrong in [forged, other, [&sealed[..], &asked].concat()] {
+        let (behind, extended) = answered(&[&wrong], Surroundings::default(), Some(&key()));
+        assert_eq!(extended, Extended::default());
+        for (tlv, before) in Tlvs::new(&behind).zip(Tlvs::new(&wrong)) {
+            assert_eq!((tlv.flags, tlv.value), (before.flags | INTEGRITY, before.value));
+        }
+    }
+    // Without a key nobody can tell.
+    let (behind, _) = answered(&[&sealed], Surroundings::default(), None);
+    let flags: Vec<u8> = Tlvs::new(&behind).map(|tlv| tlv.flags).collect();
+    assert_eq!(flags, [0, UNRECOGNISED]);
+    assert_eq!(seal(&mut [0; 19], 0, &key()), None);
 }
 
 proptest! {

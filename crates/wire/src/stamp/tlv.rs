@@ -6,6 +6,8 @@ pub const TLV_HEADER_OCTETS: usize = 4;
 pub const UNRECOGNISED: u8 = 0x80;
 /// The length does not fit; nothing behind was read.
 pub const MALFORMED: u8 = 0x40;
+/// The HMAC TLV does not fit; nothing was done.
+pub const INTEGRITY: u8 = 0x20;
 
 /// Octets that mean nothing (RFC 8972 §4.1).
 const EXTRA_PADDING: u8 = 1;
@@ -13,7 +15,7 @@ const EXTRA_PADDING: u8 = 1;
 /// One TLV; its value stays in the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// [`UNRECOGNISED`], [`MALFORMED`], and the integrity flag.
+    /// [`UNRECOGNISED`], [`MALFORMED`], [`INTEGRITY`].
     pub flags: u8,
     /// What it is.
     pub kind: u8,
@@ -60,24 +62,4 @@ pub fn write_padding(behind: &mut [u8]) {
     };
     let [high, low] = u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes();
     *header = [UNRECOGNISED, EXTRA_PADDING, high, low];
-}
-
-/// What a reflector does to the TLVs that it returns: known ones lose their mark, others get it, and one that does not fit is
-/// marked as malformed and ends the reading. Padding is the one type known here.
-pub(super) fn answer(behind: &mut [u8]) {
-    let mut at = 0;
-    while let Some(&[_, kind, high, low]) = behind.get(at..).and_then(|rest| rest.first_chunk()) {
-        let end = at + TLV_HEADER_OCTETS + usize::from(u16::from_be_bytes([high, low]));
-        let flags = &mut behind[at];
-        if kind == EXTRA_PADDING {
-            *flags &= !UNRECOGNISED;
-        } else {
-            *flags |= UNRECOGNISED;
-        }
-        if end > behind.len() {
-            behind[at] |= MALFORMED;
-            return;
-        }
-        at = end;
-    }
 }
