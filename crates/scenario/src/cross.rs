@@ -200,6 +200,8 @@ pub enum ElasticControl {
     Reno,
     /// RFC 9438.
     Cubic,
+    /// `[BBR16]`.
+    Bbr,
 }
 
 impl Cross {

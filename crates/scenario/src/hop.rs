@@ -28,6 +28,8 @@ pub struct Hop {
     pub layer2: Vec<Layer2>,
     /// Token bucket in front of the queue.
     pub bucket: Option<TokenBucket>,
+    /// Drops ahead of the queue's end.
+    pub early_drop: Option<EarlyDrop>,
     /// Losses that have nothing to do with queues. They happen on the wire, after the link was occupied.
     pub loss: Loss,
     /// Delay variation added to propagation; packets do not overtake one another because of it.
@@ -55,6 +57,7 @@ impl Hop {
             mtu: 1500,
             layer2: Vec::new(),
             bucket: None,
+            early_drop: None,
             loss: Loss::None,
             jitter: Jitter::None,
             reorder: None,
@@ -117,6 +120,13 @@ impl Hop {
     #[must_use]
     pub fn bucket(mut self, bucket: TokenBucket) -> Self {
         self.bucket = Some(bucket);
+        self
+    }
+
+    /// With drops ahead of the queue's end.
+    #[must_use]
+    pub fn early_drop(mut self, early_drop: EarlyDrop) -> Self {
+        self.early_drop = Some(early_drop);
         self
     }
 
@@ -234,6 +244,20 @@ pub struct TokenBucket {
     /// What becomes of packets without tokens: they wait in a queue of this size (a shaper), or are dropped at once (`None`: a
     /// policer).
     pub queue: Option<Queue>,
+}
+
+/// Random early detection (`[RED93]` §4): drops that become likelier as the queue grows. What is compared is a moving average of the
+/// IP octets that wait; each arriving packet finds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EarlyDrop {
+    /// Average below which no packet is dropped.
+    pub from: Octets,
+    /// Average from which on every packet is.
+    pub to: Octets,
+    /// Share of packets dropped just below that; it grows evenly from zero at `from`. In (0, 1].
+    pub ratio: f64,
+    /// Weight of what each packet finds in the average, in (0, 1]; 1: the queue itself.
+    pub weight: f64,
 }
 
 /// Losses on the wire.

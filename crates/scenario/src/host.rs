@@ -26,6 +26,8 @@ pub struct Host {
     pub interface_rate: Option<BitRate>,
     /// Most octets that its TCP receive buffer can hold of payload.
     pub tcp_receive_octets: u32,
+    /// What its programs and its send buffer allow one TCP connection.
+    pub tcp: TcpHost,
     /// How its kernel answers packets that no program awaits: UDP datagrams to a closed port (with all of this), TCP SYNs (the
     /// limit and the size of ICMP messages aside). No receive or send call is made for these.
     pub answers: Router,
@@ -43,7 +45,40 @@ impl Default for Host {
             coalescing: None,
             interface_rate: None,
             tcp_receive_octets: 3 << 20,
+            tcp: TcpHost::default(),
             answers: Router::default(),
+        }
+    }
+}
+
+/// What a host's programs and its send buffer allow one TCP connection; nothing is bounded by default. Elastic cross traffic has hosts
+/// of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpHost {
+    /// Most octets of payload that its send buffer can hold; `None`: it follows the window.
+    pub send_octets: Option<u32>,
+    /// Payload that the sending program writes, at most.
+    pub writes: Option<BitRate>,
+    /// Payload that the receiving program reads, at most.
+    pub reads: Option<BitRate>,
+    /// Processor time of the sending or receiving thread per full segment. It goes no faster than that.
+    pub segment_cost: Duration,
+    /// Processors that the threads of all connections of one transfer share, each thread having its turn for a segment at a time; `None`: one
+    /// for each.
+    pub processors: Option<std::num::NonZeroU16>,
+    /// What such a turn costs beside the segment (switch, cold caches), once there are more threads than processors.
+    pub switch_cost: Duration,
+}
+
+impl TcpHost {
+    /// Processor time per full segment that one of so many threads waits for: its own, its switch, and the turns of others.
+    pub fn segment_cost_among(&self, threads: u16) -> Duration {
+        match self.processors {
+            Some(processors) if threads > processors.get() => {
+                let turn = self.segment_cost.saturating_add(self.switch_cost);
+                turn.saturating_mul(threads.into()) / u32::from(processors.get())
+            }
+            _ => self.segment_cost,
         }
     }
 }

@@ -16,13 +16,16 @@ mod hop;
 mod host;
 mod model;
 mod service;
+mod stages;
 mod truth;
 
 pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 pub use crossed::Crossed;
 pub use error::ScenarioError;
-pub use hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket};
-pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
+pub use hop::{
+    Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
+};
+pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls, TcpHost};
 pub use model::{Expectation, Expected, Scenario, Way};
 pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 pub use truth::{BurstTruth, Truth};

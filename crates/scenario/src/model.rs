@@ -249,6 +249,21 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
             "needs a rate above zero and a burst of at least one packet of the MTU",
         );
     }
+    if let Some(early) = hop.early_drop {
+        let share = |value: f64| value.is_finite() && value > 0.0 && value <= 1.0;
+        if early.from >= early.to || !share(early.ratio) || !share(early.weight) {
+            return invalid(
+                "early_drop",
+                "needs from below to, and ratio and weight above 0 and at most 1",
+            );
+        }
+        if hop.queue == Queue::Unlimited || hop.service != Service::Single || hop.link != Link::RealTime {
+            return invalid(
+                "early_drop",
+                "belongs to queues with an end, in front of real-time links that send one packet after the other",
+            );
+        }
+    }
     if let Link::Tbf(burst) | Link::Htb(burst) = hop.link {
         let packet = hop.framing.wire_octets(u32::from(hop.mtu));
         if matches!(burst, Burst::Octets(octets) if octets.count() < u64::from(packet)) {

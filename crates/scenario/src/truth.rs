@@ -4,15 +4,19 @@
 //! long-run rate, or, where somebody counted it, of what really crossed ([`Truth::beside`]). Quantities that the fluid model cannot give
 //! (what is available beside elastic flows, which take whatever is left) are `None` without that.
 
+mod burst;
+
 use std::time::Duration;
 
 use units::{BitRate, Framing, Layer};
 
 use crate::cross::{Cross, Source};
 use crate::crossed::Crossed;
-use crate::hop::{Hop, Queue};
+use crate::hop::{Hop, TokenBucket};
 use crate::model::{Scenario, Way};
 use crate::service::{Channels, Dealing, Service};
+
+pub use burst::BurstTruth;
 
 /// The truth of one way of a scenario, averaged over a stretch of its time.
 #[derive(Debug, Clone, Copy)]
@@ -22,15 +26,6 @@ pub struct Truth<'a> {
     from: Duration,
     to: Duration,
     crossed: Option<&'a [Crossed]>,
-}
-
-/// The largest burst that an idle path takes without loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BurstTruth {
-    /// IP octets of the largest burst without loss.
-    pub ip_octets: u64,
-    /// The hop whose queue overflows first beyond it.
-    pub hop: usize,
 }
 
 impl Scenario {
@@ -122,7 +117,7 @@ impl<'a> Truth<'a> {
     /// does.
     pub fn committed_burst(&self, ip_octets: u16) -> Option<(usize, u64)> {
         let capacity = self.capacity(ip_octets);
-        let sets = |bucket: &crate::hop::TokenBucket| bucket.rate <= capacity && bucket.rate < self.links(ip_octets);
+        let sets = |bucket: &TokenBucket| bucket.rate <= capacity && bucket.rate < self.links(ip_octets);
         self.hops()
             .iter()
             .enumerate()
@@ -311,56 +306,6 @@ impl<'a> Truth<'a> {
         self.hops().iter().map(|hop| hop.mtu).min().unwrap_or(0)
     }
 
-    /// The largest burst of packets of `ip_octets` that the *idle* path takes without loss, sent at the pace of the first
-    /// link (or of `sender`, if that is slower); `None` if no queue overflows up to 100 000 packets, or if a link gathers bursts or has
-    /// slots. By the recursion of each FIFO stage, not by a formula.
-    pub fn burst(&self, ip_octets: u16, sender: Option<BitRate>) -> Option<BurstTruth> {
-        const PACKETS: usize = 100_000;
-        if self.hops().iter().any(|hop| has_bursts(hop.service)) {
-            return None;
-        }
-        let gap = sender
-            .and_then(|rate| rate.time_for(u64::from(ip_octets)))
-            .unwrap_or_default();
-        let mut arrivals: Vec<u64> = (0..PACKETS).map(|k| nanos(gap) * k as u64).collect();
-        // The interface holds back what its host sends faster: a socket that blocks, not a queue that drops.
-        if let Some(rate) = self.interface() {
-            first_drop(
-                &mut arrivals,
-                nanos(serialisation(rate, Framing::ETHERNET, ip_octets)),
-                usize::MAX,
-            );
-        }
-        let mut first_loss: Option<(usize, usize)> = None;
-        for (index, hop) in self.hops().iter().enumerate() {
-            let devices = hop
-                .layer2
-                .iter()
-                .map(|device| (device.rate, device.framing, device.queue));
-            for (rate, framing, queue) in std::iter::once((hop.rate, hop.framing, hop.queue)).chain(devices) {
-                let room = match queue {
-                    Queue::Octets(octets) => {
-                        usize::try_from(octets.count() / u64::from(ip_octets)).unwrap_or(usize::MAX)
-                    }
-                    Queue::Packets(packets) => packets as usize,
-                    Queue::Unlimited => usize::MAX,
-                };
-                let time = nanos(serialisation(rate, framing, ip_octets));
-                // Devices never stand behind channels.
-                let channels = side_by_side(hop.service);
-                let lost = first_drop_of(&mut arrivals, time, room, channels);
-                arrivals.truncate(lost.unwrap_or(PACKETS));
-                if let Some(lost) = lost {
-                    first_loss = Some((lost, index));
-                }
-            }
-        }
-        first_loss.map(|(packets, hop)| BurstTruth {
-            ip_octets: packets as u64 * u64::from(ip_octets),
-            hop,
-        })
-    }
-
     fn crossing(&self, hop: usize) -> impl Iterator<Item = &Cross> {
         let way = self.way;
         self.scenario.cross.iter().filter(move |cross| cross.crosses(way, hop))
@@ -423,21 +368,6 @@ fn is_hashed(hop: &Hop) -> bool {
     )
 }
 
-fn has_bursts(service: Service) -> bool {
-    matches!(service, Service::Aggregation(_) | Service::Slots(_))
-}
-
-/// Channels that the packets of one flow take in turn.
-fn side_by_side(service: Service) -> usize {
-    match service {
-        Service::Channels(Channels {
-            count,
-            by: Dealing::Packet | Dealing::Load,
-        }) => usize::from(count),
-        _ => 1,
-    }
-}
-
 /// Least time of one packet in an idle link.
 fn least_service(hop: &Hop, ip_octets: u16) -> Duration {
     let sent = serialisation(hop.rate, hop.framing, ip_octets);
@@ -451,250 +381,9 @@ fn least_service(hop: &Hop, ip_octets: u16) -> Duration {
     }
 }
 
-/// [`first_drop`] where packets take `channels` such stages in turn.
-fn first_drop_of(arrivals: &mut [u64], time: u64, room: usize, channels: usize) -> Option<usize> {
-    if channels == 1 {
-        return first_drop(arrivals, time, room);
-    }
-    let mut first = None;
-    for channel in 0..channels {
-        let mut own: Vec<u64> = arrivals.iter().copied().skip(channel).step_by(channels).collect();
-        let lost = first_drop(&mut own, time, room).map(|index| index * channels + channel);
-        first = first.into_iter().chain(lost).min();
-        for (place, departure) in arrivals.iter_mut().skip(channel).step_by(channels).zip(own) {
-            *place = departure;
-        }
-    }
-    first
-}
-
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Turns arrival times into departure times at a FIFO stage that serves one packet in `time` and holds `room` packets; returns
-/// the index of the first packet that finds it full.
-fn first_drop(arrivals: &mut [u64], time: u64, room: usize) -> Option<usize> {
-    let mut free = 0;
-    // Entries before k hold departures already; those before `gone` are over when packet k arrives.
-    let mut gone = 0;
-    for k in 0..arrivals.len() {
-        let arrival = arrivals[k];
-        while gone < k && arrivals[gone] <= arrival {
-            gone += 1;
-        }
-        if k - gone >= room {
-            return Some(k);
-        }
-        free = arrival.max(free) + time;
-        arrivals[k] = free;
-    }
-    None
-}
-
 #[cfg(test)]
-mod tests {
-    use units::Octets;
-
-    use super::*;
-    use crate::cross::{Arrivals, Elastic, ElasticControl, SizeMix};
-    use crate::hop::{Layer2, TokenBucket};
-
-    const MS: Duration = Duration::from_millis(1);
-
-    /// The demonstration path: narrow is not tight.
-    fn three_hops() -> Scenario {
-        let cross = Cross::on_hop(2, Arrivals::Poisson, BitRate::from_mbps(130), SizeMix::constant(1500));
-        Scenario::new("three")
-            .hop(Hop::rate(BitRate::from_gbps(1)).delay(MS))
-            .hop(Hop::rate(BitRate::from_mbps(100)).delay(MS))
-            .hop(Hop::rate(BitRate::from_mbps(200)).delay(MS))
-            .cross(cross)
-            .validate()
-            .unwrap()
-    }
-
-    #[test]
-    fn narrow_and_tight_differ() {
-        let scenario = three_hops();
-        let truth = scenario.truth(Way::Forward);
-        assert_eq!(truth.capacity(1500), BitRate::from_bps(97_529_259));
-        assert_eq!((truth.narrow_hop(1500), truth.tight_hop(1500)), (1, Some(2)));
-        // 195 058 518 − 130 000 000: same packet size, so the IP rates subtract.
-        let available = truth.available(1500).unwrap().bps();
-        assert!(available.abs_diff(65_058_518) <= 1, "{available}");
-        assert_eq!(truth.cross_traffic(1500), Some(BitRate::from_mbps(130)));
-        // At 1 % loss C − 0.99·X = 195.06 − 128.7.
-        let udp = truth.udp_achievable(1500, 0.01).unwrap().bps();
-        assert!(udp.abs_diff(66_358_518) <= 1, "{udp}");
-    }
-
-    #[test]
-    fn round_trip_is_the_sum_of_its_stages() {
-        // 1538 octets: 12.304, 123.04, 61.52 µs out; the same back for an equal echo; 6 ms of propagation.
-        let rtt = three_hops().truth(Way::Forward).base_rtt(1500, 1500);
-        assert_eq!(rtt, 6 * MS + 2 * Duration::from_nanos(12_304 + 123_040 + 61_520));
-    }
-
-    #[test]
-    fn elastic_flows_leave_no_fluid_truth() {
-        let elastic = Elastic {
-            flows: 2,
-            control: ElasticControl::Cubic,
-            extra_rtt: MS,
-            window_octets: None,
-        };
-        let scenario = Scenario::new("elastic")
-            .hop(Hop::rate(BitRate::from_mbps(10)))
-            .cross(Cross::elastic_on_hop(0, elastic))
-            .validate()
-            .unwrap();
-        let truth = scenario.truth(Way::Forward);
-        assert_eq!(truth.available(1500), None);
-        assert!(truth.capacity(1500) > BitRate::from_mbps(9));
-    }
-
-    #[test]
-    fn hidden_devices_and_buckets_set_the_capacity() {
-        let device = Layer2 {
-            rate: BitRate::from_mbps(50),
-            framing: Framing::ETHERNET,
-            delay: Duration::ZERO,
-            queue: Queue::Packets(100),
-        };
-        let bucket = TokenBucket {
-            rate: BitRate::from_mbps(20),
-            burst: Octets::new(64_000),
-            queue: None,
-        };
-        let base = Hop::rate(BitRate::from_mbps(100));
-        let with_device = Scenario::new("device")
-            .hop(base.clone().layer2(device))
-            .validate()
-            .unwrap();
-        assert_eq!(
-            with_device.truth(Way::Forward).capacity(1500),
-            BitRate::from_bps(48_764_629)
-        );
-        let with_bucket = Scenario::new("bucket").hop(base.bucket(bucket)).validate().unwrap();
-        let truth = with_bucket.truth(Way::Forward);
-        assert_eq!(truth.capacity(1500), BitRate::from_mbps(20));
-        assert_eq!(truth.committed_burst(1500), Some((0, bucket.burst.count())));
-        assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_259));
-    }
-
-    /// Ten packets of room at the 100 Mbit/s hop, fed at 1 Gbit/s: packet k arrives at 12.304·(k+1) µs, departures are 123.04 µs
-    /// apart from the first arrival. Packet k finds `k − floor((t_k − t_0)/123.04)` held; the eleventh finds 10 − 0 … the
-    /// first to find ten is k = 11, when one has left at 10·12.304 = 123.04 µs after the first arrival.
-    #[test]
-    fn burst_by_recursion() {
-        let scenario = Scenario::new("burst")
-            .hop(Hop::rate(BitRate::from_gbps(1)))
-            .hop(Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10)))
-            .validate()
-            .unwrap();
-        let burst = scenario.truth(Way::Forward).burst(1500, None).unwrap();
-        assert_eq!((burst.ip_octets, burst.hop), (11 * 1500, 1));
-        let slow = scenario.truth(Way::Forward).burst(1500, Some(BitRate::from_mbps(50)));
-        assert_eq!(slow, None);
-    }
-
-    /// The same queue behind an interface of 200 Mbit/s: arrivals are 61.52 µs apart, departures 123.04, so packet k finds
-    /// k − floor(k/2) held, and k = 19 is the first to find ten. Behind an interface slower than the link nothing waits.
-    #[test]
-    fn an_interface_slows_a_burst() {
-        let path = |rate: u64| {
-            let host = crate::Host {
-                interface_rate: Some(BitRate::from_mbps(rate)),
-                ..crate::Host::default()
-            };
-            Scenario::new("interface")
-                .hop(Hop::rate(BitRate::from_gbps(1)))
-                .hop(Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10)))
-                .sender(host)
-                .validate()
-                .unwrap()
-        };
-        let burst = path(200).truth(Way::Forward).burst(1500, None).unwrap();
-        assert_eq!((burst.ip_octets, burst.hop), (19 * 1500, 1));
-        assert_eq!(path(90).truth(Way::Forward).burst(1500, None), None);
-    }
-
-    /// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one flow, all for many. 42 frames
-    /// of 1538 octets fit into 65 535: 504 000 bits of IP in 200 + 75 + 1722.56 us.
-    #[test]
-    fn capacity_of_links_that_are_no_fifo() {
-        let capacity = |service| {
-            let hop = Hop::rate(BitRate::from_mbps(100)).service(service);
-            let scenario = Scenario::new("service").hop(hop).validate().unwrap();
-            let truth = scenario.truth(Way::Forward);
-            (truth.capacity(1500).bps(), truth.aggregate_capacity(1500).bps())
-        };
-        let channels = |by| Service::Channels(Channels { count: 4, by });
-        let (one, four) = (97_529_259, 390_117_036);
-        assert_eq!(capacity(channels(Dealing::Packet)), (four, four));
-        assert_eq!(capacity(channels(Dealing::Flow)), (one, four));
-        let slots = crate::Slots {
-            period: MS,
-            grant: 8 * MS,
-        };
-        assert_eq!(capacity(Service::Slots(slots)), (one, one));
-        let aggregation = crate::Aggregation {
-            frames: 64,
-            octets: Octets::new(65_535),
-            contention: Duration::from_micros(200),
-            jitter: Duration::from_micros(150),
-            inside: crate::Inside::Spaced,
-        };
-        assert_eq!(aggregation.full_burst(Framing::ETHERNET, 1500), 42);
-        let at_300 = aggregation.ip_rate(BitRate::from_mbps(300), Framing::ETHERNET, 1500);
-        let expected = 504_000.0 / (275e-6 + 42.0 * 1538.0 * 8.0 / 300e6);
-        assert!((at_300.as_f64() - expected).abs() < 1.0, "{at_300}");
-        // 8 ms to the grant, and one slot.
-        let slotted = Hop::rate(BitRate::from_mbps(100)).service(Service::Slots(slots));
-        let scenario = Scenario::new("grant").hop(slotted).validate().unwrap();
-        assert_eq!(scenario.truth(Way::Forward).base_delay(1500), 9 * MS);
-    }
-
-    /// Two channels with ten packets of room each take the twofold burst that one takes.
-    #[test]
-    fn a_burst_over_channels() {
-        let burst = |count| {
-            let by = Dealing::Packet;
-            let narrow = Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10));
-            let scenario = Scenario::new("burst")
-                .hop(Hop::rate(BitRate::from_gbps(100)))
-                .hop(narrow.service(Service::Channels(Channels { count, by })))
-                .validate()
-                .unwrap();
-            scenario.truth(Way::Forward).burst(1500, None).unwrap().ip_octets / 1500
-        };
-        assert_eq!((burst(1), burst(2)), (10, 20));
-    }
-
-    #[test]
-    fn a_schedule_averages() {
-        let scenario = Scenario::new("schedule")
-            .hop(
-                Hop::rate(BitRate::from_mbps(100))
-                    .framing(Framing::BARE)
-                    .then_rate(Duration::from_secs(1), BitRate::from_mbps(50)),
-            )
-            .validate()
-            .unwrap();
-        let truth = scenario.truth(Way::Forward);
-        let second = Duration::from_secs(1);
-        assert_eq!(
-            truth.over(Duration::ZERO, second).capacity(1500),
-            BitRate::from_mbps(100)
-        );
-        assert_eq!(
-            truth.over(Duration::ZERO, 2 * second).capacity(1500),
-            BitRate::from_mbps(75)
-        );
-        assert_eq!(
-            truth.over(2 * second, 3 * second).capacity(1500),
-            BitRate::from_mbps(50)
-        );
-    }
-}
+mod tests;

@@ -22,12 +22,14 @@
 //!
 //! Nothing here reads a clock, opens a socket or draws from a global random source.
 
+mod bursts;
 mod host;
 mod path;
 mod rng;
 mod tcp;
 mod world;
 
+pub use bursts::burst_median;
 pub use path::{Arrival, ArrivalStream, DropCause, LinkPart, Output, Packet, Path, Segment};
 pub use world::SimWorld;
 

@@ -20,6 +20,7 @@
 //! runs at its exact rate for ever.
 
 mod bucket;
+mod early;
 mod fifo;
 mod hop;
 mod link;
@@ -130,6 +131,8 @@ pub enum DropCause {
     Policer,
     /// It found no tokens, and the shaper's queue full.
     Shaper,
+    /// The queue was not full, but long.
+    Early,
     /// It was damaged on the wire.
     Wire,
     /// Its hop limit ran out at a router that does not answer, or not now.

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Router(Way, usize),
     /// Back-off, and the hash over channels, of one hop's link.
     Link(Way, usize),
+    /// Early drops in front of one hop's link.
+    Early(Way, usize),
     /// Whose face a node shows, and what it quotes.
     Face(Way, usize),
     /// Departures of the host at the beginning of this way.
@@ -45,6 +47,7 @@ impl Stream {
             Purpose::Hold(on, hop) => (6, way(on), hop),
             Purpose::Link(on, hop) => (7, way(on), hop),
             Purpose::Face(on, node) => (8, way(on), node),
+            Purpose::Early(on, hop) => (9, way(on), hop),
         };
         // Two streams of one seed differ in their increment alone; scattering the state too keeps their first values apart.
         let low = scatter(seed ^ scatter(index as u64 ^ scatter((kind << 8) | way)));

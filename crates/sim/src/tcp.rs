@@ -4,13 +4,13 @@
 //! Every segment is full; windows, sequence numbers and counters are kept in segments. A connection has a sender with data
 //! without end (until it is told to finish) and a receiver whose application reads at once. What Linux does by default is
 //! done: initial window 10, SACK and timestamps, quick acknowledgements at first and every second segment later, CUBIC with
-//! HyStart, receive-window autotuning, no pacing unless asked for.
+//! HyStart, receive-window autotuning, no pacing unless asked for. Reno and BBR, which paces, on request.
 //!
 //! # Not modelled
-//! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them), costs of the hosts'
-//! processors, tail-loss probes, F-RTO, ECN, send buffers as the limit (`tcp_wmem`), a receiving
-//! application that is slow, the handshake's packets.
+//! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them), tail-loss probes, F-RTO, ECN,
+//! the handshake's packets. Programs and processors are as fast as needed unless a host's [`scenario::TcpHost`] says otherwise.
 
+mod bbr;
 mod congestion;
 mod cubic;
 mod elastic;
@@ -31,7 +31,7 @@ mod window;
 
 pub(crate) use congestion::Control;
 pub(crate) use elastic::elastic_flows;
-pub(crate) use flow::{FlowConfig, Route};
+pub(crate) use flow::{FlowConfig, Programs, Route};
 pub(crate) use segment::{HEADER_OCTETS, Kind, Segment};
 pub(crate) use stack::{Departure, Stack};
 pub(crate) use window::ReceiveWindow;

@@ -1,6 +1,7 @@
 //! Methods of available bandwidth over whole scenarios: measured from one end, against what a paper claims of them, and always ending.
 
 mod available {
+    mod buckets;
     mod claims;
     mod ends;
     mod single_ended;

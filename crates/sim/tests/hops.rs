@@ -168,6 +168,25 @@ fn what_is_foretold_of_twelve_hops_comes_true() {
     }
 }
 
+/// A router that copies, and two in a row that keep silent, behind the narrow link: trains tell every hop.
+#[test]
+fn trains_tell_hops_whose_routers_do_not() {
+    for seed in 1..=3 {
+        let (scenario, measured) = measure(file!("hops-silent-behind"), seed);
+        let path = path(&measured);
+        in_time(&measured, &path);
+        assert_eq!((path.hops.len(), path.narrow_hop), (8, Some(2)));
+        for hop in &path.hops {
+            assert_eq!(hop.foretold, Some(Foretold::Resolved), "{hop:?}");
+            assert_near(&scenario, hop, 0.08);
+        }
+        for ttl in [5, 6] {
+            assert!(has(&path.hops[ttl - 1].caveats, |c| *c == Caveat::SilentRouter));
+        }
+        assert!(has(&path.hops[2].caveats, |c| *c == Caveat::SlowRouter));
+    }
+}
+
 /// Nobody takes another's word for it: each misbehaviour has its caveat, and no claim is wrong.
 #[test]
 fn misbehaving_routers_have_their_caveats() {
@@ -206,6 +225,36 @@ fn misbehaving_routers_have_their_caveats() {
         for (ttl, wanted) in wanted {
             let hop = &path.hops[usize::from(*ttl) - 1];
             assert!(has(&hop.caveats, *wanted), "{}: {hop:?}", scenario.name);
+        }
+    }
+}
+
+/// The other side of it: routers that do nothing odd are accused of nothing.
+#[test]
+fn honest_routers_have_none_of_these_caveats() {
+    for text in [
+        file!("hops-three-hops"),
+        file!("hops-switches"),
+        file!("hops-other-way-back"),
+    ] {
+        for seed in 1..=2 {
+            let (scenario, measured) = measure(text, seed);
+            for hop in &path(&measured).hops {
+                let odd = |caveat: &Caveat| {
+                    matches!(
+                        caveat,
+                        Caveat::QuotesUneven
+                            | Caveat::SeveralRouters { .. }
+                            | Caveat::ForwardsExpired
+                            | Caveat::SlowRouter
+                            | Caveat::RoutingLoop { .. }
+                            | Caveat::RouteChanged
+                            | Caveat::SilentRouter
+                            | Caveat::AnswersLimited { .. }
+                    )
+                };
+                assert!(!hop.caveats.iter().any(odd), "{}: {hop:?}", scenario.name);
+            }
         }
     }
 }

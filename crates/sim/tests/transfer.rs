@@ -126,12 +126,21 @@ fn a_change_begins_anew() {
     let now = world.now();
     world.wait(now + Duration::from_millis(500)).unwrap();
     let again = Transfer {
-        congestion: Some(Congestion::Bbr),
+        congestion: Some(Congestion::from_name("vegas")),
         ..transfer(1, 300, Then::Finish)
     };
     let again = send(&mut world, again);
     assert_eq!(again.streams[0].samples[0].acked_octets, 0);
     assert_eq!(again.streams[0].congestion, Congestion::Cubic, "what was really used");
+    let bbr = Transfer {
+        congestion: Some(Congestion::Bbr),
+        ..transfer(1, 3000, Then::Finish)
+    };
+    let bbr = send(&mut world, bbr);
+    assert_eq!(bbr.streams[0].congestion, Congestion::Bbr);
+    let gain = |place: usize| bbr.streams[0].samples[place].bbr_pacing_gain;
+    assert_eq!(gain(0), Some(739), "start-up first");
+    assert!([Some(320), Some(192), Some(256)].contains(&gain(30)), "{:?}", gain(30));
 }
 
 #[test]

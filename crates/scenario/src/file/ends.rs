@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::links::RouterFile;
 use super::{delta, duration, octets, optional, rate};
 use crate::error::ScenarioError;
-use crate::host::{ClockModel, ClockStep, Coalescing, Host, Stalls};
+use crate::host::{ClockModel, ClockStep, Coalescing, Host, Stalls, TcpHost};
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +18,12 @@ pub(super) struct HostFile {
     coalescing: Option<CoalescingFile>,
     interface_rate: Option<String>,
     tcp_receive: Option<String>,
+    tcp_send: Option<String>,
+    tcp_writes: Option<String>,
+    tcp_reads: Option<String>,
+    tcp_segment_cost: Option<String>,
+    tcp_processors: Option<std::num::NonZeroU16>,
+    tcp_switch_cost: Option<String>,
     answers: Option<RouterFile>,
 }
 
@@ -83,12 +89,22 @@ impl HostFile {
         if let Some(answers) = self.answers {
             host.answers = answers.read(&at("answers"))?;
         }
-        if let Some(text) = &self.tcp_receive {
-            let count = octets(&at("tcp_receive"), text)?.count();
-            let why = "must be below 4 GB";
-            host.tcp_receive_octets =
-                u32::try_from(count).map_err(|_| ScenarioError::invalid(at("tcp_receive"), why))?;
+        let buffer = |field: &str, text: Option<&String>| {
+            let count = optional(&at(field), text, octets)?.map(units::Octets::count);
+            let narrow = count.map(u32::try_from).transpose();
+            narrow.map_err(|_| ScenarioError::invalid(at(field), "must be below 4 GB"))
+        };
+        if let Some(octets) = buffer("tcp_receive", self.tcp_receive.as_ref())? {
+            host.tcp_receive_octets = octets;
         }
+        host.tcp = TcpHost {
+            send_octets: buffer("tcp_send", self.tcp_send.as_ref())?,
+            writes: optional(&at("tcp_writes"), self.tcp_writes.as_ref(), rate)?,
+            reads: optional(&at("tcp_reads"), self.tcp_reads.as_ref(), rate)?,
+            segment_cost: time("tcp_segment_cost", self.tcp_segment_cost.as_ref())?,
+            processors: self.tcp_processors,
+            switch_cost: time("tcp_switch_cost", self.tcp_switch_cost.as_ref())?,
+        };
         Ok(host)
     }
 }

@@ -8,7 +8,9 @@ use super::traffic::CrossFile;
 use super::{duration, octets, optional, rate};
 use crate::cross::Cross;
 use crate::error::ScenarioError;
-use crate::hop::{Burst, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket};
+use crate::hop::{
+    Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
+};
 use crate::model::Way;
 use crate::service::Service;
 
@@ -29,6 +31,7 @@ pub(super) struct HopFile {
     layer2: Vec<Layer2File>,
     shaper: Option<BucketFile>,
     policer: Option<BucketFile>,
+    early_drop: Option<EarlyDropFile>,
     loss: Option<LossFile>,
     jitter: Option<JitterFile>,
     reorder: Option<ReorderFile>,
@@ -86,6 +89,16 @@ struct BucketFile {
     rate: String,
     burst: String,
     queue: Option<String>,
+}
+
+/// `early_drop = { from = "20 kB", to = "60 kB", ratio = 0.1 }`, with `weight` where it is not that of `[RED93]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EarlyDropFile {
+    from: String,
+    to: String,
+    ratio: f64,
+    weight: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -175,6 +188,9 @@ impl HopFile {
             (None, Some(bucket)) => Some(bucket.read(&at("policer"), false)?),
             (None, None) => None,
         };
+        if let Some(early) = self.early_drop {
+            hop.early_drop = Some(early.read(&at("early_drop"))?);
+        }
         hop.loss = self.loss.map_or(Loss::None, |loss| match loss.mean_burst {
             Some(mean_burst) => Loss::Bursty {
                 ratio: loss.ratio,
@@ -266,6 +282,20 @@ impl BucketFile {
             rate: rate(place, &self.rate)?,
             burst: octets(place, &self.burst)?,
             queue: shapes.then(|| waits.unwrap_or(Queue::Packets(1000))),
+        })
+    }
+}
+
+/// Weight of a packet in the average (`[RED93]` §6).
+const EARLY_WEIGHT: f64 = 0.002;
+
+impl EarlyDropFile {
+    fn read(&self, place: &str) -> Result<EarlyDrop, ScenarioError> {
+        Ok(EarlyDrop {
+            from: octets(place, &self.from)?,
+            to: octets(place, &self.to)?,
+            ratio: self.ratio,
+            weight: self.weight.unwrap_or(EARLY_WEIGHT),
         })
     }
 }

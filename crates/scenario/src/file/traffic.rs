@@ -66,6 +66,7 @@ enum CarriedName {
 enum ControlName {
     Reno,
     Cubic,
+    Bbr,
 }
 
 /// The transfer that is listened to.
@@ -94,6 +95,7 @@ impl PassingFile {
             control: self.control.map_or(usual.control, |control| match control {
                 ControlName::Reno => ElasticControl::Reno,
                 ControlName::Cubic => ElasticControl::Cubic,
+                ControlName::Bbr => ElasticControl::Bbr,
             }),
             window_octets: window_octets.map_err(|_| ScenarioError::invalid(place, "window must be below 4 GB"))?,
             application,
@@ -206,6 +208,7 @@ impl CrossFile {
             control: match control {
                 ControlName::Reno => ElasticControl::Reno,
                 ControlName::Cubic => ElasticControl::Cubic,
+                ControlName::Bbr => ElasticControl::Bbr,
             },
             extra_rtt: optional(place, self.extra_rtt.as_ref(), duration)?.unwrap_or_default(),
             window_octets: window_octets.map_err(|_| ScenarioError::invalid(place, "window must be below 4 GB"))?,

@@ -46,13 +46,14 @@ impl<C> Kernel<C> {
         self.intake.next_at()
     }
 
-    /// The next packet seen up to `until`, and when its answer leaves: an ICMP message, which the limit concerns, or a segment.
-    pub(crate) fn pop_until(&mut self, until: u64, icmp: impl Fn(&C) -> bool) -> Option<(Option<u64>, C)> {
+    /// The next packet seen up to `until`, and when its answer leaves: an ICMP message about so many octets, which the limit concerns, or a
+    /// segment.
+    pub(crate) fn pop_until(&mut self, until: u64, icmp: impl Fn(&C) -> Option<u16>) -> Option<(Option<u64>, C)> {
         let reading = self.intake.pop_until(until, &mut self.host)?;
         let made = match (reading.dropped, icmp(&reading.cargo)) {
             (true, _) => None,
-            (false, true) => self.answers.answer(reading.at, 0),
-            (false, false) => self.answers.answer_unlimited(reading.at),
+            (false, Some(ip_octets)) => self.answers.answer(reading.at, ip_octets),
+            (false, None) => self.answers.answer_unlimited(reading.at),
         };
         let leaves = made.map(|at| at.max(self.last));
         self.last = leaves.unwrap_or(self.last);

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use scenario::{Crossed, Hop, Layer2, Way};
 
 use super::bucket::Bucket;
+use super::early::Early;
 use super::fifo::{Fifo, Guests, Transit};
 use super::link::Link;
 use super::part::Segment;
@@ -325,6 +326,7 @@ struct Chain {
     /// Neither bucket nor devices nor anything random.
     plain: bool,
     bucket: Option<Bucket>,
+    early: Option<Early>,
     wire: Wire,
     devices: Vec<Device>,
     hold: Option<Hold>,
@@ -366,12 +368,14 @@ impl Chain {
             full: DropCause::Queue,
             plain: server.is_none()
                 && hop.bucket.is_none()
+                && hop.early_drop.is_none()
                 && wire.is_plain()
                 && hop.layer2.is_empty()
                 && hop.reorder.is_none(),
             server,
             closed: Vec::new(),
             bucket: hop.bucket.as_ref().map(Bucket::new),
+            early: Early::new(hop, way, index, seed),
             wire,
             devices: hop.layer2.iter().map(device).collect(),
             hold: Hold::new(hop, way, index, seed),
@@ -392,12 +396,17 @@ impl Chain {
             chain.full = DropCause::Device(place);
             chain.server = None;
             chain.bucket = None;
+            chain.early = None;
             chain.wire = Wire::plain(nanos(device.delay));
         }
         if segment.device.map_or(0, |place| place + 1) >= devices {
             chain.hold = Hold::new(hop, way, index, seed);
         }
-        chain.plain = chain.server.is_none() && chain.bucket.is_none() && chain.wire.is_plain() && chain.hold.is_none();
+        chain.plain = chain.server.is_none()
+            && chain.bucket.is_none()
+            && chain.early.is_none()
+            && chain.wire.is_plain()
+            && chain.hold.is_none();
         chain
     }
 
@@ -417,6 +426,11 @@ impl Chain {
         let (mut at, ip_octets) = (packet.at, packet.ip_octets);
         if let Some(bucket) = &mut self.bucket {
             at = bucket.pass(at, ip_octets).map_err(|cause| (at, cause))?;
+        }
+        if let Some(early) = &mut self.early
+            && early.drops(at, ip_octets, &mut self.link)
+        {
+            return Err((at, DropCause::Early));
         }
         let mut channel = 0;
         at = if let Some(server) = &mut self.server {

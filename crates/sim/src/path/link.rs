@@ -102,6 +102,21 @@ impl Link {
         Some(departure)
     }
 
+    /// IP octets that a packet that arrives at `at` finds, the one being sent included; zero if the queue is unlimited.
+    pub(super) fn waiting(&mut self, at: u64) -> u64 {
+        self.let_go(at);
+        self.held_octets
+    }
+
+    /// Time for which a packet of this length occupies the link, whole nanoseconds.
+    pub(super) fn time_of(&mut self, ip_octets: u16) -> u64 {
+        if self.rate_bps == 0 {
+            NEVER
+        } else {
+            self.serialisation(ip_octets).whole
+        }
+    }
+
     /// When all that it has taken has left.
     #[inline]
     pub(super) fn idle_from(&self) -> u64 {
@@ -118,17 +133,23 @@ impl Link {
         if self.queue == Queue::Unlimited {
             return true;
         }
+        self.let_go(at);
+        match self.queue {
+            Queue::Octets(limit) => self.held_octets + u64::from(ip_octets) <= limit.count(),
+            Queue::Packets(limit) => self.held.len() < limit as usize,
+            Queue::Unlimited => true,
+        }
+    }
+
+    /// Forgets what has left.
+    #[inline]
+    fn let_go(&mut self, at: u64) {
         while let Some(&(departure, octets)) = self.held.front() {
             if departure > at {
                 break;
             }
             self.held.pop_front();
             self.held_octets -= u64::from(octets);
-        }
-        match self.queue {
-            Queue::Octets(limit) => self.held_octets + u64::from(ip_octets) <= limit.count(),
-            Queue::Packets(limit) => self.held.len() < limit as usize,
-            Queue::Unlimited => true,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 
-use estimate::probe::Congestion;
+use estimate::probe::{Congestion, TcpState};
 
+use super::bbr::Bbr;
 use super::cubic::Cubic;
+use super::rate::RateSample;
 use super::reno::Reno;
 
 /// The congestion window, in segments.
@@ -79,11 +81,50 @@ pub(super) trait CongestionControl: Debug {
     /// Segments were delivered while the window was the limit.
     fn on_ack(&mut self, now: u64, acked: u32, window: &mut Window);
 
-    /// Segments were lost, by duplicate acknowledgements or timeout: the new slow-start threshold.
-    fn on_loss(&mut self, window: &Window) -> u32;
+    /// Segments were lost, by duplicate acknowledgements or timeout: the new slow-start threshold, if there is one.
+    fn on_loss(&mut self, window: &Window) -> Option<u32>;
 
     /// The retransmission timer ran out.
     fn on_timeout(&mut self) {}
+
+    /// It sets the window itself, in recoveries too.
+    fn steers(&self) -> bool {
+        false
+    }
+
+    /// An acknowledgement has been worked off, for those that steer; true while what is sent says nothing of the path's rate.
+    fn steer(&mut self, _told: &Told, _window: &mut Window) -> bool {
+        false
+    }
+
+    /// The rate to which it paces departures.
+    fn segments_per_second(&self) -> Option<f64> {
+        None
+    }
+
+    /// Its pacing gain in 1/256, as Linux tells it of BBR.
+    fn gain_256(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// All that one acknowledgement told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    pub(super) now: u64,
+    /// Segments delivered since the beginning: by now, and when the newest of those left that this acknowledgement told of.
+    pub(super) delivered: u64,
+    pub(super) delivered_before: u64,
+    pub(super) sample: Option<RateSample>,
+    /// Round-trip time of the segment sent last, where it is unambiguous.
+    pub(super) rtt: Option<u64>,
+    /// In flight after and before it.
+    pub(super) in_flight: u32,
+    pub(super) in_flight_before: u32,
+    /// Segments newly known to have arrived, and newly believed lost.
+    pub(super) acked: u32,
+    pub(super) lost: u32,
+    pub(super) state: TcpState,
 }
 
 /// Those that the simulator has.
@@ -93,6 +134,8 @@ pub(crate) enum Control {
     Reno,
     /// RFC 9438, with HyStart.
     Cubic,
+    /// BBR's first version.
+    Bbr,
 }
 
 impl Control {
@@ -100,7 +143,8 @@ impl Control {
     pub(crate) fn granted(asked: Option<&Congestion>) -> Self {
         match asked {
             Some(Congestion::Reno) => Self::Reno,
-            Some(Congestion::Cubic | Congestion::Bbr | Congestion::Other(_)) | None => Self::Cubic,
+            Some(Congestion::Bbr) => Self::Bbr,
+            Some(Congestion::Cubic | Congestion::Other(_)) | None => Self::Cubic,
         }
     }
 
@@ -109,13 +153,16 @@ impl Control {
         match self {
             Self::Reno => Congestion::Reno,
             Self::Cubic => Congestion::Cubic,
+            Self::Bbr => Congestion::Bbr,
         }
     }
 
-    pub(super) fn begin(self, now: u64) -> Box<dyn CongestionControl> {
+    /// At `now`, after a handshake that took so long.
+    pub(super) fn begin(self, now: u64, handshake: u64) -> Box<dyn CongestionControl> {
         match self {
             Self::Reno => Box::new(Reno),
             Self::Cubic => Box::new(Cubic::new(now)),
+            Self::Bbr => Box::new(Bbr::new(now, handshake)),
         }
     }
 }

@@ -125,7 +125,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_loss(&mut self, window: &Window) -> u32 {
+    fn on_loss(&mut self, window: &Window) -> Option<u32> {
         let cwnd = f64::from(window.segments);
         self.epoch = None;
         self.last_max = if cwnd < self.last_max {
@@ -133,7 +133,7 @@ impl CongestionControl for Cubic {
         } else {
             cwnd
         };
-        whole(cwnd * BETA).max(2)
+        Some(whole(cwnd * BETA).max(2))
     }
 
     fn on_timeout(&mut self) {
@@ -159,7 +159,7 @@ mod tests {
         let mut window = Window::initial();
         window.segments = 1000;
         let mut cubic = Cubic::new(0);
-        let threshold = cubic.on_loss(&window);
+        let threshold = cubic.on_loss(&window).unwrap();
         (window.segments, window.threshold) = (threshold, Some(threshold));
         let mut now = 0;
         let mut windows = Vec::new();
@@ -190,9 +190,9 @@ mod tests {
         let mut cubic = Cubic::new(0);
         let mut window = Window::initial();
         window.segments = 1000;
-        assert_eq!(cubic.on_loss(&window), 700);
+        assert_eq!(cubic.on_loss(&window), Some(700));
         window.segments = 800;
-        assert_eq!(cubic.on_loss(&window), 560);
+        assert_eq!(cubic.on_loss(&window), Some(560));
         assert!((cubic.last_max - 680.0).abs() < 0.2, "{}", cubic.last_max);
     }
     /// Out of slow start without a loss (HyStart), the window gains a segment per 20 acknowledgements even where the cubic

@@ -3,7 +3,7 @@
 use scenario::{Cross, Elastic, ElasticControl, Scenario, Source};
 
 use super::congestion::Control;
-use super::flow::{FlowConfig, Route};
+use super::flow::{FlowConfig, Programs, Route};
 use super::segment::HEADER_OCTETS;
 use super::window::ReceiveWindow;
 use crate::rng::{Purpose, Stream};
@@ -50,9 +50,11 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
         control: match elastic.control {
             ElasticControl::Reno => Control::Reno,
             ElasticControl::Cubic => Control::Cubic,
+            ElasticControl::Bbr => Control::Bbr,
         },
         window: ReceiveWindow::Fixed(window),
         pacing: None,
+        programs: Programs::default(),
         handshake: (back + propagation).max(1),
         route: Route::Hops {
             way: cross.way,

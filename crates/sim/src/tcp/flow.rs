@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use estimate::probe::{Congestion, TcpSample};
+use estimate::probe::{Congestion, TcpMarks, TcpSample};
 use scenario::Way;
 use units::{BitRate, Sender, Stamp};
 
@@ -13,7 +13,7 @@ use super::receiver::TcpReceiver;
 use super::segment::{Ack, Data, HEADER_OCTETS};
 use super::sender::{SenderConfig, TcpSender};
 use super::window::ReceiveWindow;
-use crate::NEVER;
+use crate::{NEVER, nanos};
 
 /// What a connection is asked to be.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +28,34 @@ pub(crate) struct FlowConfig {
     pub(crate) window: ReceiveWindow,
     /// IP-layer rate that the sender keeps to.
     pub(crate) pacing: Option<BitRate>,
+    /// What the hosts' programs and the send buffer allow.
+    pub(crate) programs: Programs,
     /// Round-trip time of the handshake.
     pub(crate) handshake: u64,
     /// Where it goes.
     pub(crate) route: Route,
+}
+
+/// What the two programs, and the send buffer between, allow one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Programs {
+    /// Most octets of payload in the send buffer.
+    pub(crate) send_octets: Option<u64>,
+    /// Payload that the sender writes at most.
+    pub(crate) writes: Option<BitRate>,
+    /// Payload that the receiver reads at most.
+    pub(crate) reads: Option<BitRate>,
+    /// Processor time per segment of the sending and of the receiving thread.
+    pub(crate) costs: (u64, u64),
+}
+
+impl Programs {
+    /// The slower of a rate and a cost, as time per segment.
+    fn every(rate: Option<BitRate>, cost: u64, mss: u64) -> Option<u64> {
+        let by_rate = rate.map(|rate| rate.time_for(mss).map_or(NEVER, nanos));
+        let by_cost = (cost > 0).then_some(cost);
+        by_rate.max(by_cost)
+    }
 }
 
 /// The ways of a connection's packets.
@@ -67,6 +91,7 @@ pub(super) struct Flow {
     pub(super) sender: TcpSender,
     pub(super) receiver: TcpReceiver,
     backlog: Option<Backlog>,
+    costs: (u64, u64),
     /// Acknowledgements on a way of fixed time.
     returning: VecDeque<(u64, Ack)>,
 }
@@ -74,7 +99,10 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(config: &FlowConfig) -> Self {
         let mss = config.ip_octets.saturating_sub(HEADER_OCTETS).max(1);
-        let receiver = TcpReceiver::new(config.window, mss, config.begins);
+        let programs = config.programs;
+        let octets = u64::from(mss);
+        let reads = Programs::every(programs.reads, programs.costs.1, octets);
+        let receiver = TcpReceiver::new(config.window, mss, config.begins).reading(reads);
         let buffer_segments = match config.window {
             ReceiveWindow::Fixed(octets) => Some((octets / u64::from(mss)).max(1)),
             ReceiveWindow::Autotuned(_) => None,
@@ -83,6 +111,8 @@ impl Flow {
             mss,
             control: config.control,
             buffer_segments,
+            buffer_cap: programs.send_octets.map(|most| (most / octets).max(1)),
+            write_every: Programs::every(programs.writes, programs.costs.0, octets),
             pacing: config.pacing,
             handshake: config.handshake,
             edge: receiver.edge(),
@@ -101,7 +131,15 @@ impl Flow {
             receiver,
             backlog: interface_rate.map(Backlog::new),
             returning: VecDeque::new(),
+            costs: programs.costs,
         }
+    }
+
+    /// Processor time that the sending and the receiving thread have taken by now; `None` where it costs nothing.
+    pub(super) fn cpu(&self) -> (Option<u64>, Option<u64>) {
+        let (send, receive) = self.costs;
+        let of = |cost: u64, segments: u64| (cost > 0).then(|| segments.saturating_mul(cost));
+        (of(send, self.sender.written()), of(receive, self.receiver.read().0))
     }
 
     /// When something happens here by itself.
@@ -174,13 +212,13 @@ impl Flow {
             rtt,
             counters,
             rate,
-            config,
             ..
         } = &self.sender;
         let delivery_rate = rate.latest().and_then(|sample| {
             let rate = BitRate::over(sample.segments * mss, Duration::from_nanos(sample.interval))?;
             Some((rate, sample.app_limited))
         });
+        let (pacing_rate, bbr_pacing_gain) = self.sender.pacing();
         let narrow = |octets: u64| u32::try_from(octets).unwrap_or(u32::MAX);
         TcpSample {
             at,
@@ -198,13 +236,20 @@ impl Flow {
             retransmitted_segments: counters.resent,
             timeouts: Some(counters.timeouts),
             delivery_rate,
-            pacing_rate: config.pacing,
+            pacing_rate,
             peer_window_octets: Some(narrow(self.sender.window_octets)),
             unsent_octets: Some(narrow(self.sender.unsent() * mss)),
             busy: Some(Duration::from_nanos(counters.busy)),
             limited_by_receive_window: Some(Duration::from_nanos(counters.stalled)),
-            limited_by_send_buffer: Some(Duration::ZERO),
-            bbr_pacing_gain: None,
+            limited_by_send_buffer: Some(Duration::from_nanos(counters.buffered)),
+            bbr_pacing_gain,
+            marks: TcpMarks {
+                window_scaled: Some(true),
+                reordered: Some(board.reordered()),
+                // As told by DSACKs, but at once.
+                needless: Some(self.receiver.duplicates()),
+                path_mtu_octets: Some(u32::from(self.mss + HEADER_OCTETS)),
+            },
         }
     }
 

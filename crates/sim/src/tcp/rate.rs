@@ -79,15 +79,19 @@ impl DeliveryRate {
         }
     }
 
-    /// The acknowledgement is worked off. Intervals below the smallest round trip are discarded.
-    pub(super) fn finish(&mut self, now: u64, smallest_rtt: u64) {
-        let Some((note, sent)) = self.newest.take() else {
-            return;
-        };
+    /// Segments delivered since the beginning.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The acknowledgement is worked off. Gives how many had been delivered when the newest of its segments left, and the rate since;
+    /// intervals below the smallest round trip are discarded.
+    pub(super) fn finish(&mut self, now: u64, smallest_rtt: u64) -> Option<(u64, Option<RateSample>)> {
+        let (note, sent) = self.newest.take()?;
         self.first_sent = sent;
         let interval = (sent - note.first_sent.min(sent)).max(now - note.delivered_at);
         if interval < smallest_rtt || interval == 0 {
-            return;
+            return Some((note.delivered, None));
         }
         let sample = RateSample {
             segments: self.delivered - note.delivered,
@@ -97,6 +101,7 @@ impl DeliveryRate {
         if !sample.app_limited || self.latest.is_none_or(|latest| sample.reaches(&latest)) {
             self.latest = Some(sample);
         }
+        Some((note.delivered, Some(sample)))
     }
 
     pub(super) fn latest(&self) -> Option<RateSample> {

@@ -5,7 +5,7 @@ use super::segment::{Ack, Data, SACK_BLOCKS};
 use super::window::{Autotuning, ReceiveWindow};
 use crate::NEVER;
 
-/// A receiver whose application reads at once.
+/// A receiver whose application reads at once, unless it is told to take its time.
 #[derive(Debug)]
 pub(super) struct TcpReceiver {
     mss: u64,
@@ -27,6 +27,16 @@ pub(super) struct TcpReceiver {
     deadline: u64,
     /// When the first segment since the mark and the last one were read.
     read_times: Option<(u64, u64)>,
+    reader: Reader,
+    duplicates: u32,
+}
+
+/// An application that takes its time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reader {
+    every: Option<u64>,
+    read: u64,
+    next_at: u64,
 }
 
 /// Linux's quick acknowledgements at a connection's begin (`TCP_MAX_QUICKACKS`).
@@ -51,12 +61,64 @@ impl TcpReceiver {
             acknowledged: 0,
             deadline: NEVER,
             read_times: None,
+            reader: Reader::default(),
+            duplicates: 0,
         }
+    }
+
+    /// With an application that takes so long over a segment.
+    pub(super) fn reading(mut self, every: Option<u64>) -> Self {
+        self.reader.every = every;
+        self
+    }
+
+    /// Segments that came again.
+    pub(super) fn duplicates(&self) -> u32 {
+        self.duplicates
+    }
+
+    /// Segments that the application has read.
+    fn read_up_to(&self) -> u64 {
+        self.reader.every.map_or(self.next, |_| self.reader.read)
+    }
+
+    /// The application reads what is due.
+    fn read_on(&mut self, now: u64) {
+        let Some(every) = self.reader.every else {
+            return;
+        };
+        let before = self.reader.read;
+        while self.reader.read < self.next && self.reader.next_at <= now {
+            self.reader.read += 1;
+            self.reader.next_at = self.reader.next_at.saturating_add(every.max(1));
+        }
+        if self.reader.read > before {
+            self.note_read(now);
+        }
+    }
+
+    fn note_read(&mut self, now: u64) {
+        self.read_times = Some((self.read_times.map_or(now, |(first, _)| first), now));
+        let read = self.read_up_to();
+        self.tuning.on_read(now, read);
+    }
+
+    /// Where the window would end now.
+    fn edge_now(&self) -> u64 {
+        self.edge.max(self.read_up_to() + self.tuning.octets() / self.mss)
+    }
+
+    /// The window has opened by so much that the sender should know: by two segments at least, and as much again as it knows of (Linux
+    /// `tcp_cleanup_rbuf`).
+    fn has_opened(&self) -> bool {
+        let known = self.edge - self.next.min(self.edge);
+        let now = self.edge_now() - self.next.min(self.edge_now());
+        self.reader.every.is_some() && now >= known.saturating_mul(2).max(known + 2)
     }
 
     /// Segments that the application has read, and when the first since the mark and the last of them came.
     pub(super) fn read(&self) -> (u64, Option<(u64, u64)>) {
-        (self.next, self.read_times)
+        (self.read_up_to(), self.read_times)
     }
 
     /// Forgets when segments were read.
@@ -73,9 +135,10 @@ impl TcpReceiver {
         self.tuning.octets()
     }
 
-    /// When the delayed acknowledgement is due.
+    /// When the delayed acknowledgement or the next reading is due.
     pub(super) fn timer(&self) -> u64 {
-        self.deadline
+        let waiting = self.reader.every.is_some() && self.reader.read < self.next;
+        self.deadline.min(if waiting { self.reader.next_at } else { NEVER })
     }
 
     /// A segment has come.
@@ -86,21 +149,35 @@ impl TcpReceiver {
         if data.seq <= self.acknowledged {
             self.echo = data.sent;
         }
+        self.read_on(now);
+        if data.seq < self.next {
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
         if data.seq < self.next || data.seq >= self.edge {
             return Some(self.acknowledge(now));
         }
         if data.seq > self.next {
-            self.stored.insert(data.seq..data.seq + 1, |_| {});
+            let mut known = true;
+            self.stored.insert(data.seq..data.seq + 1, |_| known = false);
+            if known {
+                self.duplicates = self.duplicates.saturating_add(1);
+            }
             self.remember(data.seq);
             return Some(self.acknowledge(now));
+        }
+        if self.read_up_to() == self.next {
+            // What comes after a wait is not read the sooner for it.
+            self.reader.next_at = self.reader.next_at.max(now);
         }
         let had_holes = !self.stored.is_empty();
         self.next += 1;
         if let Some(end) = self.stored.take_first(self.next) {
             self.next = end;
         }
-        self.read_times = Some((self.read_times.map_or(now, |(first, _)| first), now));
-        self.tuning.on_read(now, self.next);
+        if self.reader.every.is_none() {
+            self.note_read(now);
+        }
+        self.read_on(now);
         self.unacknowledged += 1;
         if had_holes || self.quick > 0 || self.unacknowledged >= 2 {
             return Some(self.acknowledge(now));
@@ -111,7 +188,8 @@ impl TcpReceiver {
 
     /// The delayed acknowledgement, if it is due.
     pub(super) fn on_timer(&mut self, now: u64) -> Option<Ack> {
-        (now >= self.deadline).then(|| self.acknowledge(now))
+        self.read_on(now);
+        (now >= self.deadline || self.has_opened()).then(|| self.acknowledge(now))
     }
 
     fn remember(&mut self, seq: u64) {
@@ -127,7 +205,7 @@ impl TcpReceiver {
         self.unacknowledged = 0;
         self.deadline = NEVER;
         self.acknowledged = self.next;
-        self.edge = self.edge.max(self.next + self.tuning.octets() / self.mss);
+        self.edge = self.edge_now();
         let mut ack = Ack {
             next: self.next,
             edge: self.edge,

@@ -17,8 +17,8 @@ impl CongestionControl for Reno {
         }
     }
 
-    fn on_loss(&mut self, window: &Window) -> u32 {
-        (window.segments / 2).max(2)
+    fn on_loss(&mut self, window: &Window) -> Option<u32> {
+        Some((window.segments / 2).max(2))
     }
 }
 
@@ -31,7 +31,7 @@ mod tests {
         let mut window = Window::initial();
         Reno.on_ack(0, 10, &mut window);
         assert_eq!((window.segments, window.in_slow_start()), (20, true));
-        window.threshold = Some(Reno.on_loss(&window));
+        window.threshold = Reno.on_loss(&window);
         window.segments = 10;
         assert!(!window.in_slow_start());
         (0..5).for_each(|_| Reno.on_ack(0, 2, &mut window));

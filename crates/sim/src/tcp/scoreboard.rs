@@ -70,6 +70,7 @@ pub(super) struct Scoreboard {
     /// Below this, no segment that was sent once is still believed in flight because nobody looked.
     scanned: u64,
     threshold: u32,
+    reordered: u32,
 }
 
 /// RFC 5681's three duplicate acknowledgements.
@@ -89,7 +90,13 @@ impl Scoreboard {
             in_flight: 0,
             scanned: 0,
             threshold: DUP_THRESH,
+            reordered: 0,
         }
+    }
+
+    /// How often a segment came after higher ones without having been sent again (Linux `tcpi_reord_seen`).
+    pub(super) fn reordered(&self) -> u32 {
+        self.reordered
     }
 
     /// The first unacknowledged segment.
@@ -238,6 +245,7 @@ impl Scoreboard {
     fn see_reordering(&mut self, seq: u64, highest: Option<u64>) {
         if let Some(distance) = highest.and_then(|highest| highest.checked_sub(seq)) {
             let distance = u32::try_from(distance).unwrap_or(MAX_THRESH);
+            self.reordered = self.reordered.saturating_add(1);
             self.threshold = self.threshold.max(distance.saturating_add(1)).min(MAX_THRESH);
         }
     }

@@ -6,7 +6,7 @@
 use estimate::probe::TcpState;
 use units::BitRate;
 
-use super::congestion::{CongestionControl, Control, RttNews, Window};
+use super::congestion::{CongestionControl, Control, RttNews, Told, Window};
 use super::prr::Prr;
 use super::rate::DeliveryRate;
 use super::rtt::Rtt;
@@ -22,6 +22,10 @@ pub(super) struct SenderConfig {
     pub(super) control: Control,
     /// Most segments written and not acknowledged: a send buffer of fixed size; `None` if it follows the window.
     pub(super) buffer_segments: Option<u64>,
+    /// What a buffer that follows the window holds at most.
+    pub(super) buffer_cap: Option<u64>,
+    /// Time that the application needs for a segment; `None`: it is never the limit.
+    pub(super) write_every: Option<u64>,
     pub(super) pacing: Option<BitRate>,
     /// Round-trip time of the handshake.
     pub(super) handshake: u64,
@@ -51,6 +55,7 @@ pub(super) struct TcpSender {
     paced_until: u64,
     /// The first segment that the application does not write.
     limit: u64,
+    writer: Writer,
     edge: u64,
     pub(super) window_octets: u64,
     echo: Option<u64>,
@@ -71,8 +76,38 @@ pub(super) struct Counters {
     pub(super) busy: u64,
     /// Of these, stalled by the receiver's window.
     pub(super) stalled: u64,
+    /// Of these, stalled because the send buffer holds no more.
+    pub(super) buffered: u64,
     counted_until: u64,
     is_stalled: bool,
+    is_buffered: bool,
+}
+
+/// An application that takes its time: what it has written, and when it writes next.
+#[derive(Debug, Clone, Copy, Default)]
+struct Writer {
+    every: Option<u64>,
+    written: u64,
+    next_at: u64,
+}
+
+impl Writer {
+    /// Writes what is due, as far as the buffer has room up to segment `room`. Time in which it had to wait is not made up for.
+    fn advance(&mut self, now: u64, room: u64) {
+        let Some(every) = self.every else {
+            return;
+        };
+        while self.next_at <= now && self.written < room {
+            self.written += 1;
+            self.next_at += every.max(1);
+        }
+        self.next_at = self.next_at.max(now);
+    }
+
+    /// The first segment that is not written yet.
+    fn end(&self) -> u64 {
+        self.every.map_or(u64::MAX, |_| self.written)
+    }
 }
 
 /// Whether the window was used up (Linux `tcp_cwnd_validate`).
@@ -88,7 +123,7 @@ impl TcpSender {
         Self {
             board: Scoreboard::new(),
             window: Window::initial(),
-            control: config.control.begin(now),
+            control: config.control.begin(now, config.handshake),
             state: TcpState::Open,
             recovery_end: 0,
             prr: Prr::new(1, 1),
@@ -98,6 +133,11 @@ impl TcpSender {
             retransmit_at: NEVER,
             paced_until: now,
             limit: u64::MAX,
+            writer: Writer {
+                every: config.write_every,
+                written: 0,
+                next_at: now,
+            },
             edge: config.edge,
             window_octets: config.window_octets,
             echo: None,
@@ -114,17 +154,39 @@ impl TcpSender {
     /// Segments written and not yet sent: the send buffer is kept full. Without a fixed size it holds twice the largest
     /// congestion window so far (Linux `tcp_sndbuf_expand`; its limit `tcp_wmem` is not modelled).
     pub(super) fn unsent(&self) -> u64 {
+        let room = self.buffer_room();
+        room.min(self.limit.min(self.writer.end()).saturating_sub(self.board.next()))
+    }
+
+    /// Segments for which the send buffer has room beyond those that are out.
+    fn buffer_room(&self) -> u64 {
         let buffer = match self.config.buffer_segments {
             Some(fixed) => fixed,
             None => self.buffer.max(2 * u64::from(self.window.segments)),
         };
-        let room = buffer.saturating_sub(u64::from(self.board.outstanding()));
-        room.min(self.limit.saturating_sub(self.board.next()))
+        let buffer = buffer.min(self.config.buffer_cap.unwrap_or(u64::MAX));
+        buffer.saturating_sub(u64::from(self.board.outstanding()))
+    }
+
+    /// Segments that an application that takes its time has written since the beginning.
+    pub(super) fn written(&self) -> u64 {
+        self.writer.written
+    }
+
+    /// The first segment for which there is no room.
+    fn writable_to(&self) -> u64 {
+        self.board.next().saturating_add(self.buffer_room()).min(self.limit)
+    }
+
+    fn write(&mut self, now: u64) {
+        let room = self.writable_to();
+        self.writer.advance(now, room);
     }
 
     /// The application writes nothing more; what is in the send buffer still leaves.
     pub(super) fn finish(&mut self) {
-        self.limit = self.board.next() + self.unsent();
+        self.limit = self.board.next().saturating_add(self.unsent());
+        self.writer.every = None;
     }
 
     /// Everything has arrived.
@@ -135,11 +197,14 @@ impl TcpSender {
     /// When the sender wants to be woken.
     pub(super) fn timer(&self) -> u64 {
         let paced = if self.has_sendable() { self.paced_until } else { NEVER };
-        self.retransmit_at.min(paced)
+        let writes = self.writer.every.is_some() && self.writer.written < self.writable_to();
+        let written = if writes { self.writer.next_at } else { NEVER };
+        self.retransmit_at.min(paced).min(written)
     }
 
     /// The next segment, if one may leave now.
     pub(super) fn transmit(&mut self, now: u64) -> Option<Data> {
+        self.write(now);
         if !self.has_sendable() {
             self.note_limit(now);
             return None;
@@ -165,9 +230,7 @@ impl TcpSender {
         if self.state == TcpState::Recovery {
             self.prr.on_sent();
         }
-        if let Some(rate) = self.config.pacing {
-            let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
-            let gap = rate.time_for(ip_octets).map_or(NEVER, nanos);
+        if let Some(gap) = self.gap() {
             self.paced_until = now.saturating_add(gap);
         }
         Some(Data {
@@ -185,6 +248,7 @@ impl TcpSender {
             (self.edge, self.window_octets) = (ack.edge, ack.window_octets);
         }
         self.echo = self.echo.max(Some(ack.sent));
+        let in_flight_before = self.board.in_flight();
         let news = self.board.acknowledge(now, ack, &mut self.rate);
         if let Some((first, last)) = news.timed() {
             self.rtt.sample(now - first);
@@ -193,17 +257,31 @@ impl TcpSender {
                 rtt: now - last,
                 first: self.board.first(),
                 next: self.board.next(),
-                paced: self.config.pacing.is_some(),
+                paced: self.gap().is_some(),
             };
             self.control.on_rtt(&rtt, &mut self.window);
         }
-        self.rate.finish(now, self.rtt.smallest());
+        let taken = self.rate.finish(now, self.rtt.smallest());
         if news.acked > 0 {
             self.rtt.reset_backoff();
             self.restart_timer(now);
         }
         self.recover(&news);
-        if self.state == TcpState::Recovery {
+        if self.control.steers() {
+            let (delivered_before, sample) = taken.unwrap_or((self.rate.delivered(), None));
+            self.steer(&Told {
+                now,
+                delivered: self.rate.delivered(),
+                delivered_before,
+                sample,
+                rtt: news.timed().map(|(_, last)| now - last),
+                in_flight: self.board.in_flight(),
+                in_flight_before,
+                acked: news.delivered,
+                lost: news.lost,
+                state: self.state,
+            });
+        } else if self.state == TcpState::Recovery {
             let safe = news.acked > 0 && news.lost == 0;
             let in_flight = self.board.in_flight();
             self.window.segments = self.prr.window(news.delivered, in_flight, safe);
@@ -225,7 +303,7 @@ impl TcpSender {
             TcpState::Cwr | TcpState::Recovery => false,
         };
         if first_time {
-            self.window.threshold = Some(self.control.on_loss(&self.window));
+            self.window.threshold = self.control.on_loss(&self.window);
         }
         self.control.on_timeout();
         self.board.lose_all();
@@ -239,12 +317,15 @@ impl TcpSender {
     /// Brings the time counters up to now.
     pub(super) fn count_time(&mut self, now: u64) {
         let passed = now - self.counters.counted_until.min(now);
-        let idle = self.is_done();
+        let starved = self.writer.every.is_some() && self.board.outstanding() == 0 && self.unsent() == 0;
+        let idle = self.is_done() || starved;
         if !idle {
             self.counters.busy += passed;
         }
         if self.counters.is_stalled {
             self.counters.stalled += passed;
+        } else if self.counters.is_buffered {
+            self.counters.buffered += passed;
         }
         self.counters.counted_until = self.counters.counted_until.max(now);
     }
@@ -254,7 +335,7 @@ impl TcpSender {
             self.undo();
         }
         if self.board.first() >= self.recovery_end {
-            if self.state == TcpState::Recovery {
+            if self.state == TcpState::Recovery && !self.control.steers() {
                 self.window.segments = self.window.threshold.unwrap_or(self.window.segments);
             }
             if matches!(self.state, TcpState::Recovery | TcpState::Loss) {
@@ -267,8 +348,8 @@ impl TcpSender {
         if news.lost > 0 {
             let threshold = self.control.on_loss(&self.window);
             self.before = Some(self.window.clone());
-            self.prr = Prr::new(threshold, self.window.segments);
-            self.window.threshold = Some(threshold);
+            self.prr = Prr::new(threshold.unwrap_or(self.window.segments), self.window.segments);
+            self.window.threshold = threshold;
             self.state = TcpState::Recovery;
             self.recovery_end = self.board.next();
         } else if self.board.has_sacked() {
@@ -276,6 +357,33 @@ impl TcpSender {
         } else {
             self.state = TcpState::Open;
         }
+    }
+
+    fn steer(&mut self, told: &Told) {
+        if self.control.steer(told, &mut self.window) {
+            self.rate.starve(told.in_flight);
+        }
+    }
+
+    /// Time between departures, if they are paced: by the control's rate and by what was asked for, whichever is slower.
+    fn gap(&self) -> Option<u64> {
+        let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
+        let asked = self
+            .config
+            .pacing
+            .map(|rate| rate.time_for(ip_octets).map_or(NEVER, nanos));
+        let control = self.control.segments_per_second();
+        let control = control.map(|rate| crate::rng::round_ns(1e9 / rate.max(1e-3)));
+        asked.max(control)
+    }
+
+    /// The rate to which departures are paced, and the control's gain.
+    pub(super) fn pacing(&self) -> (Option<BitRate>, Option<u32>) {
+        let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
+        let rate = self
+            .gap()
+            .and_then(|gap| BitRate::over(ip_octets, std::time::Duration::from_nanos(gap)));
+        (rate, self.control.gain_256())
     }
 
     /// Takes the reduction back.
@@ -309,7 +417,9 @@ impl TcpSender {
         self.count_time(now);
         let next = self.board.next();
         self.counters.is_stalled = self.has_room() && next < self.limit && next >= self.edge;
-        if self.has_room() && next >= self.limit {
+        let full = self.buffer_room() == 0;
+        self.counters.is_buffered = self.has_room() && next < self.limit && full;
+        if self.has_room() && (next >= self.limit || (!full && next >= self.writer.end())) {
             self.rate.starve(self.board.in_flight());
         }
         let out = self.board.outstanding();
@@ -345,6 +455,8 @@ mod tests {
             mss: 1448,
             control: Control::Reno,
             buffer_segments: None,
+            buffer_cap: None,
+            write_every: None,
             pacing: None,
             handshake: 10 * MS,
             edge: 1000,

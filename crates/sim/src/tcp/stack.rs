@@ -125,6 +125,11 @@ impl Stack {
         self.find(id).map(|place| self.flows[place].flow.congestion())
     }
 
+    /// Processor time that the sending and the receiving thread of this connection have taken; `None` where it costs nothing.
+    pub(crate) fn cpu(&self, id: u32) -> Option<(Option<u64>, Option<u64>)> {
+        self.find(id).map(|place| self.flows[place].flow.cpu())
+    }
+
     /// Payload octets that the far application of this connection has read, and when the first since the last
     /// [`Stack::mark_read`] and the last of them came.
     pub(crate) fn read(&self, id: u32) -> Option<(u64, Option<(u64, u64)>)> {

@@ -1,3 +1,4 @@
+mod bbr;
 mod conservation;
 mod laws;
 
@@ -84,6 +85,7 @@ pub(super) fn flow(control: Control) -> FlowConfig {
         control,
         window: ReceiveWindow::Fixed(1 << 30),
         pacing: None,
+        programs: Programs::default(),
         handshake: 10 * MS,
         route: Route::Hosts {
             way: Way::Forward,

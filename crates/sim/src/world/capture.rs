@@ -13,7 +13,7 @@ use units::Stamp;
 use super::SimWorld;
 use super::engine::opposite;
 use crate::nanos;
-use crate::tcp::{Control, FlowConfig, HEADER_OCTETS, Kind, ReceiveWindow, Route, Segment};
+use crate::tcp::{Control, FlowConfig, HEADER_OCTETS, Kind, Programs, ReceiveWindow, Route, Segment};
 
 /// Somebody who listens to one connection.
 #[derive(Debug)]
@@ -177,12 +177,14 @@ impl SimWorld {
             control: match control {
                 ElasticControl::Reno => Control::Reno,
                 ElasticControl::Cubic => Control::Cubic,
+                ElasticControl::Bbr => Control::Bbr,
             },
             window: match window_octets {
                 Some(octets) => ReceiveWindow::Fixed(u64::from(octets)),
                 None => ReceiveWindow::Autotuned(u64::from(receiver.tcp_receive_octets)),
             },
             pacing: application,
+            programs: Programs::default(),
             handshake,
             route: Route::Hosts {
                 way: self.way,

@@ -313,7 +313,7 @@ impl Engine {
     fn answer_unawaited(&mut self) {
         for end in 0..self.kernels.len() {
             let now = self.path.now();
-            let icmp = |packet: &Unawaited| packet.wants == Wants::PortUnreachable;
+            let icmp = |packet: &Unawaited| (packet.wants == Wants::PortUnreachable).then_some(packet.ip_octets);
             while let Some((leaves, packet)) = self.kernels[end].pop_until(now, icmp) {
                 let (Some(leaves), Cargo::Probe { run, seq, .. }) = (leaves, packet.probe) else {
                     continue;

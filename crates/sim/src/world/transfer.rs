@@ -9,7 +9,7 @@ use units::Stamp;
 
 use super::SimWorld;
 use crate::nanos;
-use crate::tcp::{Control, FlowConfig, ReceiveWindow, Route};
+use crate::tcp::{Control, FlowConfig, Programs, ReceiveWindow, Route};
 
 /// A transfer between two of its segments.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl SimWorld {
     /// Carries out a segment. The connections of a new transfer are open when it begins; those that a later segment adds begin
     /// a handshake after it.
     ///
-    /// BBR and other congestion controls are not simulated: CUBIC is used instead, and the report says so.
+    /// Other congestion controls than Reno, CUBIC and BBR are not simulated: CUBIC is used instead, and the report says so.
     pub(super) fn send_transfer(&mut self, transfer: &Transfer) -> Event {
         let handshake = nanos(self.scenario.truth(self.way).base_rtt(SYN_OCTETS, SYN_OCTETS)).max(1);
         let mut running = match self.transfer.take() {
@@ -55,10 +55,12 @@ impl SimWorld {
         running.asked = transfer.clone();
         let end = begin.saturating_add(nanos(transfer.duration));
         let read_before = self.read_octets(&running);
+        let cpu_before = self.cpu(&running);
         for flow in &running.flows {
             self.engine.connections().stack.mark_read(*flow);
         }
         let streams = self.sampled(&running, begin, end);
+        let (sender_cpu, receiver_cpu) = shares(&cpu_before, &self.cpu(&running), end.saturating_sub(begin));
         let far_end = match transfer.then {
             Then::Continue => {
                 self.transfer = Some(running);
@@ -71,8 +73,8 @@ impl SimWorld {
             ended: Stamp::from_nanos(self.engine.reading(self.way, end)),
             streams,
             far_end,
-            sender_cpu: None,
-            receiver_cpu: None,
+            sender_cpu,
+            receiver_cpu,
         })
     }
 
@@ -88,19 +90,50 @@ impl SimWorld {
         let limit = u64::from(receiver.tcp_receive_octets);
         FlowConfig {
             begins,
-            ip_octets: self.facts.path_mtu,
+            ip_octets: self.segment_octets(),
             control: Control::granted(transfer.congestion.as_ref()),
             window: match granted_window(transfer, receiver) {
                 Some(octets) => ReceiveWindow::Fixed(u64::from(octets)),
                 None => ReceiveWindow::Autotuned(limit),
             },
             pacing: transfer.pacing,
+            programs: Programs {
+                send_octets: sender.tcp.send_octets.map(u64::from),
+                writes: sender.tcp.writes,
+                reads: receiver.tcp.reads,
+                costs: (
+                    nanos(sender.tcp.segment_cost_among(transfer.streams)),
+                    nanos(receiver.tcp.segment_cost_among(transfer.streams)),
+                ),
+            },
             handshake,
             route: Route::Hosts {
                 way: self.way,
                 interface_rate: sender.interface_rate,
             },
         }
+    }
+
+    /// IP octets of a full segment: what TCP takes for the path's MTU. A host begins with its own link's, and routers in front of narrower
+    /// links tell it of theirs (RFC 1191), unless they keep silent.
+    fn segment_octets(&self) -> u16 {
+        let hops = self.scenario.hops(self.way);
+        let Some(first) = hops.first() else {
+            return self.facts.path_mtu;
+        };
+        let mut octets = first.mtu;
+        for pair in hops.windows(2) {
+            if pair[1].mtu < octets && pair[0].router.answers {
+                octets = pair[1].mtu;
+            }
+        }
+        octets
+    }
+
+    /// Processor time of each connection's threads by now.
+    fn cpu(&mut self, running: &RunningTransfer) -> Vec<CpuTime> {
+        let stack = &self.engine.connections().stack;
+        running.flows.iter().filter_map(|flow| stack.cpu(*flow)).collect()
     }
 
     fn ends(&self) -> (&Host, &Host) {
@@ -187,6 +220,21 @@ impl SimWorld {
         let read = running.flows.iter().filter_map(|flow| stack.read(*flow));
         read.map(|(octets, _)| octets).sum()
     }
+}
+
+/// Processor time of the sending and of the receiving thread; `None` where it costs nothing.
+type CpuTime = (Option<u64>, Option<u64>);
+
+/// Shares of a time for which the busiest threads were on a processor.
+fn shares(before: &[CpuTime], after: &[CpuTime], time: u64) -> (Option<f32>, Option<f32>) {
+    let share = |of: fn(&CpuTime) -> Option<u64>| {
+        let used = before
+            .iter()
+            .zip(after)
+            .filter_map(|(before, after)| Some(of(after)?.saturating_sub(of(before)?)));
+        used.max().map(|used| (used as f32 / time.max(1) as f32).min(1.0))
+    };
+    (share(|cpu| cpu.0), share(|cpu| cpu.1))
 }
 
 impl RunningTransfer {

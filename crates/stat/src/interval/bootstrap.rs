@@ -67,6 +67,11 @@ impl SplitMix64 {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
+
+    /// The next number from 0 to below 1: the upper 53 bits, all that a float tells apart.
+    pub fn next_unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
 
 /// High half of the product: uniform up to a bias of `count / 2^64`.

@@ -1,0 +1,203 @@
+//! `burst` over drawn paths: 1 Mbit/s to 10 Gbit/s, 1 to 60 ms, queues of 5 to 2000 packets counted in octets or packets, others' traffic of none to
+//! 80 %, drop-tail, early drop, policers and shapers. Truth is asked of the simulator ([`sim::burst_median`], no method's way).
+//!
+//! `cargo run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`; `*` marks confident misses: a value without bound over
+//! a tenth (and a packet) off, or a wrong word for what drops.
+
+#![expect(clippy::print_stdout, reason = "a program that prints a table")]
+
+use std::time::Duration;
+
+use estimate::{Budget, EvidenceValue, RawParams, Verdict, methods};
+use scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
+use sim::SimWorld;
+use stat::SplitMix64;
+use units::{BitRate, Octets};
+
+struct Dice(SplitMix64);
+
+impl Dice {
+    fn next(&mut self) -> f64 {
+        self.0.next_unit()
+    }
+
+    /// Even on the scale of decades.
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.next())
+    }
+}
+
+/// What is drawn of one path.
+struct Drawn {
+    text: String,
+    policy: &'static str,
+    is_loaded: bool,
+    scenario: Scenario,
+}
+
+/// Nobody waits longer for a queue to drain, seconds.
+const LONGEST_QUEUE: f64 = 1.0;
+
+fn drawn(dice: &mut Dice) -> Option<Drawn> {
+    let mbps = dice.between(1.0, 10_000.0);
+    let rtt = dice.between(0.001, 0.06);
+    let packets = dice.between(5.0, 2000.0).round();
+    let counts_octets = dice.next() < 0.5;
+    let share = if dice.next() < 0.3 { 0.0 } else { 0.8 * dice.next() };
+    let policy = match dice.next() {
+        dice if dice < 0.55 => "drop_tail",
+        dice if dice < 0.7 => "early_drop",
+        dice if dice < 0.85 => "policer",
+        _ => "shaper",
+    };
+    let (ratio, depth) = (0.2 + 0.5 * dice.next(), dice.between(10.0, 400.0).round());
+    let queued = packets * 1500.0 * 8.0 / (mbps * 1e6);
+    // Buckets that others empty for good are no buckets but narrower links.
+    let share = if matches!(policy, "policer" | "shaper") {
+        share * ratio
+    } else {
+        share
+    };
+    if queued > LONGEST_QUEUE {
+        return None;
+    }
+    let rate = BitRate::from_bps(whole(mbps * 1e6));
+    let room = Octets::new(whole(packets * 1500.0));
+    let queue = if counts_octets {
+        Queue::Octets(room)
+    } else {
+        Queue::Packets(u32::try_from(whole(packets)).ok()?)
+    };
+    let mut hop = Hop::rate(rate).delay(Duration::from_secs_f64(rtt * 0.4)).queue(queue);
+    let bucket = |queue| TokenBucket {
+        rate: BitRate::from_bps(whole(mbps * 1e6 * ratio)),
+        burst: Octets::new(whole(depth * 1500.0)),
+        queue,
+    };
+    match policy {
+        "early_drop" => {
+            hop = hop.early_drop(EarlyDrop {
+                from: Octets::new(whole(packets * 300.0)),
+                to: Octets::new(whole(packets * 1200.0)),
+                ratio: 0.1,
+                weight: if dice.next() < 0.5 { 1.0 } else { 0.2 },
+            });
+        }
+        "policer" => hop = hop.queue(Queue::Unlimited).bucket(bucket(None)),
+        "shaper" => hop = hop.queue(Queue::Unlimited).bucket(bucket(Some(queue))),
+        _ => {}
+    }
+    let first = Hop::rate(BitRate::from_bps(rate.bps() * 10))
+        .delay(Duration::from_secs_f64(rtt * 0.1))
+        .queue(Queue::Unlimited);
+    let mut scenario = Scenario::new("burst").hop(first).hop(hop);
+    if share > 0.01 {
+        let taken = BitRate::from_bps(whole(mbps * 1e6 * share * 0.975));
+        scenario = scenario.cross(Cross::on_hop(1, Arrivals::Poisson, taken, SizeMix::constant(1500)));
+    }
+    Some(Drawn {
+        text: format!(
+            "{mbps:9.2} Mbit/s {:5.1} ms {packets:4.0} packets in {:7} {share:.2} taken, {policy:10} (bucket {ratio:.2}, {depth:.0} packets)",
+            rtt * 1e3,
+            if counts_octets { "octets" } else { "packets" },
+        ),
+        policy,
+        is_loaded: share > 0.01,
+        scenario: scenario.validate().ok()?,
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small positive figures of this file"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let word = |name: &str| args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str, usual: u64| word(name).and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let mut dice = Dice(SplitMix64::new(number("seed", 2026)));
+    let mut sums = [[0u32; 4]; 2];
+    for seed in 0..number("paths", 40) {
+        let Some(path) = drawn(&mut dice) else { continue };
+        if word("only").is_some_and(|only| only != path.policy) {
+            continue;
+        }
+        let row = measured(&path, seed + 1);
+        println!("{}: {}", path.text, row.text);
+        let sum = &mut sums[usize::from(path.is_loaded)];
+        for (count, holds) in sum
+            .iter_mut()
+            .zip([true, row.is_number, row.is_number && row.is_near, row.is_named])
+        {
+            *count += u32::from(holds);
+        }
+    }
+    for (name, [paths, numbers, near, named]) in ["idle", "beside others"].into_iter().zip(sums) {
+        println!(
+            "{name}: {paths} paths, {numbers} with a value, {near} of them within a tenth; what drops named rightly on {named}"
+        );
+    }
+}
+
+struct Row {
+    text: String,
+    is_number: bool,
+    is_near: bool,
+    is_named: bool,
+}
+
+fn measured(path: &Drawn, seed: u64) -> Row {
+    let truth = sim::burst_median(&path.scenario, Way::Forward, 1500);
+    let raw: RawParams = [("detail", "true"), ("max_time", "30 s")].into_iter().collect();
+    let budget = Budget {
+        octets: 10_000_000_000,
+        time: Duration::from_secs(600),
+        ..Budget::default()
+    };
+    let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
+    let method = methods::find("burst").expect("it is in the registry");
+    let mut method = method.begin(&raw).expect("the parameters are right");
+    let Ok(measured) = estimate::run(&mut world, method.as_mut(), budget);
+    let Some(estimate) = measured.outcome.estimate() else {
+        return Row {
+            text: format!("truth {truth:?}: {:?}", measured.outcome),
+            is_number: false,
+            is_near: false,
+            is_named: false,
+        };
+    };
+    let policy = match estimate.evidence.get("queue_policy") {
+        Some(EvidenceValue::Text(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (value, is_number) = (estimate.value, estimate.verdict == Verdict::Estimated);
+    let is_near = truth.is_some_and(|truth| value.abs_diff(truth) as f64 <= (0.1 * truth as f64).max(1500.0));
+    // A bound must hold; a number must be near.
+    let holds = match estimate.verdict {
+        Verdict::Estimated => is_near,
+        Verdict::LowerBound => truth.is_none_or(|truth| value as f64 <= 1.1 * truth as f64 + 1500.0),
+        Verdict::UpperBound | Verdict::Inconclusive => {
+            truth.is_some_and(|truth| value as f64 >= 0.9 * truth as f64 - 1500.0)
+        }
+    };
+    let is_named = policy == path.policy;
+    let misnamed = !is_named && !policy.is_empty() && policy != "unknown";
+    Row {
+        text: format!(
+            "truth {truth:?}: {:?} {value} ({:.3}), {policy}{}{} {:?}",
+            estimate.verdict,
+            truth.map_or(0.0, |truth| value as f64 / truth as f64),
+            if holds { "" } else { " *value" },
+            if misnamed { " *word" } else { "" },
+            estimate.confidence,
+        ),
+        is_number,
+        is_near,
+        is_named,
+    }
+}

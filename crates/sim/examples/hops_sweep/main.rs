@@ -1,0 +1,249 @@
+//! Confident wrong numbers per hop: paths drawn from seeds, one run of the default each, and every hop that is claimed wrongly.
+//!
+//! `cargo run --release --example hops_sweep -p narrows-sim -- FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`; KIND is one of those in `draw.rs`,
+//! `wide` if it is left out. `toml SEED [KIND]` prints one path.
+
+mod draw;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use estimate::job::hops::{Foretold, HopFinding, PathHops};
+use estimate::{Caveat, Measured, RawParams, Verdict, methods, run};
+use scenario::{Scenario, Way};
+use sim::SimWorld;
+
+/// A number is wrong if it is off by more, and its interval does not hold the truth; a bound if it is on the wrong side by more.
+const NUMBER: f64 = 0.05;
+const BOUND: f64 = 0.02;
+
+/// What a claim is, beside the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Judged {
+    /// A number within 5 %, its interval around the truth within 1 %.
+    Right,
+    /// A number within 5 %, its interval beside the truth.
+    Narrow,
+    /// A number further off, and its interval says so.
+    Wide,
+    /// A number further off, and its interval does not say so.
+    Wrong,
+    /// A bound on the right side.
+    Bound,
+    /// A bound on the wrong side.
+    WrongBound,
+    /// Nothing is claimed.
+    Nothing,
+    /// Something is claimed of what is no hop.
+    Beyond,
+}
+
+fn judge(hop: &HopFinding, truth: Option<f64>) -> Judged {
+    let Some(claim) = hop.capacity else {
+        return Judged::Nothing;
+    };
+    let Some(truth) = truth else { return Judged::Beyond };
+    if claim.verdict != Verdict::Estimated {
+        let wrong = claim.value.as_f64() > truth * (1.0 + BOUND);
+        return if wrong { Judged::WrongBound } else { Judged::Bound };
+    }
+    let near = (claim.value.as_f64() / truth - 1.0).abs() <= NUMBER;
+    let holds = claim.low.as_f64() <= truth * 1.01 && claim.high.as_f64() >= truth * 0.99;
+    match (near, holds) {
+        (true, true) => Judged::Right,
+        (true, false) => Judged::Narrow,
+        (false, true) => Judged::Wide,
+        (false, false) => Judged::Wrong,
+    }
+}
+
+/// It says itself that it may be something else.
+fn warned(hop: &HopFinding) -> bool {
+    let warns = |caveat: &Caveat| {
+        matches!(
+            caveat,
+            Caveat::UncheckedRouter
+                | Caveat::StagesAmbiguous
+                | Caveat::AsymmetricLimit
+                | Caveat::RouteChanged
+                | Caveat::RoutingLoop { .. }
+        )
+    };
+    hop.caveats.iter().any(warns)
+}
+
+#[derive(Default)]
+struct Sums {
+    paths: u32,
+    failed: u32,
+    late: u32,
+    seconds: Vec<f64>,
+    octets: Vec<f64>,
+    counts: BTreeMap<(Judged, bool), u32>,
+    foretold: BTreeMap<(&'static str, &'static str), u32>,
+    /// Half of the interval over the value, of numbers.
+    widths: Vec<f64>,
+}
+
+fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> Option<Measured> {
+    let method = methods::find(method)?;
+    let mut estimator = method.begin(params).ok()?;
+    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(params).budget());
+    Some(measured)
+}
+
+/// One path, added to the sums; what is wrong is told.
+fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Sums>) -> String {
+    let text = draw::path(seed, kind);
+    let scenario = match Scenario::from_toml(&text) {
+        Ok(scenario) => scenario,
+        Err(error) => return format!("{seed}: {error}\n"),
+    };
+    let truth = scenario
+        .truth(Way::Forward)
+        .over(Duration::ZERO, Duration::from_secs(1));
+    let Some(measured) = measure(&scenario, seed, method, params) else {
+        return format!("{seed}: no method\n");
+    };
+    let found = PathHops::of(&measured.outcome);
+    let Ok(mut sums) = sums.lock() else {
+        return String::new();
+    };
+    sums.paths += 1;
+    sums.seconds.push(measured.cost.time.as_secs_f64());
+    sums.octets.push(measured.cost.octets as f64);
+    let Some(found) = found else {
+        sums.failed += 1;
+        return format!("{seed}: {:?}\n", measured.outcome);
+    };
+    let in_time = found
+        .forecast
+        .is_none_or(|forecast| measured.cost.time <= forecast.time && measured.cost.octets <= forecast.octets);
+    sums.late += u32::from(!in_time);
+    let mut said = String::new();
+    if !in_time {
+        let _ = writeln!(said, "{seed}: late {:?} {:?}", measured.cost, found.forecast);
+    }
+    for hop in &found.hops {
+        let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
+        let judged = judge(hop, rate.map(units::BitRate::as_f64));
+        *sums.counts.entry((judged, warned(hop))).or_default() += 1;
+        if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == Verdict::Estimated) {
+            sums.widths
+                .push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
+        }
+        let told = match hop.capacity.map(|claim| claim.verdict) {
+            Some(Verdict::Estimated) => "value",
+            Some(_) => "bound",
+            None => "nothing",
+        };
+        let foretold = hop.foretold.map_or("unsaid", Foretold::name);
+        *sums.foretold.entry((foretold, told)).or_default() += 1;
+        if matches!(
+            judged,
+            Judged::Wrong | Judged::WrongBound | Judged::Beyond | Judged::Narrow
+        ) {
+            said += &line(seed, judged, hop, rate);
+        }
+    }
+    said
+}
+
+fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<units::BitRate>) -> String {
+    let truth = rate.map_or(f64::NAN, units::BitRate::as_f64);
+    let claim = hop.capacity.map_or(String::new(), |claim| {
+        let ratio = |rate: units::BitRate| rate.as_f64() / truth;
+        format!(
+            "{:.3} [{:.3} {:.3}]",
+            ratio(claim.value),
+            ratio(claim.low),
+            ratio(claim.high)
+        )
+    });
+    let devices: Vec<String> = hop
+        .hidden_devices
+        .iter()
+        .map(|device| device.nominal.to_string())
+        .collect();
+    format!(
+        "{seed} hop {} {judged:?}{} {:.2} Mb/s: {claim} after {:?} {devices:?} {:?} {}/{} busy {:.2?} {:?}\n",
+        hop.ttl,
+        if warned(hop) { " (warned)" } else { "" },
+        truth / 1e6,
+        hop.after,
+        hop.foretold,
+        hop.answers,
+        hop.probes,
+        hop.busy_ratio,
+        hop.caveats
+    )
+}
+
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1) as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+    let index = (last * share).round() as usize;
+    values.get(index).copied().unwrap_or(f64::NAN)
+}
+
+#[expect(clippy::print_stdout, reason = "an example that prints what it was asked for")]
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (settings, words): (Vec<&String>, Vec<&String>) = args.iter().partition(|word| word.contains('='));
+    let params: RawParams = settings.iter().filter_map(|word| word.split_once('=')).collect();
+    let word = |index: usize| words.get(index).map(|word| word.as_str());
+    let number = |index: usize| word(index).and_then(|word| word.parse().ok());
+    if word(0) == Some("toml") {
+        println!("{}", draw::path(number(1).unwrap_or(1), word(2).unwrap_or("wide")));
+        return;
+    }
+    let (first, count): (u64, u64) = (number(0).unwrap_or(1), number(1).unwrap_or(20));
+    let (kind, method) = (word(2).unwrap_or("wide"), word(3).unwrap_or("hops"));
+    let sums = Mutex::new(Sums::default());
+    let next = AtomicU64::new(first);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        break;
+                    }
+                    print!("{}", path(seed, kind, method, &params, &sums));
+                }
+            });
+        }
+    });
+    let Ok(mut sums) = sums.into_inner() else { return };
+    let hops: u32 = sums.counts.values().sum();
+    println!(
+        "{} paths, {hops} hops, {} without an answer, {} late",
+        sums.paths, sums.failed, sums.late
+    );
+    for ((judged, warned), count) in &sums.counts {
+        let share = 100.0 * f64::from(*count) / f64::from(hops.max(1));
+        println!(
+            "  {judged:?}{}: {count} ({share:.2} %)",
+            if *warned { ", warned" } else { "" }
+        );
+    }
+    println!("  {:?}", sums.foretold);
+    let mut all = [
+        std::mem::take(&mut sums.seconds),
+        std::mem::take(&mut sums.octets),
+        std::mem::take(&mut sums.widths),
+    ];
+    for (name, values) in ["s", "octets", "half width"].iter().zip(&mut all) {
+        println!(
+            "  {name}: median {:.4}, 95 % {:.4}, most {:.4}",
+            quantile(values, 0.5),
+            quantile(values, 0.95),
+            quantile(values, 1.0)
+        );
+    }
+}
