@@ -13,6 +13,8 @@ mod bend;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use units::BitRate;
 
 use crate::probe::TrainReport;
@@ -48,7 +50,7 @@ pub struct Knee {
 
 impl Knee {
     /// Time after which an empty bucket is full again; `None` if that is beyond counting.
-    pub fn refill(&self) -> Option<std::time::Duration> {
+    pub fn refill(&self) -> Option<Duration> {
         self.sustained.time_for(self.depth_range.1)
     }
 
@@ -121,11 +123,11 @@ pub fn look(trains: &[TrainReport]) -> Look {
     look_with(trains, &LookParams::default())
 }
 
-/// The same with other parameters.
+/// The same with other parameters. Stamps are taken for exact; who knows what the clock ticks by reads each train with [`course`].
 pub fn look_with(trains: &[TrainReport], params: &LookParams) -> Look {
     let courses: Vec<Course> = trains
         .iter()
-        .filter_map(|train| course(train, params.min_ratio))
+        .filter_map(|train| course(train, params.min_ratio, Duration::ZERO))
         .collect();
     of_courses(&courses, params)
 }
@@ -218,6 +220,9 @@ const UNEVEN_DEPTH: f64 = 0.2;
 /// Packets behind a bend from which on it counts against those that bend elsewhere ("ours": with fewer the second line is loose).
 const TELLING: usize = 16;
 
+/// Times as many packets behind the bend of another train ("ours").
+const LOOSE: usize = 4;
+
 fn together(alike: &[&Course]) -> Option<Knee> {
     let bends: Vec<&Bend> = alike.iter().filter_map(|course| course.bend.as_ref()).collect();
     let longest = bends.iter().max_by(|a, b| a.after.cmp(&b.after))?;
@@ -227,7 +232,10 @@ fn together(alike: &[&Course]) -> Option<Knee> {
             (low.min(*value), high.max(*value))
         })
     };
-    let (depths, rates) = (of(|bend| bend.depth_octets), of(|bend| bend.sustained_bps));
+    // A line through a few packets behind a bend is loose; beside trains that show many they say nothing of the rate.
+    let told = bends.iter().filter(|bend| bend.after * LOOSE >= longest.after);
+    let rates: Vec<f64> = told.map(|bend| bend.sustained_bps).collect();
+    let depths = of(|bend| bend.depth_octets);
     let packet = alike.iter().map(|course| course.packet_octets).fold(0.0, f64::max);
     let (shallow, deep) = range(&depths);
     let (slow, fast) = range(&rates);

@@ -9,7 +9,6 @@ mod capacity;
 mod combine;
 pub mod hops;
 mod plan;
-mod verdict;
 
 use std::time::Duration;
 
@@ -25,7 +24,6 @@ use crate::registry::RawParams;
 pub use available::Available;
 pub use capacity::Capacity;
 pub use plan::Profile;
-pub use verdict::{Family, FamilyVerdict, Fitness, family_verdicts};
 
 /// What the user wants of the main job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

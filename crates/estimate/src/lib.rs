@@ -7,13 +7,16 @@
 //!
 //! Where to start reading: [`run`], then [`probe`], then any one file under `methods/`.
 
+pub mod advice;
 pub mod bucket;
 mod budget;
 mod contract;
 mod facts;
 #[cfg(test)]
 mod fluid_path;
+pub mod host;
 pub mod job;
+pub mod limits;
 pub mod methods;
 mod observations;
 #[cfg(test)]

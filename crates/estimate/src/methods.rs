@@ -9,7 +9,7 @@ pub mod bart;
 pub mod bing;
 pub mod bprobe;
 mod bucket_watch;
-mod bulk;
+pub(crate) mod bulk;
 pub mod burst;
 mod campaign;
 pub mod capprobe;
@@ -18,9 +18,11 @@ mod chaos;
 mod chirps;
 pub mod clink;
 pub mod cprobe;
+mod densest;
 pub mod diettopp;
 pub(crate) mod echoed;
 pub mod fac2;
+mod far_ends;
 #[cfg(test)]
 mod fluid;
 mod gaps;
@@ -44,6 +46,7 @@ pub mod ptr;
 mod purse;
 pub mod quartets;
 pub mod rapid;
+pub mod rfc9097;
 pub mod rtt;
 pub mod shaper;
 pub mod signature;
@@ -112,6 +115,7 @@ pub const METHODS: &[&dyn Method] = &[
     &rapid::Rapid,
     &burst::Burst,
     &udp::Udp,
+    &rfc9097::Rfc9097,
     &tcp::Tcp,
     &streams::Streams,
     &window::Window,
@@ -184,7 +188,14 @@ pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dy
 /// What the user types for [`automatic`].
 pub const DEFAULT: &str = "default";
 
-/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`].
+/// What plans say for [`automatic_per_hop`].
+pub const DEFAULT_PER_HOP: &str = "default_per_hop";
+
+/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`], or per hop if it is [`DEFAULT_PER_HOP`].
 pub fn named(name: &str, metric: Metric) -> Option<&'static dyn Method> {
-    if name == DEFAULT { automatic(metric) } else { find(name) }
+    match name {
+        DEFAULT => automatic(metric),
+        DEFAULT_PER_HOP => Some(automatic_per_hop()),
+        _ => find(name),
+    }
 }

@@ -19,7 +19,7 @@ mod capture;
 mod load;
 mod train;
 
-pub use bulk::{Congestion, StreamReport, TcpSample, TcpState, Transfer, TransferReport};
+pub use bulk::{Congestion, StreamReport, TcpMarks, TcpSample, TcpState, Transfer, TransferReport};
 pub use capture::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
 pub use load::{Load, LoadReport, LoadStatus};
 pub use train::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport};

@@ -61,6 +61,45 @@ pub trait Method: Sync {
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError>;
 }
 
+/// A [`Method`] whose runs and whose reading of observations are one state machine's: `run` makes it of parameters as typed, `imposes`
+/// what they impose, given what the method usually does.
+macro_rules! method {
+    ($name:ident, run: $run:expr, imposes: $imposes:expr $(, answered_by: $answering:expr)?) => {
+        impl crate::registry::Method for $name {
+            fn info(&self) -> &'static crate::registry::MethodInfo {
+                &INFO
+            }
+
+            $(fn answered_by(&self) -> &'static [crate::facts::Answering] {
+                $answering
+            })?
+
+            fn imposes(&self, raw: &crate::registry::RawParams) -> crate::registry::Imposes {
+                let imposes: fn(&crate::registry::RawParams, crate::registry::Imposes) -> crate::registry::Imposes = $imposes;
+                imposes(raw, INFO.imposes.clone())
+            }
+
+            fn begin(
+                &self,
+                raw: &crate::registry::RawParams,
+            ) -> Result<Box<dyn crate::contract::Estimator>, crate::registry::ParamError> {
+                let run: fn(&crate::registry::RawParams) -> Result<_, crate::registry::ParamError> = $run;
+                Ok(Box::new(run(raw)?))
+            }
+
+            fn analyse(
+                &self,
+                observations: &crate::observations::Observations,
+                raw: &crate::registry::RawParams,
+            ) -> Result<crate::outcome::Outcome, crate::observations::AnalyseError> {
+                let run: fn(&crate::registry::RawParams) -> Result<_, crate::registry::ParamError> = $run;
+                crate::observations::lead(run(raw)?, observations)
+            }
+        }
+    };
+}
+pub(crate) use method;
+
 /// All that may answer.
 pub(crate) const EVERYTHING: [Answering; 5] = [
     Answering::Server,

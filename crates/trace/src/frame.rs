@@ -1,7 +1,7 @@
 //! Frames: one run's head, one exchange, one run's end.
 
 use estimate::Refusal;
-use estimate::probe::{CaptureReport, LoadReport, TransferReport};
+use estimate::probe::{CaptureReport, LoadReport, TcpMarks, TransferReport};
 use serde::{Deserialize, Serialize};
 use units::{Sender, Stamp};
 
@@ -69,7 +69,45 @@ pub(crate) fn exchange(exchange: &Exchange) -> Result<Vec<u8>, WriteError> {
             Answer::Fault(text) => AnswerForm::Fault(text.clone()),
         },
     };
-    frame(EXCHANGE, &postcard::to_stdvec(&form).map_err(unwritable)?)
+    let mut body = postcard::to_stdvec(&form).map_err(unwritable)?;
+    if let Answer::Transfer(report) = &exchange.answer {
+        body.extend(marks(report)?);
+    }
+    frame(EXCHANGE, &body)
+}
+
+/// What follows an exchange that is a transfer's, if its samples say anything there: their marks, stream by stream. Readers that do not
+/// know of them do not look behind the exchange.
+fn marks(report: &TransferReport) -> Result<Vec<u8>, WriteError> {
+    let marks: Vec<Vec<TcpMarks>> = report
+        .streams
+        .iter()
+        .map(|stream| stream.samples.iter().map(|sample| sample.marks).collect())
+        .collect();
+    if marks.iter().flatten().all(|marks| *marks == TcpMarks::default()) {
+        return Ok(Vec::new());
+    }
+    postcard::to_stdvec(&marks).map_err(unwritable)
+}
+
+/// Puts back what [`marks`] wrote; `None` if it does not fit the samples.
+fn mark(report: &mut TransferReport, octets: &[u8]) -> Option<()> {
+    if octets.is_empty() {
+        return Some(());
+    }
+    let marks: Vec<Vec<TcpMarks>> = postcard::from_bytes(octets).ok()?;
+    if marks.len() != report.streams.len() {
+        return None;
+    }
+    for (stream, marks) in report.streams.iter_mut().zip(marks) {
+        if stream.samples.len() != marks.len() {
+            return None;
+        }
+        for (sample, marks) in stream.samples.iter_mut().zip(marks) {
+            sample.marks = marks;
+        }
+    }
+    Some(())
 }
 
 pub(crate) fn end(end: &End) -> Result<Vec<u8>, WriteError> {
@@ -124,7 +162,10 @@ pub(crate) fn split(octets: &[u8]) -> Result<(Frame, &[u8]), &'static str> {
 }
 
 fn read_exchange(body: &[u8]) -> Option<Exchange> {
-    let form: ExchangeForm = postcard::from_bytes(body).ok()?;
+    let (mut form, rest): (ExchangeForm, &[u8]) = postcard::take_from_bytes(body).ok()?;
+    if let AnswerForm::Transfer(report) = &mut form.answer {
+        mark(report, rest)?;
+    }
     Some(Exchange {
         read: (form.first_read, form.last_read),
         asked: form.asked,

@@ -1,5 +1,7 @@
 //! One train: straight, or bent.
 
+use std::time::Duration;
+
 use units::BitRate;
 
 use crate::probe::{Fate, TrainReport};
@@ -99,8 +101,8 @@ struct Point {
     seq: u32,
 }
 
-/// Reads a train; `None` if fewer than two packets arrived, or at once.
-pub fn course(report: &TrainReport, min_ratio: f64) -> Option<Course> {
+/// Reads a train; `None` if fewer than two packets arrived, or at once. `clock_step`: what the receiver's clock ticks by.
+pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Option<Course> {
     let (first_s, points) = points(report)?;
     let (first, last) = (points.first()?, points.last()?);
     let span = last.time;
@@ -118,8 +120,19 @@ pub fn course(report: &TrainReport, min_ratio: f64) -> Option<Course> {
         rate_bps: beyond / span,
         departure_bps: departure_rate(report),
         fastest_bps: fastest(&points, beyond / span),
-        bend: (sent.is_finite()).then(|| bend(report, &points, min_ratio)).flatten(),
+        bend: (sent.is_finite())
+            .then(|| bend(report, &points, min_ratio, clock_step.as_secs_f64()))
+            .flatten(),
     })
+}
+
+/// A head that came in less than half the time in which it left was held back and let go at once, by a receiver that batches or by
+/// others' packets: what comes behind it says nothing of a bucket.
+fn squeezed(head: &[Point], tick: f64) -> bool {
+    let (Some(first), Some(last)) = (head.first(), head.last()) else {
+        return false;
+    };
+    2.0 * (last.time - first.time + tick) < last.departed - first.departed
 }
 
 /// The highest rate over eight packets in a row, or over four batches; `mean` if there are not as many.
@@ -163,7 +176,7 @@ fn points(report: &TrainReport) -> Option<(f64, Vec<Point>)> {
     Some((first.nanos() as f64 * 1e-9, points))
 }
 
-fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> {
+fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Option<Bend> {
     let (before, lines) = two_lines(points)?;
     let [(offset_1, slope_1), (offset_2, slope_2)] = lines;
     if slope_2 <= 0.0 || slope_2 < min_ratio * slope_1 {
@@ -181,6 +194,9 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
     if depth < 2.0 * step(tail) {
         return None;
     }
+    if squeezed(head, tick) {
+        return None;
+    }
     let sustained = 8.0 / slope_2;
     let (sent, lost) = behind(report, head.last()?.departed)?;
     let (from, to) = (head.last()?, tail.last()?);
@@ -192,7 +208,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
     let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { AT_ONCE };
     let left = leaving(head);
     let peak = peak.min(left.max(8.0 * at / head.last()?.time.max(1e-9)));
-    let ours = if lost > 0.0 { 1.0 } else { share(tail, sustained) };
+    let ours = if lost > 0.0 { 1.0 } else { share(tail, sustained, tick) };
     if sustained * min_ratio > peak * ours {
         return None;
     }
@@ -216,8 +232,8 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64) -> Option<Bend> 
 }
 
 /// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes tokens in proportion, and lets
-/// neighbours keep their distance where it does not come between them.
-fn share(tail: &[Point], mean_bps: f64) -> f64 {
+/// neighbours keep their distance where it does not come between them. A median that is a `tick` of the clock off the mean is rounding.
+fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
     let neighbours = tail
         .windows(2)
         .filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
@@ -228,7 +244,8 @@ fn share(tail: &[Point], mean_bps: f64) -> f64 {
     let steady = gaps.iter().filter(|other| (*other - gap).abs() <= STEADY * gap).count();
     let packet = last.octets - tail[tail.len() - 2].octets;
     let ours = mean_bps * gap / (8.0 * packet);
-    if gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
+    let told = (8.0 * packet / mean_bps - gap).abs() > tick;
+    if told && gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
         ours
     } else {
         1.0

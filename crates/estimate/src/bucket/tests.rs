@@ -83,11 +83,52 @@ fn policed(count: u32, gap_ns: i64, rate_bps: f64, depth: f64) -> TrainReport {
 #[test]
 fn a_policer_bends_by_its_losses() {
     let trains: Vec<TrainReport> = (0..2).map(|_| policed(400, 123_040, 20e6, 90_000.0)).collect();
-    let first = course(&trains[0], 1.1).unwrap();
+    let first = course(&trains[0], 1.1, Duration::ZERO).unwrap();
     let bend = first.bend.unwrap();
     assert!((bend.sustained_bps / 20e6 - 1.0).abs() < 0.02, "{bend:?}");
     assert!((bend.depth_octets / 90_000.0 - 1.0).abs() < 0.03, "{bend:?}");
     assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
+}
+
+/// Packets of 2.4 us behind a bend, read by a clock of 1 us, mostly read 2 us; nobody else took a sixth of the tokens.
+#[test]
+fn a_coarse_clock_is_nobody_s_traffic() {
+    let mut report = policed(0, 0, 1e9, 0.0);
+    let came = |seq: u32| 1_230 * i64::from(seq.min(40)) + 2_400 * i64::from(seq.saturating_sub(40));
+    let arrival = |seq: u32| Arrival {
+        seq,
+        departed: Stamp::from_nanos(1_230 * i64::from(seq)),
+        ip_octets: 1500,
+        fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq) / 1_000 * 1_000)),
+    };
+    report.arrivals = (0..400).map(arrival).collect();
+    let told = course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend);
+    let told = told.unwrap();
+    assert!((told.sustained_bps / 5e9 - 1.0).abs() < 0.02, "{told:?}");
+    assert!((told.ours - 1.0).abs() < 1e-9, "{told:?}");
+    // Stamps that are taken for exact say that others came between.
+    let fine = course(&report, 1.1, Duration::ZERO).and_then(|course| course.bend);
+    assert!(fine.is_none_or(|bend| bend.ours < 0.9), "{fine:?}");
+}
+
+/// 97 packets that left at 24 Gbit/s and came in one batch, then others' traffic: the batch is no bucket. The same head, seen one by
+/// one, is.
+#[test]
+fn a_batch_is_no_bucket() {
+    let bend = |head_gap_ns: i64| {
+        let mut report = policed(0, 0, 1e9, 0.0);
+        let came = |seq: u32| head_gap_ns * i64::from(seq.min(96)) + 9_000 * i64::from(seq.saturating_sub(96));
+        let arrival = |seq: u32| Arrival {
+            seq,
+            departed: Stamp::from_nanos(500 * i64::from(seq)),
+            ip_octets: 1500,
+            fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq))),
+        };
+        report.arrivals = (0..110).map(arrival).collect();
+        course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend)
+    };
+    assert_eq!(bend(0), None);
+    assert!(bend(500).is_some());
 }
 
 #[test]
@@ -139,7 +180,7 @@ fn a_bucket_that_was_not_full_again_is_left_out() {
 #[test]
 fn a_policer_that_others_use_too_is_uneven() {
     // Every seventh token is gone before our packets come: as if the tokens came in two rates by turns.
-    let lone = course(&policed(400, 123_040, 20e6, 90_000.0), 1.1).and_then(|course| course.bend);
+    let lone = course(&policed(400, 123_040, 20e6, 90_000.0), 1.1, Duration::ZERO).and_then(|course| course.bend);
     assert!(!lone.unwrap().uneven);
     let mut shared = policed(400, 123_040, 20e6, 90_000.0);
     let mut passed = 0;
@@ -151,6 +192,6 @@ fn a_policer_that_others_use_too_is_uneven() {
             }
         }
     }
-    let shared = course(&shared, 1.1).and_then(|course| course.bend);
+    let shared = course(&shared, 1.1, Duration::ZERO).and_then(|course| course.bend);
     assert!(shared.unwrap().uneven, "{shared:?}");
 }

@@ -57,7 +57,8 @@
 //! pause in which the bucket fills. Trains that bend at one place make the answer the bucket's rate, [`Caveat::Shaped`], with
 //! `peak_bps` and `burst_octets` beside it. If none bends, `bucket_excluded_octets` says what depth was ruled out (of buckets that
 //! hold a train to four fifths of the peak; of slower ones more), and the confidence is high only from 90 kB on; below, [`Caveat::BucketNotExcluded`] says up
-//! to which depth there is none.
+//! to which depth there is none. The same is asked where the sender is the narrowest of all, whose rate would else be a bound above a
+//! bucket's, and behind rounds whose trains begin fast and end slow. Trains that all bend, each elsewhere, make the least that one kept up a bound.
 //!
 //! *Batches.* Where the receiver sees packets in batches, the stamps are instants of interrupts, and the packets between two of
 //! them are known to one: `8 W(L) (b - a) / (t_b - t_a)` from the begin of the second batch to that of the last, of four trains of
@@ -71,6 +72,7 @@
 //! single link or other traffic leave the pairs' answer as it is; two rates without a cause leave the lower as a lower bound, as
 //! does a low confidence in pairs that came a tenth faster than long trains: they may show no more than what passes within one burst of a
 //! medium. The cause is in the evidence.
+//! Delays of which one in five are the least are those of a queue, and no medium is asked for.
 //!
 //! *Interval.* Of nine tenths, of two errors whose squares add (`interval`): the 5th to the 95th percentile of what the clock's ticks make
 //! probable, a dispersion of `s` ticks being read as `m` with the probability `1 - |m - s|`, where readings that never differ may be in step and
@@ -87,6 +89,7 @@
 //! | `spacing` | s | 0 | ours |
 //! | `utilisation` | 1 | 0.15 | ours: doubled for the looks |
 //! | `max_octets` | octets | 1.7 MB | ours |
+//! | `bucket_octets` | octets | 1.2 MB | ours; 0 leaves the long train out, which is most of what an idle fast path costs |
 //!
 //! # Cost
 //!

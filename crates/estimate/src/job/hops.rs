@@ -2,4 +2,6 @@
 
 mod report;
 
-pub use report::{AnswerPace, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathHops, Responder, key};
+pub use report::{
+    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathHops, Responder, key,
+};

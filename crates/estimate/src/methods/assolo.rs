@@ -76,18 +76,15 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, unreadable, within};
+use crate::methods::campaign::{self, unreadable, within};
 use crate::methods::chirps::excursions::Rule;
 use crate::methods::chirps::weigh::weigh;
-use crate::methods::chirps::{Chirp, Common, Flavour, Found, Session, ladder};
-use crate::observations::{self, AnalyseError, Observations};
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
 #[cfg(doc)]
 use crate::outcome::Caveat;
-use crate::outcome::Outcome;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 use filter::Filter;
 
@@ -107,6 +104,8 @@ struct Reflected {
 
 impl Flavour for Reflected {
     const READS: (&'static str, &'static str) = ("assolo", "trains of rising rates to the receiver");
+    // Ours, from sweeps in the simulator.
+    const CHIRPS: usize = 33;
 
     fn rates(&self, low: f64, high: f64) -> Vec<f64> {
         ladder::reflected(low, high, self.spread, self.density)
@@ -159,10 +158,8 @@ const AROUND: f64 = 0.6;
 const BURSTS_BELOW: f64 = 0.75;
 const BURSTS_ABOVE: f64 = 0.25;
 
-struct Params {
-    common: Common,
-    flavour: Reflected,
-}
+type Params = Settings<Reflected>;
+type Session = chirps::Session<Reflected>;
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
@@ -171,7 +168,7 @@ impl TryFrom<&RawParams> for Params {
         raw.check_names(&INFO)?;
         let word: String = raw.get("preset", "ours".to_owned())?;
         let (base, usual) = match word.as_str() {
-            "ours" => (Common::ours(CHIRPS, LEAST_GROUP), "vhf"),
+            "ours" => (Common::ours(Reflected::CHIRPS, LEAST_GROUP), "vhf"),
             "tool" => (Common::tool(false), "mean"),
             _ => return Err(unreadable("preset", &word, "write ours or tool")),
         };
@@ -205,34 +202,10 @@ impl TryFrom<&RawParams> for Params {
     }
 }
 
-impl Params {
-    fn machine(self) -> Machine<Session<Reflected>> {
-        Machine::new(Session::new(self.flavour, self.common))
-    }
-}
-
-/// Chirps that the answer rests on, and packets per rate (ours, from sweeps in the simulator).
-const CHIRPS: usize = 33;
+/// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 8;
 
-impl Method for Assolo {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.common.imposes(&usual, CHIRPS))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(Params::try_from(raw)?.machine()))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Params::try_from(raw)?.machine(), observations)
-    }
-}
+campaign::method!(Assolo);
 
 static INFO: MethodInfo = MethodInfo {
     name: "assolo",

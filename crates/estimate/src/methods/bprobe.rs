@@ -59,7 +59,7 @@
 //!   mean 1.7 times what it means (ours: a faster link behind a full queue draws pairs of all sizes together): what trains
 //!   of all sizes take per octet on the mean leaves a lower bound, with [`Caveat::NotConverged`] (`bprobe-loaded-behind`). A queue that
 //!   outlasts trains hides even that, but holds their first packets: unless three trains came at the rate found with their first packets
-//!   later than the promptest by no more than a fifth of what it lasts, the confidence is low (ours).
+//!   later than the promptest by no more than a fifth of what it lasts, the confidence is low, and unless two did there is no answer (ours).
 //! - A5: without a reflector's stamps a lower bound with [`Caveat::AsymmetricLimit`]: the lesser of both ways is at most the way there
 //!   (`bprobe-round-trip`).
 //!

@@ -1,6 +1,6 @@
 //! What the methods for bursts, loads and bulk transfers share.
 
-pub(super) mod series;
+pub(crate) mod series;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +12,28 @@ use crate::contract::Refusal;
 use crate::facts::PathFacts;
 use crate::outcome::Reason;
 use crate::registry::{ParamError, RawParams};
+
+/// Registers a method for loads or transfers: `INFO`, `Params`, `Run` and `LAST_PROBE` are those of the module that says so, and the closure
+/// tells how long `Params` may last without the last probe.
+macro_rules! method {
+    ($name:ident, $lasting:expr) => {
+        crate::registry::method!(
+            $name,
+            run: |raw| {
+                raw.check_names(&INFO)?;
+                Ok(Run::new(Params::try_from(raw)?))
+            },
+            imposes: |raw, usual| {
+                let lasting: fn(&Params) -> std::time::Duration = $lasting;
+                match Params::try_from(raw) {
+                    Ok(params) => usual.lasting(lasting(&params) + LAST_PROBE),
+                    Err(_) => usual,
+                }
+            }
+        );
+    };
+}
+pub(super) use method;
 
 /// The value of `name`, `None` if it was not given; `unused` is what [`RawParams::get`] wants as a default.
 pub(super) fn optional<T>(params: &RawParams, name: &'static str, unused: T) -> Result<Option<T>, ParamError>

@@ -17,39 +17,16 @@ use crate::registry::{ParamError, RawParams};
 /// Registers a campaign: `INFO`, `Params` and `Session` are those of the module that says so.
 macro_rules! method {
     ($name:ident $(, answered_by: $answering:expr)?) => {
-        impl crate::registry::Method for $name {
-            fn info(&self) -> &'static crate::registry::MethodInfo {
-                &INFO
-            }
-
-            $(fn answered_by(&self) -> &'static [crate::facts::Answering] {
-                $answering
-            })?
-
-            fn imposes(&self, raw: &crate::registry::RawParams) -> crate::registry::Imposes {
-                let usual = INFO.imposes.clone();
-                Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
-            }
-
-            fn begin(
-                &self,
-                raw: &crate::registry::RawParams,
-            ) -> Result<Box<dyn crate::contract::Estimator>, crate::registry::ParamError> {
+        crate::registry::method!(
+            $name,
+            run: |raw| {
                 raw.check_names(&INFO)?;
                 let session = Session::new(Params::try_from(raw)?);
-                Ok(Box::new(crate::methods::campaign::Machine::new(session)))
-            }
-
-            fn analyse(
-                &self,
-                observations: &crate::observations::Observations,
-                raw: &crate::registry::RawParams,
-            ) -> Result<crate::outcome::Outcome, crate::observations::AnalyseError> {
-                raw.check_names(&INFO)?;
-                let session = Session::new(Params::try_from(raw)?);
-                crate::observations::lead(crate::methods::campaign::Machine::new(session), observations)
-            }
-        }
+                Ok(crate::methods::campaign::Machine::new(session))
+            },
+            imposes: |raw, usual| Params::try_from(raw).map_or(usual.clone(), |params| params.imposes(&usual))
+            $(, answered_by: $answering)?
+        );
     };
 }
 pub(super) use method;

@@ -15,7 +15,7 @@ use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{EvidenceValue, Outcome};
 use crate::probe::{
     Arrival, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load, LoadReport, LoadStatus, PacingCheck, Probe,
-    StreamReport, TcpSample, TcpState, Train, TrainReport, Transfer, TransferReport,
+    StreamReport, TcpMarks, TcpSample, TcpState, Train, TrainReport, Transfer, TransferReport,
 };
 use crate::registry::RawParams;
 
@@ -160,6 +160,12 @@ impl Chaos {
             limited_by_receive_window: self.maybe(Self::time),
             limited_by_send_buffer: self.maybe(Self::time),
             bbr_pacing_gain: self.maybe(Self::narrow),
+            marks: TcpMarks {
+                window_scaled: self.maybe(|chaos| chaos.narrow() % 2 == 0),
+                reordered: self.maybe(Self::narrow),
+                needless: self.maybe(Self::narrow),
+                path_mtu_octets: self.maybe(Self::narrow),
+            },
         }
     }
 
@@ -248,6 +254,11 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("pathload", &[("far_end", "reflector"), ("quick", "true")]),
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
+    ("burst", &[("detail", "true"), ("load", "0.05")]),
+    (
+        "burst",
+        &[("detail", "true"), ("far_end", "echo"), ("small_octets", "64")],
+    ),
     ("track", &[("duration", "5 s")]),
     (
         "track",
@@ -270,6 +281,15 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     (
         "streams",
         &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")],
+    ),
+    (
+        "streams",
+        &[
+            ("thorough", "true"),
+            ("buffers", "true"),
+            ("beyond", "20"),
+            ("max_time", "60 s"),
+        ],
     ),
     ("pathchirp", &[]),
     ("pathchirp", &[("preset", "tool")]),

@@ -25,7 +25,7 @@ mod session;
 pub(super) mod testing;
 pub(super) mod weigh;
 
-pub(super) use params::Common;
+pub(super) use params::{Common, Settings};
 pub(super) use points::Chirp;
 pub(super) use session::Session;
 
@@ -44,6 +44,8 @@ pub(super) struct Found {
 pub(super) trait Flavour: std::fmt::Debug + Clone {
     /// Its name, and what it reads.
     const READS: (&'static str, &'static str);
+    /// Chirps that the answer rests on where nobody says otherwise.
+    const CHIRPS: usize;
 
     /// The rates of a fine chirp over this range, in the order of sending.
     fn rates(&self, low: f64, high: f64) -> Vec<f64>;

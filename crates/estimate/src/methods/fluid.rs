@@ -228,7 +228,10 @@ impl Fluid {
         }
         let sent = (rate * sending / 8.0 / size).floor();
         self.now += at;
-        self.pass(self.rtt, self.rtt);
+        // A load that goes on does not wait for its last status, so the queue has no rest between two segments of it.
+        if load.then == Then::Finish {
+            self.pass(self.rtt, self.rtt);
+        }
         Event::Load(LoadReport {
             began: stamp(began),
             ended: stamp(began + sending),

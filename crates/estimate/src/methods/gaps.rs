@@ -5,6 +5,8 @@ mod account;
 mod narrow;
 mod pairs;
 #[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
 mod tests;
 mod tight;
 

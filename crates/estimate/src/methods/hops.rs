@@ -35,8 +35,25 @@
 //!
 //! Hidden devices: an interval that holds no standard rate but a sum of two or three, `1/C = 1/C_1 + 1/C_2`, is read as a row of links,
 //! the slowest of which is the hop's capacity. Where no link before it is as slow, seven pairs tell: sent back to back they come back as far
-//! apart as the slowest link of a row makes them (`W/C_1`), or as far as one link of the whole rate would (`W/C`). Behind a narrower link
-//! standard rates alone decide, and the interval holds both readings.
+//! apart as the slowest link of a row makes them (`W/C_1`), or as far as one link of the whole rate would (`W/C`), whatever rates these have; what
+//! they leave of the hop is another link or the router's own time, and in doubt at the next hop. Behind a narrower link
+//! standard rates alone decide, and the interval holds both readings; a rate that is none has [`Caveat::StagesAmbiguous`].
+//!
+//! Where least round trips lie on no line, the mean of the second to the sixth tenth of each length's does instead if that is nearer to one:
+//! waits have nothing to do with a packet's own length. Probes go to lengths by what they have in the slope: where answers quote 548 octets,
+//! to those above. Where answers scatter by more than stamps, hops known to no better than 2 % get twice as many.
+//!
+//! Trains, where sizes tell too little behind the narrow link, and anywhere to check what they tell (`couriers`): a small packet, a large one that dies at
+//! hop h or one sooner, and another small one behind it, both answered further on. The second small one is later by `max(0, P(h) - x(h-1))`, `P` what the
+//! hop takes for the large packet, `x` by how much it is behind already: `x(h) = max(0, x(h-1) - P(h)) + w P(h)`, `w` the ratio of lengths. The
+//! densest quarter of up to 40 spacings counts, less those whose answers may have waited for one another (where most do, the leader leaves 1, 3, 9
+//! or 27 ms ahead; in front of the narrow link it always does; where they still do, nothing checks the sizes there); spacings that disagree bound nothing
+//! tighter than what the large packet falls behind in front of the narrow link. Where sizes and trains disagree by a tenth beyond both
+//! errors the router takes its own time per octet, and its line is left out.
+//!
+//! Stamps of a server at the far end (`last_hop`), where there is one: 8 to 24 trains of one packet of each size, one way. `F_N` of the last hop is then the
+//! slope of their delays, drift of the clocks taken out by the line below all of them, in the place of that of its answers: nothing that
+//! the host does with its answers is in it. First a packet of that flow to each router: another router than before anywhere, and they tell nothing.
 //!
 //! Latency: half the difference of the `a`, of which a later, smaller one counts instead (the difference is a router's own time).
 //! Waiting: mean distance of answers from the line, less that of the hop before. Busy: the share of answers off the line, less the same.
@@ -50,30 +67,40 @@
 //! | `pace` | s | 50 ms | 1 ms to 10 s | `capacity` §8.7: 20 probes per second and hop; varied by half either way |
 //! | `probes` | 1 | 200 | 24 to 2000 | ours: per hop at most, a fifth of it where the router limits its answers |
 //! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
+//! | `last_hop` | | answers | answers, stamps | ours: by what the last hop is told; stamps need a server there |
 //!
 //! # Cost
 //!
-//! 32 to 200 probes per hop of 690 octets on average: 70 to 420 kB for three hops, in 2 to 10 s; 30 to 60 s where routers give one answer per
+//! 32 to 200 probes per hop of 1 kB on average (400 where answers scatter), 7 pairs where they may tell, and 7 trains of 1.6 kB (up to 80 where sizes tell too little; each
+//! costs a patience where a router keeps silent), and 45 to 133 kB for a server's stamps: 70 to 420 kB for three hops, in 2 to 10 s; 30 to 60 s where routers give one answer per
 //! second. At most one probe per round trip and hop is under way.
 //!
 //! # Fails when
 //!
 //! - A1, token buckets: single packets pass a full bucket at the link's rate; the hop shows the link. Channels side by side show one.
 //! - A2: queues that never empty lift the line; what halves of the answers differ by is in the interval, [`Caveat::NotConverged`] is not.
-//! - A3: a router that copies looks like one more link: [`Caveat::SlowRouter`] where the next hop shows it, else nothing does.
+//! - A3: a router that copies looks like one more link: [`Caveat::SlowRouter`] where the next hop shows it, or trains do (`hops-silent-behind`);
+//!   at the last hop without a server's stamps nothing does, unless pairs can: [`Caveat::UncheckedRouter`]. Where all answers of trains wait for
+//!   one another, hops from there on have it.
 //! - A4: [`Caveat::SeveralRouters`], [`Caveat::RouteChanged`]: the main router's answers count, after the change. Circles:
 //!   [`Caveat::RoutingLoop`], and no number there. Routers that pass on what they should not: [`Caveat::ForwardsExpired`].
 //! - A5: one link of 50 Mbit/s behind a narrower one is read as two of 100: [`Caveat::StagesAssumed`], and 50 in the interval.
 //! - A6: hops faster than the ceiling that is foretold are bounded below ([`Caveat::TimerLimited`]). A silent router
-//!   ([`Caveat::SilentRouter`]) leaves a bound for the hop behind it.
+//!   ([`Caveat::SilentRouter`]) leaves a bound for the hop behind it, unless trains tell one of the two.
+//! - Behind a link of rate C two packets are apart by what C takes for the second: trains see a hop only if that takes longer for the large
+//!   packet than the small one is behind, less than `C / w` (18 C by full packets and 48 octets) right behind it, more with each hop that holds it back. No
+//!   train of one's own meets itself on a faster link.
 //!
 //! # References
 //!
+//! - `[Lai00]` K. Lai, M. Baker: Measuring link bandwidths using a deterministic model of packet delay, SIGCOMM 2000 (tailgating).
 //! - `[Downey99]` A. Downey: Using pathchar to estimate Internet link characteristics, SIGCOMM 1999.
 //! - `[PDM03]` R. Prasad, C. Dovrolis, B. Mah: The effect of layer-2 store-and-forward devices on per-hop capacity estimation, Infocom 2003.
 //! - `[Abut18]` tables 7 to 9.
 
 mod answer;
+mod couriers;
+mod far;
 mod line;
 mod pace;
 mod picture;
@@ -81,6 +108,7 @@ mod plan;
 mod round;
 mod route;
 mod session;
+mod spacings;
 mod stages;
 mod table;
 
@@ -88,7 +116,7 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use super::campaign::{method, read_framing, within};
+use super::campaign::{method, read_framing, unreadable, within};
 #[cfg(doc)]
 use crate::outcome::Caveat;
 use crate::registry::{
@@ -108,6 +136,8 @@ pub struct Params {
     pace: Duration,
     probes: u32,
     framing: Framing,
+    /// The far end's own stamps tell the last hop, where they can be had.
+    far_stamps: bool,
 }
 
 impl TryFrom<&RawParams> for Params {
@@ -119,6 +149,7 @@ impl TryFrom<&RawParams> for Params {
             pace: raw.get_duration("pace", Duration::from_millis(50))?,
             probes: raw.get("probes", 200)?,
             framing: read_framing(raw, Framing::ETHERNET)?,
+            far_stamps: read_last_hop(raw)?,
         };
         within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
         within(
@@ -131,6 +162,16 @@ impl TryFrom<&RawParams> for Params {
         let range = Duration::from_millis(1)..=Duration::from_secs(10);
         within(range.contains(&params.pace), "pace", pace.as_str(), "1 ms to 10 s")?;
         Ok(params)
+    }
+}
+
+/// Reads the parameter `last_hop`.
+fn read_last_hop(raw: &RawParams) -> Result<bool, ParamError> {
+    let word: String = raw.get("last_hop", "answers".to_owned())?;
+    match word.as_str() {
+        "answers" => Ok(false),
+        "stamps" => Ok(true),
+        _ => Err(unreadable("last_hop", &word, "write answers or stamps")),
     }
 }
 
@@ -183,6 +224,10 @@ static INFO: MethodInfo = MethodInfo {
         (
             "framing",
             "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
+        ),
+        (
+            "last_hop",
+            "told by answers, or by the stamps of a server there: answers, stamps; answers",
         ),
     ],
     source: include_str!("hops.rs"),

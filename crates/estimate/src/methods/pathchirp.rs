@@ -87,18 +87,15 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, unreadable, within};
+use crate::methods::campaign::{self, unreadable, within};
 use crate::methods::chirps::excursions::Rule;
 use crate::methods::chirps::weigh::weigh;
-use crate::methods::chirps::{Chirp, Common, Flavour, Found, Session, ladder};
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 
 /// The registry entry.
@@ -116,6 +113,8 @@ struct Excursionist {
 
 impl Flavour for Excursionist {
     const READS: (&'static str, &'static str) = ("pathchirp", "trains of rising rates to the receiver");
+    // Ours, from sweeps in the simulator.
+    const CHIRPS: usize = 22;
 
     fn rates(&self, low: f64, high: f64) -> Vec<f64> {
         if self.tool {
@@ -168,10 +167,8 @@ const AROUND: f64 = 1.7;
 const BURSTS_BELOW: f64 = 0.75;
 const BURSTS_ABOVE: f64 = 0.25;
 
-struct Params {
-    common: Common,
-    flavour: Excursionist,
-}
+type Params = Settings<Excursionist>;
+type Session = chirps::Session<Excursionist>;
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
@@ -180,7 +177,7 @@ impl TryFrom<&RawParams> for Params {
         raw.check_names(&INFO)?;
         let word: String = raw.get("preset", "ours".to_owned())?;
         let (tool, base, spread) = match word.as_str() {
-            "ours" => (false, Common::ours(CHIRPS, LEAST_GROUP), 1.05),
+            "ours" => (false, Common::ours(Excursionist::CHIRPS, LEAST_GROUP), 1.05),
             "tool" => (true, Common::tool(true), 1.2),
             _ => return Err(unreadable("preset", &word, "write ours or tool")),
         };
@@ -204,34 +201,10 @@ impl TryFrom<&RawParams> for Params {
     }
 }
 
-impl Params {
-    fn machine(self) -> Machine<Session<Excursionist>> {
-        Machine::new(Session::new(self.flavour, self.common))
-    }
-}
-
-/// Chirps that the answer rests on, and packets per rate (ours, from sweeps in the simulator).
-const CHIRPS: usize = 22;
+/// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 8;
 
-impl Method for Pathchirp {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.common.imposes(&usual, CHIRPS))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(Params::try_from(raw)?.machine()))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Params::try_from(raw)?.machine(), observations)
-    }
-}
+campaign::method!(Pathchirp);
 
 static INFO: MethodInfo = MethodInfo {
     name: "pathchirp",

@@ -55,7 +55,7 @@
 //! | `spacing` | s | 0.5 | the tool; at least 1.25 round trips |
 //! | `quick_cv` | 1 | 0.05 | the tool |
 //! | `batch_minus_one` | | true | the tool; false is the unbiased form |
-//! | `utilisation`, `max_octets` | | | of the preset adaptive |
+//! | `utilisation`, `max_octets`, `bucket_octets` | | | of the preset adaptive |
 //! | `sizes` | 1 | 40 | the tool |
 //! | `pairs_per_size` | 1 | 25 | the tool |
 //! | `trains` | 1 | 500 | the tool |
@@ -98,6 +98,7 @@ mod answer;
 mod batches;
 mod buckets;
 mod capprobe;
+mod core;
 mod evidence;
 mod faithful;
 mod framing;

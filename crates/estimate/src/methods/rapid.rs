@@ -86,16 +86,13 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, within};
-use crate::methods::chirps::{Chirp, Common, Flavour, Found, Session, ladder};
-use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::Outcome;
+use crate::methods::campaign::{self, within};
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 use smooth::{Gap, run_begins, segments};
 
@@ -115,6 +112,8 @@ struct MultiRate {
 
 impl Flavour for MultiRate {
     const READS: (&'static str, &'static str) = ("rapid", "trains of rising rates to the receiver");
+    // Ours, from sweeps in the simulator.
+    const CHIRPS: usize = 33;
 
     fn rates(&self, low: f64, high: f64) -> Vec<f64> {
         let steps = f64::from(self.packets.saturating_sub(2).max(1));
@@ -187,10 +186,8 @@ fn gaps(chirp: &Chirp) -> Vec<Gap> {
         .collect()
 }
 
-struct Params {
-    common: Common,
-    flavour: MultiRate,
-}
+type Params = Settings<MultiRate>;
+type Session = chirps::Session<MultiRate>;
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
@@ -211,39 +208,15 @@ impl TryFrom<&RawParams> for Params {
         within((0.001..=0.1).contains(&growth), "growth", growth, "0.001 to 0.1")?;
         within((1..=50).contains(&run), "run", run, "1 to 50")?;
         within((1.0..=100.0).contains(&batch), "batch", batch, "1 to 100")?;
-        let common = Common::ours(STREAMS, LEAST_GROUP).read(raw)?;
+        let common = Common::ours(MultiRate::CHIRPS, LEAST_GROUP).read(raw)?;
         Ok(Self { common, flavour })
     }
 }
 
-impl Params {
-    fn machine(self) -> Machine<Session<MultiRate>> {
-        Machine::new(Session::new(self.flavour, self.common))
-    }
-}
-
-/// Streams that the answer rests on, and packets per rate (ours, from sweeps in the simulator).
-const STREAMS: usize = 33;
+/// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 2;
 
-impl Method for Rapid {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, raw: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        Params::try_from(raw).map_or(usual.clone(), |params| params.common.imposes(&usual, STREAMS))
-    }
-
-    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        Ok(Box::new(Params::try_from(raw)?.machine()))
-    }
-
-    fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Params::try_from(raw)?.machine(), observations)
-    }
-}
+campaign::method!(Rapid);
 
 static INFO: MethodInfo = MethodInfo {
     name: "rapid",

@@ -23,7 +23,7 @@
 //! they have not reached; its upper end adds the stamp error. Below 10 ms a *dense* train of 64 packets follows, 4 µs apart: where
 //! interrupts are coalesced its echoes come in batches (`batches`), of which the last packet waits least; its minimum counts,
 //! and the interval's lower end goes down by the time from batch to batch. Median, 95th percentile (interpolated) and maximum are in the
-//! evidence.
+//! evidence. Where the far end says when it turned an echo, each way's delays are there too, with what the clocks leave open (`ways`).
 //!
 //! # Parameters
 //!
@@ -42,7 +42,9 @@
 //!
 //! - A1: nothing is seen but a wide distribution.
 //! - A2: the value is too high by the smallest waiting; a median far above the minimum is the warning.
-//! - A3: the far end's own delay is part of the value.
+//! - A3: the far end's own delay is part of the value; of the ways, it is in the reverse one's, unless a reflector tells how long it took.
+//! - Clocks that are not the same: how long *one* way takes is known to half the smallest round trip (`clock_error_bound_ns`), because
+//!   all of the difference of the ways could be one way's. Delay variation is not affected.
 //! - Against a host that runs nothing of ours ([`crate::Answering`]) closed ports and TCP answer instead of echoes: answers
 //!   then differ in size from the probes. Where the host limits them, trains are as short as it allows, and none is dense.
 //! - Hosts that coalesce interrupts: low confidence, [`Caveat::ReceiveBatching`], where the time from batch to batch is above 3 % of
@@ -53,9 +55,11 @@
 //! # References
 //!
 //! - RFC 2681 G. Almes, S. Kalidindi, M. Zekauskas: A round-trip delay metric for IPPM, 1999.
+//! - RFC 3393, RFC 5481 (delay variation); RFC 5905 §8 (offset of clocks); `[MST99]` (their skew).
 
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use std::time::Duration;
 
@@ -236,6 +240,8 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     evidence.insert("rejected_clock_set", times.len() - good.len());
     match Sorted::new(good) {
         Ok(sorted) => {
+            let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
+            ways::tell(rows(), stamps, &mut evidence);
             let estimate = conclude(facts, &sorted, caveats, evidence);
             dense.into_iter().fold(estimate, with_dense).into()
         }

@@ -45,17 +45,30 @@
 //!   third of that. Both are stopping times, which look at no later packet: what a part gathers is `(R - A)/C` of its time in the mean,
 //!   whatever began or ended it. Idle moments, in which delays do not fall as they should, stay out. (Plain slopes of short trains are 1
 //!   to 3 % of the capacity low.)
+//! - Whole trains (`joint.rs`, ours): beside bursts longer than trains the busy parts alone are those that met a burst, and the mean over
+//!   them is low (by 8 % of the capacity beside Pareto on/off traffic). From a spread of single trains of 0.3 of the path's rate on, and fully from
+//!   0.45, the idle parts count by their time, at `R + p (C - R)` with `p` the share of their packets that did not wait. The interval
+//!   stays as wide as the busy parts' own spread makes it.
 //! - Slope and rate: from end to end, summed over the parts; delays are medians of five neighbours. So `A` is the growth of
 //!   `bits - C delay`, whatever the departures were. A train without busy parts (below the knee): least squares over its last two thirds.
 //! - Standard error of a slope over `T` seconds: `sqrt(v/T)`, `v` from the steps between eight blocks.
 //! - All trains (`joint.rs`): `s_j = (R_j - A)/C + e_j`, `var e_j ~ 1/T_j`, for trains that the narrow link lets through. `A` (flat between
 //!   nothing and the path's rate) and the variance are integrated, `C` on a grid: the narrow link's own capacity (trains sent at once come
-//!   out at it; else `C = (R - A)/s` of trains far above the knee) with prior weight 0.85, or any up to ten times that, one `r` times as
+//!   out at it; else `C = (R - A)/s` of trains far above the knee) with prior weight 0.7, or any up to ten times that, one `r` times as
 //!   fast being tight in one of `r` cases. The answer is the posterior's median. With `C` given it is the weighted mean of `R_j - C s_j`;
 //!   with nothing known of it, least squares of `s` on `R` and their zero crossing. Trains count by their time alone: a rare train that met
 //!   a burst is what bursty traffic looks like, so the mean is not made robust against it, but those of a sleeping host count a quarter.
-//! - Interval, 90 %: Student's over the trains, wider by a twentieth and the trains' spread as a share of the path's rate (bursts without a
-//!   typical size, of which few trains meet the largest), the posterior spread that `C` causes, and a floor of 0.8 % of the path's rate, in squares.
+//! - Interval, 90 %, at most up to the tight link's capacity: Student's over the trains, wider by a twentieth and the trains' spread as a share of the path's rate (bursts without a
+//!   typical size, of which few trains meet the largest), what a twentieth of the belief in `C` puts beyond on either side, and a floor of 0.8 %
+//!   of the path's rate, in squares.
+//! - What others gave up (`begins.rs`, ours): a transfer that its window holds sends by the answers it gets, so it goes on as if nobody
+//!   probed for a round trip, and then by `1/(1 + s)` of that. So the busy time that leaves within the first 10, 20, 50 and 100 ms of each train
+//!   is read by itself (at least four trains that last longer by three tenths), and compared with the same train's whole. Where the begins
+//!   say less by `d`, more than the error `e` (the standard error; half as much again for the three short ones, of which one is chosen),
+//!   the answer is less by the largest `d (1 - e^2/d^2)`, the interval reaches down to what the begins say (from `d > 0.4 e` on), and
+//!   confidence is low. Beside traffic that asks nobody both say the same.
+//! - Idle moments (`joint.rs`, ours): the interval reaches up to what the trains say with all that lies between their busy parts, in
+//!   squares, but for 3 % of the path's rate that this reads high anyway; beside bursts shorter than the spread shows, that is more.
 //! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
 //! - Curves (`curve.rs`): accepted if the F statistic against a constant exceeds 6.7 (16 effective samples at most) and the scale is at
 //!   least 0.3 of the known `1/C`; the answer is the mean of the trains' knees. Traffic that is no fluid rounds the knee off, so that they
@@ -89,7 +102,8 @@
 //! # Fails when
 //!
 //! - A1 (schedulers, wireless, yielding TCP): the trains disagree; the interval is wide. TCP that yields within a train leaves more
-//!   than it does without the probes.
+//!   than it does without the probes; the begins of trains tell from round trips of 10 ms on, as far as so little time tells anything. Links that
+//!   send many packets at a time after contention: low by up to a seventh of the capacity, and the interval does not say so.
 //! - A2, two links with as much left: the knee holds within the interval, the by-products come out too low.
 //! - A2, a tight link several times as fast as the narrow one: the gradient is small against the noise, the interval wide.
 //! - A3: [`Verdict::LowerBound`](crate::Verdict), [`Caveat::SenderLimited`](crate::Caveat); never a point. A receiver that stamps in the
@@ -98,11 +112,14 @@
 //! - A5, clocks that are set: the train is repeated, [`Caveat::ClockStep`](crate::Caveat).
 //! - A6, bursts of many packets: trains find the link idle at times and read low; overload, length and load grow with the trains' spread
 //!   to prevent it, and the interval says what is left; confidence is low from a spread of 15 % of the path's rate.
+//! - A1, trains of more than 50 ms (below some 25 Mbit/s): they outlast round trips, transfers may have given way; confidence is low.
+//! - A1, transfers with round trips below 10 ms, or that send their window in bursts which no train meets: too high, and nothing tells.
 //! - Queues shorter than a train's overload: trains shrink, [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are
 //!   too many.
 //! - Receivers that batch: trains grow to 20 batches; beyond `max-packets` [`Reason::ReceiveBatching`](crate::Reason).
-//! - Token buckets: trains within the bucket's depth see the rate behind it; [`Caveat::Shaped`](crate::Caveat) and low confidence where
-//!   heads of trains outrun their tails.
+//! - Token buckets that three trains or more bend at: [`Caveat::Shaped`](crate::Caveat), low confidence, and no more than the bucket's rate
+//!   (`bucket_watch.rs`; trains in which a host or the path stood still are left out). Deeper ones are not seen, and the answer is what is
+//!   free behind them for a while: [`Caveat::BucketNotExcluded`](crate::Caveat) says from which depth on.
 //!
 //! # References
 //!
@@ -113,6 +130,7 @@
 //! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
 
 mod answer;
+mod begins;
 mod busy;
 mod coarse;
 pub(crate) mod curve;

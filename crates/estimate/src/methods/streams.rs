@@ -22,8 +22,15 @@
 //!   next step gains less than 10 % or not significantly (Welch, one-sided, 5 %). Code: `findings`.
 //! - Next `n`: with A known `ceil(0.95 A n / T(n))`, by A1 the fewest that could do; else 1, 2, 3, 4, 6, 8, 12, 16, ...
 //! - Still in proportion at the end: `ceil(A / T(1))`, extrapolated.
-//! - Intrusive: two of `T(n) > A_hi`, round trips 1.5 times, retransmissions twice (above 0.1 %) those at the filling number, gain
-//!   per stream below `T(1) / 2`. Harmful: `T(n)` below 97 % of the best before, significantly.
+//! - Intrusive: two of `T(n) > A_hi`, round trips 1.5 times, retransmissions twice (above 0.1 %) those at the filling number, a gain
+//!   per stream below `T(1) / 2`, a canary that loses a fifth of what it gets alone. The canary is one of the streams themselves: beside
+//!   `n - 1` others of its kind it gets `T(n) / n`. Harmful: `T(n)` below 97 % of the best before, significantly. The regions are
+//!   `[Netest03]`'s figure 5; these numbers are derived, not read in it.
+//! - Others: `T(n) = C n / (n + m)` fitted as `n / T(n)` over `n` gives `m` connections of others that share `C`, and the share
+//!   `(T(n) - A) / (C - A)` that is taken from them. Code: `sharing`.
+//! - Buffers (`-FullD`): one stream again with a window of `2 A RTT / 8` asked for at both sides of this host; what the kernel granted, and
+//!   the gain. A kernel that ties its send buffer to its receive buffer shows less than half of A without, no loss, no stall, and 1.5
+//!   times as much with.
 //!
 //! # Parameters
 //! | name | unit | default | range | source |
@@ -32,11 +39,13 @@
 //! | `available_bps` | bit/s, IP | none | above 0 | measured beforehand |
 //! | `available_high_bps` | bit/s, IP | `available_bps` | above 0 | upper end of its interval |
 //! | `single_bps` | bit/s, TCP payload | none | above 0 | one stream's rate, if measured; thorough measures it anyway |
-//! | `max_streams` | count | 16 (thorough 32) | 1 to 256 | a peer's cap may be lower |
+//! | `max_streams` | count | 16 (thorough 64) | 1 to 256 | a peer's cap may be lower |
 //! | `max_time` | time | 6 s (thorough 10 min) | 100 ms to 1 h | |
 //! | `run` | time | 1 s (thorough max(5 s, 20 RTT)) | 100 ms to 60 s | ours |
-//! | `runs` | count | 1 (thorough 3) | 1 to 20 | thorough: alternately upward and downward |
+//! | `runs` | count | 1 (thorough 3) | 1 to 20 | thorough: in another order each time |
 //! | `congestion` | word | host's default | a kernel's name | |
+//! | `beyond` | count | 2 | 1 to 20 | thorough: steps beyond the filling number; harm ends it |
+//! | `buffers` | flag | false | | one run more, as netest's `-FullD` |
 //!
 //! # Cost
 //! Quick: 1.3 s at full rate per number tried, two to four of them. Thorough: minutes. Fills the tight link, and beyond the filling
@@ -65,12 +74,12 @@ use units::{BitRate, Layer, Metric, Sender, Stamp};
 use super::bulk::{self, series};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
-use crate::observations::{self, AnalyseError, Follower, Observations};
+use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 use analyse::{Available, Level};
 
@@ -117,7 +126,7 @@ static INFO: MethodInfo = MethodInfo {
             "upper end of its interval; default: available_bps",
         ),
         ("single_bps", "TCP rate of one stream, if measured; default: not known"),
-        ("max_streams", "most streams to try; default 16, thorough 32"),
+        ("max_streams", "most streams to try; default 16, thorough 64"),
         ("max_time", "end of the search; default 6 s, thorough 10 min"),
         (
             "run",
@@ -128,33 +137,19 @@ static INFO: MethodInfo = MethodInfo {
             "congestion",
             "congestion control by its kernel name; default: the host's",
         ),
+        (
+            "beyond",
+            "thorough: steps beyond the filling number, unless harm ends it; default 2",
+        ),
+        (
+            "buffers",
+            "true: one more run with explicit buffers at both sides of this host; default false",
+        ),
     ],
     source: include_str!("streams.rs"),
 };
 
-impl Method for Streams {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, params: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        match Params::try_from(params) {
-            Ok(params) => usual.lasting(params.max_time + LAST_PROBE),
-            Err(_) => usual,
-        }
-    }
-
-    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        params.check_names(&INFO)?;
-        Ok(Box::new(Run::new(Params::try_from(params)?)))
-    }
-
-    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
-    }
-}
+bulk::method!(Streams, |params| params.max_time);
 
 /// Parameters, as in the table above.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,6 +163,8 @@ struct Params {
     run: Option<Duration>,
     runs: usize,
     congestion: Option<Congestion>,
+    beyond: usize,
+    buffers: bool,
 }
 
 impl TryFrom<&RawParams> for Params {
@@ -182,12 +179,15 @@ impl TryFrom<&RawParams> for Params {
             available: bulk::optional_rate(raw, "available_bps")?,
             available_high: bulk::optional_rate(raw, "available_high_bps")?,
             single: bulk::optional_rate(raw, "single_bps")?,
-            max_streams: raw.get("max_streams", if thorough { 32 } else { 16 })?,
+            max_streams: raw.get("max_streams", if thorough { 64 } else { 16 })?,
             max_time: bulk::duration_within(raw, "max_time", time, least, 60 * minute)?,
             run: bulk::optional_duration(raw, "run", least, minute)?,
             runs: raw.get("runs", if thorough { 3 } else { 1 })?,
             congestion: bulk::optional(raw, "congestion", String::new())?.map(|name| Congestion::from_name(&name)),
+            beyond: raw.get("beyond", 2)?,
+            buffers: raw.get("buffers", false)?,
         };
+        bulk::check("beyond", (1..=20).contains(&params.beyond), params.beyond, "1 to 20")?;
         bulk::check(
             "max_streams",
             (1..=256).contains(&params.max_streams),
@@ -209,8 +209,10 @@ const THOROUGH_RUN: Duration = Duration::from_secs(5);
 const THOROUGH_RTTS: u32 = 20;
 const QUICK_RUN: Duration = Duration::from_secs(1);
 const QUICK_RTTS: u32 = 5;
-/// Steps without gain beyond the filling number that a thorough search takes, to see intrusion and harm.
-const STEPS_BEYOND: usize = 2;
+
+/// Windows that are worth asking for: from what any kernel gives to what TCP can announce, doubled by the kernel.
+const LEAST_WINDOW: f64 = 65_536.0;
+const MOST_WINDOW: f64 = 268_435_456.0;
 
 /// The method at work.
 #[derive(Debug)]
@@ -224,6 +226,8 @@ struct Run {
     queue: Vec<u16>,
     pass: usize,
     known: result::Known,
+    /// Octets of the window of the run with explicit buffers, once that is on.
+    window: Option<u32>,
 }
 
 impl Run {
@@ -235,6 +239,7 @@ impl Run {
             settled: false,
             queue: Vec::new(),
             pass: 1,
+            window: None,
             known: result::Known::default(),
             params,
         }
@@ -283,7 +288,7 @@ impl Run {
         Step::Send(Probe::Transfer(Transfer {
             streams: self.streams,
             congestion: self.params.congestion.clone(),
-            window_octets: None,
+            window_octets: self.window,
             pacing: None,
             duration,
             sample_every: duration / slots,
@@ -311,6 +316,10 @@ impl Run {
         } else {
             slots.iter().map(|slot| slot.bps).collect()
         };
+        if let Some(window) = self.window {
+            self.known.note_buffers(window, report, mean);
+            return Step::Done(self.conclude(None));
+        }
         let rtt = series::median_rtt(&slots).unwrap_or_default().as_secs_f64();
         self.known.note(self.streams, rates, rtt, report);
         let next = if self.pass == 1 {
@@ -320,8 +329,24 @@ impl Run {
         };
         match next.or_else(|| self.next_pass()) {
             Some(streams) => self.settle(now, streams),
+            None if self.params.buffers => self.try_buffers(now),
             None => Step::Done(self.conclude(None)),
         }
+    }
+
+    /// One stream again, with buffers that hold twice what is available over the loaded round trip, at both sides of this host.
+    fn try_buffers(&mut self, now: Stamp<Sender>) -> Step {
+        let best = self.known.levels.iter().map(Level::mean).fold(0.0, f64::max);
+        let rate = self.known.available.map_or(best, |available| available.bps.max(best));
+        let rtt = self
+            .known
+            .levels
+            .first()
+            .map_or(0.0, |level| level.rtt)
+            .max(self.facts.rtt.as_secs_f64());
+        let octets = bulk::whole((2.0 * rate * rtt / 8.0).clamp(LEAST_WINDOW, MOST_WINDOW));
+        self.window = u32::try_from(octets).ok();
+        self.settle(now, 1)
     }
 
     /// The number to try next on the first way up; `None` at its end.
@@ -340,7 +365,7 @@ impl Run {
             .count();
         let done = if self.params.thorough {
             let beyond = levels.iter().filter(|level| filled(level)).count().saturating_sub(1);
-            flat.max(beyond) >= STEPS_BEYOND
+            flat.max(beyond) >= self.params.beyond || analyse::harmful(levels).is_some()
         } else {
             filled(last) || flat > 0
         };
@@ -353,25 +378,30 @@ impl Run {
         Some(next.unwrap_or(rung).max(last.streams + 1).min(most))
     }
 
-    /// Further runs of the same numbers, downward and upward in turn so that a drift of the path falls on all alike.
+    /// Further runs of the same numbers, in an order that is none: neither a drift of the path nor what one run leaves to the next falls
+    /// on the same numbers each time.
     fn next_pass(&mut self) -> Option<u16> {
         if self.pass >= self.params.runs {
             return None;
         }
         self.pass += 1;
-        let upward = self.known.levels.iter().map(|level| level.streams);
-        // Taken from the back.
-        self.queue = if self.pass.is_multiple_of(2) {
-            upward.collect()
-        } else {
-            upward.rev().collect()
-        };
+        let mut order: Vec<(f64, u16)> = (1u32..)
+            .zip(&self.known.levels)
+            .map(|(index, level)| (shuffled(index, self.pass), level.streams))
+            .collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.queue = order.into_iter().map(|(_, streams)| streams).collect();
         self.queue.pop()
     }
 
     fn conclude(&self, reason: Option<Reason>) -> Outcome {
         result::outcome(&self.known, reason)
     }
+}
+
+/// Where a number comes in a pass: multiples of an irrational number fall evenly over 0..1, in another order for each pass.
+fn shuffled(index: u32, pass: usize) -> f64 {
+    (f64::from(index) * 0.618_033_988_749_895 * pass as f64 + 0.37 * pass as f64).fract()
 }
 
 impl Follower for Run {
@@ -384,7 +414,7 @@ impl Follower for Run {
         };
         self.streams = transfer.streams;
         self.settled = transfer.sample_every < transfer.duration;
-        transfer.window_octets.is_none() && transfer.streams <= self.params.max_streams
+        transfer.window_octets.is_some() == self.window.is_some() && transfer.streams <= self.params.max_streams
     }
 }
 

@@ -71,12 +71,12 @@ use units::{BitRate, Layer, Metric, Sender, Stamp};
 use super::bulk;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::PathFacts;
-use crate::observations::{self, AnalyseError, Follower, Observations};
+use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Load, LoadReport, Probe, Then};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 use bracket::{Bracket, Next};
 use trial::Trial;
@@ -130,29 +130,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("udp.rs"),
 };
 
-impl Method for Udp {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, params: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        match Params::try_from(params) {
-            Ok(params) => usual.lasting(params.max_time + LAST_PROBE),
-            Err(_) => usual,
-        }
-    }
-
-    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        params.check_names(&INFO)?;
-        Ok(Box::new(Run::new(Params::try_from(params)?)))
-    }
-
-    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
-    }
-}
+bulk::method!(Udp, |params| params.max_time);
 
 /// Parameters, as in the table above.
 #[derive(Debug, Clone, PartialEq)]

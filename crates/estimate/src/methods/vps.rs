@@ -59,34 +59,12 @@ pub(super) const INFO: MethodInfo = MethodInfo {
 /// Registers a method of variable packet size: `INFO` and `settings` are those of the module that says so.
 macro_rules! method {
     ($name:ident) => {
-        impl crate::registry::Method for $name {
-            fn info(&self) -> &'static MethodInfo {
-                &INFO
-            }
-
-            fn answered_by(&self) -> &'static [crate::facts::Answering] {
-                &crate::registry::EVERYTHING
-            }
-
-            fn imposes(&self, raw: &RawParams) -> crate::registry::Imposes {
-                let usual = INFO.imposes.clone();
-                settings(raw).map_or(usual.clone(), |settings| settings.imposes(&usual))
-            }
-
-            fn begin(&self, raw: &RawParams) -> Result<Box<dyn crate::contract::Estimator>, ParamError> {
-                let session = super::vps::session::Session::new(settings(raw)?);
-                Ok(Box::new(super::campaign::Machine::new(session)))
-            }
-
-            fn analyse(
-                &self,
-                observations: &crate::observations::Observations,
-                raw: &RawParams,
-            ) -> Result<crate::outcome::Outcome, crate::observations::AnalyseError> {
-                let session = super::vps::session::Session::new(settings(raw)?);
-                crate::observations::lead(super::campaign::Machine::new(session), observations)
-            }
-        }
+        crate::registry::method!(
+            $name,
+            run: |raw| Ok(super::campaign::Machine::new(super::vps::session::Session::new(settings(raw)?))),
+            imposes: |raw, usual| settings(raw).map_or(usual.clone(), |settings| settings.imposes(&usual)),
+            answered_by: &crate::registry::EVERYTHING
+        );
     };
 }
 pub(super) use method;

@@ -63,12 +63,12 @@ use units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
 use super::bulk::{self, series};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
-use crate::observations::{self, AnalyseError, Follower, Observations};
+use crate::observations::Follower;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
+    RawParams, Scope,
 };
 use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 
@@ -124,29 +124,7 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("window.rs"),
 };
 
-impl Method for Window {
-    fn info(&self) -> &'static MethodInfo {
-        &INFO
-    }
-
-    fn imposes(&self, params: &RawParams) -> Imposes {
-        let usual = INFO.imposes.clone();
-        match Params::try_from(params) {
-            Ok(params) => usual.lasting(params.max_time.unwrap_or_default() + LAST_PROBE),
-            Err(_) => usual,
-        }
-    }
-
-    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
-        params.check_names(&INFO)?;
-        Ok(Box::new(Run::new(Params::try_from(params)?)))
-    }
-
-    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
-    }
-}
+bulk::method!(Window, |params| params.max_time.unwrap_or_default());
 
 /// Parameters, as in the table above.
 #[derive(Debug, Clone, PartialEq)]

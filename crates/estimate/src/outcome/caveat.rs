@@ -88,6 +88,8 @@ pub enum Caveat {
         /// Upper end.
         high: BitRate,
     },
+    /// Others that share the path sent less once the probes had begun: what they leave depends on who asks for it.
+    OthersYield,
     /// The value rests on a capacity that was not measured here.
     CapacityAssumed {
         /// Which.
@@ -146,6 +148,8 @@ pub enum Caveat {
     SilentRouter,
     /// The router's own time for answers covers what its link takes.
     SlowRouter,
+    /// Whether this router, or one before it, takes its own time for each octet could not be checked.
+    UncheckedRouter,
     /// Several routers answer at one hop limit, although all probes were of one flow.
     SeveralRouters {
         /// How many.
@@ -191,6 +195,7 @@ impl Caveat {
             Self::GrantScheduled { .. } => "grant_scheduled",
             Self::NotConverged => "not_converged",
             Self::GreyRegion { .. } => "grey_region",
+            Self::OthersYield => "others_yield",
             Self::CapacityAssumed { .. } => "capacity_assumed",
             Self::TrainExceedsBurstLimit => "train_exceeds_burst_limit",
             Self::ClockSkew { .. } => "clock_skew",
@@ -208,6 +213,7 @@ impl Caveat {
             Self::CaptureMissed { .. } => "capture_missed",
             Self::SilentRouter => "silent_router",
             Self::SlowRouter => "slow_router",
+            Self::UncheckedRouter => "unchecked_router",
             Self::SeveralRouters { .. } => "several_routers",
             Self::RouteChanged => "route_changed",
             Self::RoutingLoop { .. } => "routing_loop",
@@ -247,6 +253,9 @@ impl fmt::Display for Caveat {
             Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
             Self::Policed => f.write_str("excess traffic is dropped without being queued"),
             Self::VariableRate => f.write_str("the rate varied during the measurement"),
+            Self::BucketNotExcluded { deeper_than_octets: 0 } => f.write_str(
+                "unless a token bucket keeps longer traffic to a lower rate: no train was long enough to rule that out",
+            ),
             Self::BucketNotExcluded { deeper_than_octets } => write!(
                 f,
                 "unless a token bucket deeper than {} keeps longer traffic to a lower rate: no train was long enough to rule that out",
@@ -282,6 +291,9 @@ impl fmt::Display for Caveat {
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
                 write!(f, "it moved about {low} while it was measured")
             }
+            Self::OthersYield => f.write_str(
+                "others sent less once the probes had begun, as TCP does: it would leave more to whoever asks for it longer",
+            ),
             Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),
             Self::CapacityAssumed { capacity } => write!(f, "rests on an assumed capacity of {capacity}"),
             Self::TrainExceedsBurstLimit => f.write_str("trains were longer than the path's burst limit"),
@@ -313,6 +325,9 @@ impl fmt::Display for Caveat {
             Self::SlowRouter => {
                 f.write_str("the router takes longer over its answers than its link over packets; it was bridged")
             }
+            Self::UncheckedRouter => f.write_str(
+                "nothing could tell whether routers here take their own time for each octet: the link may be faster, and the next one slower",
+            ),
             Self::SeveralRouters { routers } => {
                 write!(f, "{routers} routers answer at this hop limit: the path divides")
             }

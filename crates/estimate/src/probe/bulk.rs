@@ -126,6 +126,24 @@ pub struct TcpSample {
     pub limited_by_send_buffer: Option<Duration>,
     /// BBR's pacing gain in 1/256, where the congestion control is BBR and says so.
     pub bbr_pacing_gain: Option<u32>,
+    /// What it says of the path and the peer. Whoever stores samples stores these beside them: the form of a stored sample is fixed.
+    #[serde(skip)]
+    pub marks: TcpMarks,
+}
+
+/// What a connection's `TCP_INFO` says of the path and the peer. Counters run from the connection's begin; `None` where the kernel does
+/// not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TcpMarks {
+    /// The peer scales its window, so that it can be larger than 65 535 octets.
+    pub window_scaled: Option<bool>,
+    /// Events in which segments arrived behind later ones (`tcpi_reord_seen`).
+    pub reordered: Option<u32>,
+    /// Segments that the peer got twice: sent again without need (`tcpi_dsack_dups`).
+    pub needless: Option<u32>,
+    /// Path MTU that the connection works with, IP octets.
+    pub path_mtu_octets: Option<u32>,
 }
 
 /// One connection's part of a [`TransferReport`].

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use estimate::probe::{
     Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load,
-    LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpSample, TcpState, Then,
-    Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
+    LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpMarks, TcpSample,
+    TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
 };
 use estimate::{Beginning, Budget, Event, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
 use proptest::prelude::*;
@@ -238,6 +238,7 @@ fn transfers() -> (Transfer, TransferReport) {
         limited_by_receive_window: None,
         limited_by_send_buffer: Some(Duration::ZERO),
         bbr_pacing_gain: Some(739),
+        marks: TcpMarks::default(),
     };
     let transfer = Transfer {
         streams: 2,

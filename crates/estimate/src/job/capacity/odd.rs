@@ -1,6 +1,6 @@
 //! Whether the trains of a run fit one FIFO link, and what to make of the answers of both parts of a run.
 
-use stat::Sorted;
+use stat::{SkewObjective, Sorted, skew_line};
 use units::BitRate;
 
 use crate::PathFacts;
@@ -54,7 +54,8 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
 }
 
 /// Trains that agree on a rate were slowed by nobody on the narrow link; what delays their first packets all the same, by much
-/// more than stamps and clocks explain, is a medium that has to be won, or traffic on faster links.
+/// more than stamps and clocks explain, is a medium that has to be won, or traffic that they queue behind. A queue is empty now and
+/// then, and what meets it so is delayed by nothing; a medium is won after a time drawn from many, and a grant comes at any time.
 fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     let full: Vec<&TrainReport> = reports
         .iter()
@@ -75,8 +76,12 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
         })
         .collect();
     let rates: Vec<f64> = pushed.iter().filter_map(|report| rate(report)).collect();
-    let first: Vec<f64> = pushed.iter().filter_map(|report| head_delay_ns(report)).collect();
-    let (Ok(rates), Ok(delays)) = (Sorted::new(rates), Sorted::new(first)) else {
+    let (times, delays): (Vec<f64>, Vec<f64>) = pushed
+        .iter()
+        .filter_map(|report| Some((begin_ns(report), head_delay_ns(report)?)))
+        .unzip();
+    let level = levelled(&times, &delays);
+    let (Ok(rates), Ok(delays)) = (Sorted::new(rates), Sorted::new(delays)) else {
         return false;
     };
     if rates.len() < LEAST_TRAINS || delays.len() < LEAST_TRAINS {
@@ -97,7 +102,27 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     };
     let packet_ns = 8e9 * f64::from(facts.path_mtu) / usual;
     let one_rate = ONE_RATE + 3.0 * error_ns / packet_ns;
-    apart < one_rate * rates.median() && late > LEAST_LATE_NS + 6.0 * error_ns + CLOCKS_APART * lasted_ns
+    let prompt = AT_ONCE * packet_ns + 3.0 * error_ns;
+    let queued = level.iter().filter(|delay| **delay <= prompt).count() as f64 > PROMPT_SHARE * level.len() as f64;
+    apart < one_rate * rates.median() && late > LEAST_LATE_NS + 6.0 * error_ns + CLOCKS_APART * lasted_ns && !queued
+}
+
+/// Delays above the line below all of them, which is what the two clocks' rates make of the least delay.
+fn levelled(times: &[f64], delays: &[f64]) -> Vec<f64> {
+    let (Some(from), Some(base)) = (times.first(), delays.first()) else {
+        return Vec::new();
+    };
+    let times: Vec<f64> = times.iter().map(|time| time - from).collect();
+    let delays: Vec<f64> = delays.iter().map(|delay| delay - base).collect();
+    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).map_or(0.0, |line| line.slope);
+    let slope = if slope.abs() < CLOCKS_APART { slope } else { 0.0 };
+    let flat: Vec<f64> = times
+        .iter()
+        .zip(&delays)
+        .map(|(time, delay)| delay - slope * time)
+        .collect();
+    let least = flat.iter().copied().fold(f64::INFINITY, f64::min);
+    flat.into_iter().map(|delay| delay - least).collect()
 }
 
 fn begin_ns(report: &TrainReport) -> f64 {
@@ -259,6 +284,11 @@ const WIDEST: f64 = 0.1;
 const SLOWED: f64 = 0.9;
 /// Ours: contention for a medium takes longer; what hosts add at random is mostly shorter.
 const LEAST_LATE_NS: f64 = 25e3;
+/// Ours: of a packet's time, by which what met no queue may be late.
+const AT_ONCE: f64 = 0.02;
+/// Ours: a medium that is won after one of 16 slots lets one train in 16 through at once, or, with the nearest slot, two; a queue behind
+/// nine tenths of load one in ten, behind half of it every second.
+const PROMPT_SHARE: f64 = 0.2;
 /// Oscillators of two hosts.
 const CLOCKS_APART: f64 = 100e-6;
 /// Answers this near are one.

@@ -54,6 +54,18 @@ pub mod key {
     pub const FORETOLD_OCTETS: &str = "foretold_octets";
     /// Path: the highest rate that one hop can be told at here, by stamps and sizes alone, bit/s at the IP layer.
     pub const CEILING: &str = "ceiling_bps";
+    /// Path: packets that a server at the far end was to stamp.
+    pub const STAMPED: &str = "stamped_packets";
+    /// Path: how many of them did not come.
+    pub const STAMPED_LOST: &str = "stamped_lost";
+    /// Path, a flag: they went another way than the probes of hops.
+    pub const STAMPED_OTHER: &str = "stamped_other_way";
+    /// Path, a flag: the last hop is told by these stamps.
+    pub const STAMPED_LAST: &str = "stamped_last_hop";
+    /// Path: what all links there take for a full packet by these stamps, ns.
+    pub const STAMPED_LINKS: &str = "stamped_all_links_ns";
+    /// Path: how long these packets waited in queues there, on average, ns.
+    pub const STAMPED_QUEUEING: &str = "stamped_queueing_ns";
 }
 
 /// A path, hop by hop.
@@ -67,6 +79,25 @@ pub struct PathHops {
     pub tight_hop: Option<u16>,
     /// What was foretold before the measurement proper, from a first look.
     pub forecast: Option<Forecast>,
+    /// What a server's stamps at the far end told, where there is one.
+    pub far: Option<FarStamped>,
+}
+
+/// What a server at the far end told of the way there by its own stamps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FarStamped {
+    /// Packets sent to it.
+    pub packets: u32,
+    /// How many of them did not come.
+    pub lost: u32,
+    /// They met another router than the probes of hops did: they tell nothing of that path.
+    pub other_way: bool,
+    /// The last hop is told by them.
+    pub last_hop: bool,
+    /// What all links there take for a full packet, ns.
+    pub all_links_ns: Option<f64>,
+    /// Mean wait in queues there, ns.
+    pub queueing_ns: Option<f64>,
 }
 
 /// One hop.
@@ -217,6 +248,7 @@ impl PathHops {
             narrow_hop: hop(key::NARROW).filter(|&hop| hop > 0),
             tight_hop: hop(key::TIGHT).filter(|&hop| hop > 0),
             forecast,
+            far: FarStamped::of(&main.evidence),
         })
     }
 }
@@ -338,6 +370,39 @@ impl Forecast {
     }
 }
 
+impl FarStamped {
+    fn of(evidence: &Evidence) -> Option<Self> {
+        let count = |name| whole(evidence, name).and_then(|count| u32::try_from(count).ok());
+        let flag = |name| matches!(evidence.get(name), Some(EvidenceValue::Flag(true)));
+        Some(Self {
+            packets: count(key::STAMPED)?,
+            lost: count(key::STAMPED_LOST).unwrap_or(0),
+            other_way: flag(key::STAMPED_OTHER),
+            last_hop: flag(key::STAMPED_LAST),
+            all_links_ns: number(evidence, key::STAMPED_LINKS),
+            queueing_ns: number(evidence, key::STAMPED_QUEUEING),
+        })
+    }
+
+    /// Writes it down.
+    pub(crate) fn into_evidence(self, evidence: &mut Evidence) {
+        evidence.insert(key::STAMPED, self.packets);
+        evidence.insert(key::STAMPED_LOST, self.lost);
+        for (name, flag) in [(key::STAMPED_OTHER, self.other_way), (key::STAMPED_LAST, self.last_hop)] {
+            evidence.insert(name, flag);
+        }
+        let times = [
+            (key::STAMPED_LINKS, self.all_links_ns),
+            (key::STAMPED_QUEUEING, self.queueing_ns),
+        ];
+        for (name, time) in times {
+            if let Some(time) = time {
+                evidence.insert(name, time);
+            }
+        }
+    }
+}
+
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -447,11 +512,21 @@ mod tests {
             ceiling: Some(BitRate::from_gbps(2)),
         };
         forecast.into_evidence(&mut main.evidence);
+        let far = FarStamped {
+            packets: 64,
+            lost: 2,
+            other_way: false,
+            last_hop: true,
+            all_links_ns: Some(1.5e6),
+            queueing_ns: None,
+        };
+        far.into_evidence(&mut main.evidence);
         main.also = vec![finding().estimate(), silent.estimate()];
         let read = PathHops::of(&main.into()).unwrap();
         assert_eq!(read.hops, [silent, finding()]);
         assert_eq!((read.narrow_hop, read.tight_hop), (Some(3), None));
         assert_eq!(read.forecast, Some(forecast));
+        assert_eq!(read.far, Some(far));
     }
 
     #[test]

@@ -1,12 +1,10 @@
-use units::BitRate;
-
 use super::*;
+use crate::World;
 use crate::fluid_path::Fluid;
-use crate::methods::chirps::points::Reader;
-use crate::methods::chirps::testing::{chirp_report, fluid, train};
-use crate::outcome::{Caveat, Estimate, Limit, Reason, Verdict};
+use crate::methods::chirps::testing::{self, estimate, fluid, found, mbps, train};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, World, run};
 
 const TOOL: Reflected = Reflected {
     spread: 1.2,
@@ -17,37 +15,11 @@ const TOOL: Reflected = Reflected {
 };
 
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
-    let raw: RawParams = params.iter().copied().collect();
-    let mut method = Assolo.begin(&raw).unwrap();
-    let budget = Budget {
-        octets: 500_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    };
-    let Ok(measured) = run(world, method.as_mut(), budget);
-    measured.outcome
-}
-
-fn estimate(outcome: &Outcome) -> &Estimate {
-    outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}"))
-}
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
+    testing::measure(&Assolo, world, params)
 }
 
 fn one(rates: &[f64], delays: &[i64]) -> Found {
-    let asked = train(rates);
-    let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
-    let reader = Reader {
-        short_ns: 0.0,
-        tick_ns: 0.0,
-        noise_ns: 0.0,
-        loss: 0.0,
-        tool: true,
-        group: 1,
-    };
-    TOOL.find(&reader.read(&asked, &report).unwrap()).unwrap()
+    found(&TOOL, true, rates, delays)
 }
 
 /// The rate before the first above what is available: at most a step of the ladder below it.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{Params, rules};
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
+use crate::methods::campaign::{Campaign, Next, uneven};
+use crate::methods::far_ends::{FarEnds, SizeBounds};
 use crate::methods::vps::answer::{Drawing, Lines};
 use crate::methods::vps::settings::{Draw, Regress};
 use crate::methods::vps::table::HopTable;
@@ -31,17 +32,14 @@ pub(in crate::methods) struct Session {
     /// Hop and size, counted from zero.
     queue: VecDeque<(usize, usize)>,
     probes: u32,
-    far_ends: VecDeque<FarEnd>,
-    least_octets: u16,
-    most_octets: u16,
-    resized: u32,
+    far_ends: FarEnds,
+    bounds: SizeBounds,
 }
 
 /// Hops without an answer in a row after which nothing is expected from further on (ours).
 const SILENT_HOPS: u32 = 4;
 /// Probes to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 3;
-const MOST_RESIZED: u32 = 8;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
 
@@ -59,10 +57,8 @@ impl Session {
             pass: 0,
             queue: VecDeque::new(),
             probes: 0,
-            far_ends: VecDeque::from([FarEnd::Echo, FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS)]),
-            least_octets: 0,
-            most_octets: u16::MAX,
-            resized: 0,
+            far_ends: FarEnds::new([FarEnd::Echo, FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS)]),
+            bounds: SizeBounds::ANY,
         }
     }
 
@@ -70,8 +66,8 @@ impl Session {
     fn resize(&mut self) {
         let path_mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
         let (least, most) = (
-            self.params.smallest.max(self.least_octets),
-            path_mtu.min(self.most_octets),
+            self.params.smallest.max(self.bounds.least_octets),
+            path_mtu.min(self.bounds.most_octets),
         );
         let room = u32::from(most.saturating_sub(least));
         let steps = u32::from(self.params.sizes - 1).max(1);
@@ -155,7 +151,7 @@ impl Campaign for Session {
                 ip_octets: *self.sizes.get(size)?,
                 hop_limit: Some(limit),
             }],
-            far_end: *self.far_ends.front()?,
+            far_end: self.far_ends.first()?,
             spacing: Duration::ZERO,
             rest: uneven(self.params.gap, self.probes),
         })
@@ -175,26 +171,9 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && max_ip_octets < self.most_octets => {
-                self.most_octets = max_ip_octets;
-            }
-            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.least_octets => {
-                self.least_octets = min_ip_octets;
-            }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                self.far_ends.pop_front();
-            }
-        }
-        if self.far_ends.is_empty() {
-            return Err(refusal_reason(
-                refusal,
-                "packets with a hop limit, and the routers' answers",
-            ));
-        }
+        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let what = "packets with a hop limit, and the routers' answers";
+        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < 2 {
             return Err(Reason::NotOffered {

@@ -208,6 +208,10 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
     );
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let prompt = prompt_trains(session, point, (common.low, common.high));
+    // A queue behind the narrow link that outlasts whole trains lets all of them come at its own rate, and none of them promptly.
+    if prompt < LEAST_TOLD {
+        return Err(Reason::NoAgreement);
+    }
     let estimate = if prompt < LEAST_PROMPT {
         let mut unsure = estimate.caveat(Caveat::NotConverged);
         unsure.confidence = Confidence::Low;
@@ -325,5 +329,7 @@ const LEAST_SHARE: f64 = 0.5;
 const PROMPT: f64 = 0.2;
 /// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says nothing.
 const LEAST_PROMPT: usize = 3;
+/// Such trains without which there is no answer (ours): the promptest and one that says the same.
+const LEAST_TOLD: usize = 2;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::answer;
 use super::params::Params;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
+use crate::methods::campaign::{Campaign, Next, arrived_ns, reply_octets, returned_ns, uneven};
+use crate::methods::far_ends::FarEnds;
 use crate::methods::spacing::Stamped;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
@@ -41,14 +42,13 @@ pub(in crate::methods) struct Session {
     trains: u32,
     /// Time from the first answer to the last of the latest train.
     last_ns: i64,
-    far_ends: Vec<FarEnd>,
-    resized: u32,
+    far_ends: FarEnds,
 }
 
 impl Session {
     pub(super) fn new(params: Params) -> Self {
         Self {
-            far_ends: params.via.clone(),
+            far_ends: FarEnds::new(params.via.clone()),
             params,
             facts: None,
             spacings: Vec::new(),
@@ -59,18 +59,12 @@ impl Session {
             sizes: Vec::new(),
             trains: 0,
             last_ns: 0,
-            resized: 0,
         }
     }
 
     /// Octets of a full-size packet: those for which the answer is stated.
     pub(super) fn full_size(&self) -> u16 {
         self.mtu.max(64)
-    }
-
-    fn resize(&mut self, mtu: u16) {
-        self.mtu = mtu;
-        self.sizes = self.params.sizes(mtu);
     }
 
     fn spacing(&self, asked: &Train, report: &TrainReport, before: &Arrival, after: &Arrival) -> Option<Spacing> {
@@ -105,12 +99,12 @@ impl Campaign for Session {
             self.params.packets = self.params.packets.min(most.max(LEAST_PACKETS));
             self.params.rounds = 1;
         }
-        self.resize(facts.path_mtu);
+        (self.mtu, self.sizes) = (facts.path_mtu, self.params.sizes(facts.path_mtu));
         self.facts = Some(facts.clone());
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = *self.far_ends.first()?;
+        let far_end = self.far_ends.first()?;
         let phases = u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
         let unanswered = self.trains >= UNANSWERED && self.lost == self.packets;
         if self.trains >= phases.saturating_mul(self.params.rounds) || unanswered {
@@ -153,26 +147,19 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && (64..self.mtu).contains(&max_ip_octets) => {
-                self.resize(max_ip_octets);
+        let (mtu, sizes, params) = (&mut self.mtu, &mut self.sizes, &self.params);
+        let what = "a far end that answers to packets";
+        self.far_ends.refused(refusal, what, |refusal| match refusal {
+            Refusal::TooLarge { max_ip_octets } if (64..*mtu).contains(&max_ip_octets) => {
+                (*mtu, *sizes) = (max_ip_octets, params.sizes(max_ip_octets));
+                true
             }
-            Refusal::TooSmall { min_ip_octets } if again && self.sizes.iter().any(|size| *size < min_ip_octets) => {
-                self.sizes.retain(|size| *size >= min_ip_octets);
+            Refusal::TooSmall { min_ip_octets } if sizes.iter().any(|size| *size < min_ip_octets) => {
+                sizes.retain(|size| *size >= min_ip_octets);
+                true
             }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                if !self.far_ends.is_empty() {
-                    self.far_ends.remove(0);
-                }
-                if self.far_ends.is_empty() {
-                    return Err(refusal_reason(refusal, "a far end that answers to packets"));
-                }
-            }
-        }
-        Ok(())
+            _ => false,
+        })
     }
 
     fn reads(&self, asked: &Train) -> bool {
@@ -194,6 +181,5 @@ impl Campaign for Session {
 const LEAST_PACKETS: usize = 3;
 /// Trains without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 2;
-const MOST_RESIZED: u32 = 8;
 /// A train may rest for as long as its answers took, but no longer than this.
 const LONGEST_REST_NS: i64 = 500_000_000;

@@ -6,33 +6,33 @@ use crate::probe::{StreamReport, TcpSample, TransferReport};
 
 /// What happened between two samples, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::methods) struct Slot {
+pub(crate) struct Slot {
     /// Length, seconds.
-    pub(in crate::methods) seconds: f64,
+    pub(crate) seconds: f64,
     /// Acknowledged payload, bit/s.
-    pub(in crate::methods) bps: f64,
+    pub(crate) bps: f64,
     /// Mean of the streams' smoothed round-trip times at its end.
-    pub(in crate::methods) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Smallest congestion window of a stream at its end, segments.
-    pub(in crate::methods) cwnd_segments: u32,
+    pub(crate) cwnd_segments: u32,
     /// Segments retransmitted in it.
-    pub(in crate::methods) retransmitted: u64,
+    pub(crate) retransmitted: u64,
 }
 
 /// Sums over a report.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::methods) struct Sums {
+pub(crate) struct Sums {
     /// Payload octets acknowledged.
-    pub(in crate::methods) acked: u64,
+    pub(crate) acked: u64,
     /// Payload octets sent; acknowledged ones where the kernel does not say.
-    pub(in crate::methods) sent: u64,
+    pub(crate) sent: u64,
     /// Payload octets sent again.
-    pub(in crate::methods) retransmitted: u64,
+    pub(crate) retransmitted: u64,
 }
 
 impl Sums {
     /// Both together.
-    pub(in crate::methods) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             acked: self.acked.saturating_add(other.acked),
             sent: self.sent.saturating_add(other.sent),
@@ -41,7 +41,7 @@ impl Sums {
     }
 
     /// Share of what was sent that was sent again.
-    pub(in crate::methods) fn loss(self) -> f64 {
+    pub(crate) fn loss(self) -> f64 {
         if self.sent == 0 {
             0.0
         } else {
@@ -51,7 +51,7 @@ impl Sums {
 }
 
 /// Slots of a report. Streams are sampled together, so that the k-th samples of all make one slot.
-pub(in crate::methods) fn slots(report: &TransferReport) -> Vec<Slot> {
+pub(crate) fn slots(report: &TransferReport) -> Vec<Slot> {
     let count = report.streams.iter().map(|stream| stream.samples.len()).min();
     (1..count.unwrap_or(0))
         .filter_map(|k| slot(&report.streams, k))
@@ -83,7 +83,7 @@ fn slot(streams: &[StreamReport], k: usize) -> Option<Slot> {
 }
 
 /// Sums of a report, from each stream's first sample to its last.
-pub(in crate::methods) fn sums(report: &TransferReport) -> Sums {
+pub(crate) fn sums(report: &TransferReport) -> Sums {
     let of_stream = |stream: &StreamReport| {
         let (Some(from), Some(to)) = (stream.samples.first(), stream.samples.last()) else {
             return Sums::default();
@@ -105,23 +105,23 @@ fn difference(from: &TcpSample, to: &TcpSample, field: impl Fn(&TcpSample) -> Op
 }
 
 /// Octets in flight as a share of the peer's window; `None` if the window is not known.
-pub(in crate::methods) fn peer_window_used(sample: &TcpSample) -> Option<f64> {
+pub(crate) fn peer_window_used(sample: &TcpSample) -> Option<f64> {
     let in_flight = f64::from(sample.in_flight_segments) * f64::from(sample.mss_octets);
     Some(in_flight / f64::from(sample.peer_window_octets?.max(1)))
 }
 
 /// Share of the peer's window from which it counts as the limit.
-pub(in crate::methods) const WINDOW_FULL: f64 = 0.9;
+pub(crate) const WINDOW_FULL: f64 = 0.9;
 
 /// Mean rate over slots, weighted by their length, bit/s; `None` without any.
-pub(in crate::methods) fn mean_bps(slots: &[Slot]) -> Option<f64> {
+pub(crate) fn mean_bps(slots: &[Slot]) -> Option<f64> {
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
     let bits: f64 = slots.iter().map(|slot| slot.bps * slot.seconds).sum();
     (seconds > 0.0).then(|| bits / seconds)
 }
 
 /// Median of the slots' round-trip times.
-pub(in crate::methods) fn median_rtt(slots: &[Slot]) -> Option<Duration> {
+pub(crate) fn median_rtt(slots: &[Slot]) -> Option<Duration> {
     let times: Vec<f64> = slots.iter().map(|slot| slot.rtt.as_secs_f64()).collect();
     Duration::try_from_secs_f64(stat::median(&times)?).ok()
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use stat::Sorted;
 use units::{BitRate, Delta};
 
-use crate::probe::{Fate, TrainReport};
+use crate::probe::{Arrival, Fate, TrainReport};
 
 /// One burst.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,10 +23,128 @@ pub(super) struct Seen {
     pub(super) departure: Option<BitRate>,
     /// Rate at which it arrived.
     pub(super) arrival: Option<BitRate>,
+    /// Rate at which what lies ahead of the first loss arrived, bit/s; of a burst without loss, all of it.
+    pub(super) ahead_bps: Option<f64>,
+    /// How its rate changed on the way to the first loss and behind it.
+    pub(super) turn: Option<Turn>,
+    /// IP octets of its first packet.
+    pub(super) ip_octets: u16,
+    /// When its first packet left, nanoseconds, and how long packets took; `None` if none arrived.
+    pub(super) delays: Option<Delays>,
     /// Largest growth of the one-way delay inside the burst.
     pub(super) delay_growth: Duration,
     /// See [`queueing`].
     pub(super) queueing: Option<f64>,
+}
+
+/// How the rate at which a burst arrives changes. A queue lets packets out at one rate however many it drops; a bucket that is empty at another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Turn {
+    /// Of the last of what lies ahead of the first loss, over that of the first quarter of it.
+    pub(super) late: f64,
+    /// Of what lies behind the first loss, over the same.
+    pub(super) behind: f64,
+    /// Of what lies behind, bit/s.
+    pub(super) behind_bps: f64,
+}
+
+/// Packets of which a [`Turn`]'s rates are taken, at least (ours).
+const TURN_PACKETS: usize = 8;
+
+fn turn(report: &TrainReport, cut: usize) -> Option<Turn> {
+    let received = |from: usize, to: usize| -> Option<Vec<(f64, i64)>> {
+        let rows = report.arrivals.get(from..to)?;
+        let at = |row: &Arrival| match row.fate {
+            Fate::Received(stamp) => Some((f64::from(row.ip_octets) * 8.0, stamp.nanos())),
+            Fate::Lost | Fate::Echoed { .. } | Fate::Answered(_) => None,
+        };
+        Some(rows.iter().filter_map(at).collect())
+    };
+    let rate = |rows: &[(f64, i64)]| {
+        let nanos = rows.last()?.1.checked_sub(rows.first()?.1).filter(|nanos| *nanos > 0)?;
+        let bits: f64 = rows.iter().skip(1).map(|row| row.0).sum();
+        Some(bits * 1e9 / nanos as f64)
+    };
+    let quarter = (cut / 4).max(TURN_PACKETS);
+    let last = (cut / 8).max(TURN_PACKETS);
+    if cut < quarter + last {
+        return None;
+    }
+    let (early, late) = (rate(&received(0, quarter)?)?, rate(&received(cut - last, cut)?)?);
+    // From the last packet ahead of the loss on: the gap that the loss left is the bucket's.
+    let behind = received(cut - 1, report.arrivals.len())?;
+    let behind_bps = rate(&behind).filter(|rate| behind.len() > TURN_PACKETS && *rate > 0.0)?;
+    Some(Turn {
+        late: late / early,
+        behind: behind_bps / early,
+        behind_bps,
+    })
+}
+
+/// How long packets of one burst took, nanoseconds with an unknown offset.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Delays {
+    /// When the first packet left.
+    pub(super) at_ns: i64,
+    /// Of the first packet that arrived.
+    pub(super) first: i64,
+    /// The least and the most.
+    pub(super) least: i64,
+    pub(super) most: i64,
+    /// Up to [`KEPT`] of all that arrived, evenly picked.
+    pub(super) all: Vec<i64>,
+    /// Of the packets ahead of each run of losses, up to [`KEPT`], evenly picked.
+    pub(super) ahead_of_losses: Vec<i64>,
+    /// Of the packet ahead of the first loss, if there is one.
+    pub(super) ahead_of_first: Option<i64>,
+}
+
+/// Delays kept of one burst (ours: enough for a tenth of them to mean something).
+const KEPT: usize = 64;
+
+/// Up to [`KEPT`] of these, evenly picked.
+fn picked(values: &[i64]) -> Vec<i64> {
+    let step = values.len().div_ceil(KEPT).max(1);
+    values.iter().copied().step_by(step).collect()
+}
+
+fn delays_of(report: &TrainReport, cut: Option<usize>) -> Option<Delays> {
+    let taken = |row: &Arrival| match row.fate {
+        Fate::Received(stamp) => Some(stamp.relative_to(row.departed).nanos()),
+        Fate::Lost | Fate::Echoed { .. } | Fate::Answered(_) => None,
+    };
+    let rows = &report.arrivals;
+    let all: Vec<i64> = rows.iter().filter_map(taken).collect();
+    let ahead: Vec<i64> = rows
+        .windows(2)
+        .filter(|pair| pair[1].fate == Fate::Lost)
+        .filter_map(|pair| taken(&pair[0]))
+        .collect();
+    Some(Delays {
+        at_ns: rows.first()?.departed.nanos(),
+        first: *all.first()?,
+        least: *all.iter().min()?,
+        most: *all.iter().max()?,
+        all: picked(&all),
+        ahead_of_losses: cut.map(|_| picked(&ahead)).unwrap_or_default(),
+        ahead_of_first: cut.and_then(|cut| rows.get(cut.checked_sub(1)?)).and_then(taken),
+    })
+}
+
+/// Rate at which the packets ahead of the cut arrived, the first one's octets left out.
+fn rate_ahead(report: &TrainReport, cut: Option<usize>) -> Option<f64> {
+    let ahead = report.arrivals.get(..cut.unwrap_or(report.arrivals.len()))?;
+    let mut received = ahead.iter().filter_map(|row| match row.fate {
+        Fate::Received(stamp) => Some((u64::from(row.ip_octets), stamp)),
+        Fate::Lost | Fate::Echoed { .. } | Fate::Answered(_) => None,
+    });
+    let (_, first) = received.next()?;
+    let (octets, last) = received.fold((0u64, first), |(sum, last), (octets, stamp)| {
+        (sum.saturating_add(octets), last.max(stamp))
+    });
+    // Few packets make poor rates: a single gap would decide.
+    (ahead.len() >= 4).then_some(())?;
+    BitRate::over(octets, last.since(first)).map(BitRate::as_f64)
 }
 
 /// Reads one burst.
@@ -51,6 +168,10 @@ pub(super) fn seen(report: &TrainReport) -> Seen {
         local_drops: report.local_drops,
         departure: report.departure_rate(),
         arrival: report.arrival_rate(),
+        ahead_bps: rate_ahead(report, first_loss),
+        turn: first_loss.filter(|_| !spoilt).and_then(|cut| turn(report, cut)),
+        ip_octets: report.arrivals.first().map_or(0, |row| row.ip_octets),
+        delays: delays_of(report, first_loss),
         delay_growth: growth.to_duration().unwrap_or_default(),
         queueing: first_loss.filter(|_| !spoilt).and_then(|cut| queueing(report, cut)),
     }
@@ -94,7 +215,16 @@ fn queueing(report: &TrainReport, cut: usize) -> Option<f64> {
     (expected >= LEAST_DELAY_NS).then_some(grown / expected)
 }
 
-/// Bursts of one size, together. Counts are packets.
+/// What became of one burst of the sample. Counts are packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cut {
+    /// Packets ahead of the first loss; of a burst without loss, all.
+    pub(super) through: u64,
+    /// It lost none: more might have come through.
+    pub(super) whole: bool,
+}
+
+/// Bursts together. Counts are packets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Together {
     /// A tenth of the bursts was cut earlier.
@@ -111,83 +241,85 @@ pub(super) struct Together {
     pub(super) whole: usize,
     /// The median is a size that survived, so that the truth lies above it.
     pub(super) median_is_bound: bool,
+    /// The same of the maximum.
+    pub(super) max_is_bound: bool,
     /// Loss-free bursts of the smallest size, of as many tries, bound its loss probability by this, at 95 %.
     pub(super) loss_probability: f64,
 }
 
-/// Summary of bursts of `size` packets: packets ahead of each first loss, `None` where all survived.
+/// Summary of bursts of any sizes. A burst that survived says only that it would have been cut later: quantiles are those of the
+/// product-limit estimate (`[KM58]`), which for bursts that were all cut are the usual ones.
 ///
 /// `None` without any burst. With no loss in `n` bursts the probability of one is at most `1 - 0.05^(1/n)` (exact binomial).
-pub(super) fn together(first_losses: &[Option<usize>], size: usize) -> Option<Together> {
-    let through: Vec<f64> = first_losses.iter().map(|cut| cut.unwrap_or(size) as f64).collect();
-    let whole = first_losses.iter().filter(|cut| cut.is_none()).count();
-    let sorted = Sorted::new(through).ok()?;
-    // Packets are whole: half a packet through is none.
-    let at = |p: f64| super::super::bulk::whole(sorted.quantile(p).unwrap_or(0.0).floor());
-    Some(Together {
-        p10: at(0.1),
-        median: at(0.5),
-        max: at(1.0),
-        min: at(0.0),
-        bursts: first_losses.len(),
-        whole,
-        median_is_bound: whole * 2 > first_losses.len(),
-        loss_probability: stat::zero_failures_bound(first_losses.len() as u64, 0.95).unwrap_or(1.0),
-    })
-}
-
-/// Queue and available rate behind bursts at several rates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Effective {
-    /// Effective queue `Q'`, octets.
-    pub(super) queue_octets: f64,
-    /// Available rate `A`, bit/s.
-    pub(super) available_bps: f64,
-}
-
-/// Least squares of `1/m = (1/Q') (1 - A/R)` over `(R in bit/s, m in octets)`, at least three of them. The error of `m` is one
-/// packet whatever `m` is, so `1/m` weighs `m^4`. `None` where the line makes no sense.
-pub(super) fn effective(points: &[(f64, f64)]) -> Option<Effective> {
-    let inverse_rates: Vec<f64> = points.iter().map(|(rate, _)| 1e6 / rate).collect();
-    let inverse_bursts: Vec<f64> = points.iter().map(|(_, burst)| 1e3 / burst).collect();
-    let weights: Vec<f64> = points.iter().map(|(_, burst)| (burst / 1e3).powi(4)).collect();
-    let line = stat::weighted_ols(&inverse_rates, &inverse_bursts, &weights).ok()?.line;
-    let fit = Effective {
-        queue_octets: 1e3 / line.intercept,
-        available_bps: -line.slope / line.intercept * 1e6,
+pub(super) fn together(cuts: &[Cut]) -> Option<Together> {
+    let mut sorted = cuts.to_vec();
+    // At one size those that were cut come first: the others were cut later, if at all.
+    sorted.sort_unstable();
+    let (worst, best) = (*sorted.first()?, *sorted.last()?);
+    let quantile = |p: f64| {
+        let mut surviving = 1.0;
+        for (index, cut) in sorted.iter().enumerate() {
+            let left = (sorted.len() - index) as f64;
+            if !cut.whole {
+                surviving *= (left - 1.0) / left;
+            }
+            // A share that is exact in figures must not be missed by its rounding.
+            if !cut.whole && 1.0 - surviving >= p - 1e-9 {
+                return Some(cut.through);
+            }
+        }
+        None
     };
-    (line.intercept > 0.0 && fit.queue_octets.is_finite() && fit.available_bps.is_finite()).then_some(fit)
+    let (tenth, half) = (quantile(0.1), quantile(0.5));
+    Some(Together {
+        p10: tenth.unwrap_or(best.through),
+        median: half.unwrap_or(best.through),
+        max: best.through,
+        min: worst.through,
+        bursts: cuts.len(),
+        whole: cuts.iter().filter(|cut| cut.whole).count(),
+        median_is_bound: half.is_none(),
+        max_is_bound: best.whole,
+        loss_probability: stat::zero_failures_bound(cuts.len() as u64, 0.95).unwrap_or(1.0),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cut(through: u64) -> Cut {
+        Cut { through, whole: false }
+    }
+
+    fn survived(size: u64) -> Cut {
+        Cut {
+            through: size,
+            whole: true,
+        }
+    }
+
     /// 20 bursts without loss: at most 13.9 % at 95 %; 29: 9.8 %; 59: 5 % (published tables of the exact binomial bound).
     #[test]
     fn binomial_statement() {
         for (bursts, bound) in [(20, 0.139), (29, 0.0981), (59, 0.0495)] {
-            let all = together(&vec![None; bursts], 10).unwrap();
+            let all = together(&vec![survived(10); bursts]).unwrap();
             assert!((all.loss_probability - bound).abs() < 5e-4, "{}", all.loss_probability);
             assert!(all.median_is_bound);
         }
-        assert_eq!(together(&[], 10), None);
+        assert_eq!(together(&[]), None);
     }
 
     #[test]
-    fn quantiles_count_survivors_as_the_size_sent() {
-        let cuts: Vec<_> = (1..=9).map(Some).chain([None, None]).collect();
-        let all = together(&cuts, 20).unwrap();
+    fn quantiles_count_survivors_as_at_least_their_size() {
+        let cuts: Vec<_> = (1..=9).map(cut).chain([survived(20), survived(20)]).collect();
+        let all = together(&cuts).unwrap();
         assert_eq!((all.min, all.p10, all.median, all.max), (1, 2, 6, 20));
-        assert_eq!((all.whole, all.median_is_bound), (2, false));
-    }
-
-    /// MBS(R) = Q R / (R - A) with Q = 100 kB, A = 60 Mbit/s: at 90, 120, 240 Mbit/s 300, 200, 133.3 kB.
-    #[test]
-    fn queue_and_available_rate_from_three_rates() {
-        let fit = effective(&[(90e6, 300e3), (120e6, 200e3), (240e6, 400e3 / 3.0)]).unwrap();
-        assert!((fit.queue_octets - 100e3).abs() < 1.0, "{fit:?}");
-        assert!((fit.available_bps - 60e6).abs() < 1e3, "{fit:?}");
-        assert_eq!(effective(&[(90e6, 300e3), (120e6, 200e3)]), None);
+        assert_eq!((all.whole, all.median_is_bound, all.max_is_bound), (2, false, true));
+        // Those that survived small sizes are no evidence for small sizes: of ten bursts four survived 5, and the six larger ones were
+        // cut at 10 to 15. The product-limit estimate leaves them out once 5 is passed: the median of 10..15 is 12.
+        let grown: Vec<_> = (0..4).map(|_| survived(5)).chain((10..=15).map(cut)).collect();
+        let all = together(&grown).unwrap();
+        assert_eq!((all.p10, all.median, all.max, all.max_is_bound), (10, 12, 15, false));
     }
 }

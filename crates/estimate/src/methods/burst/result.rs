@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use stat::Sorted;
 use units::{BitRate, Layer, Metric};
 
-use super::analyse::{Seen, Together, effective, together};
+use super::analyse::{Cut, Delays, Seen, Together, Turn, together};
+use super::policy::{self, Policy, Shown, policy};
+use super::queue::{self, Counted, CurvePoint, Rated};
+use crate::bucket::{self, Course};
 use crate::methods::bulk;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::probe::TrainReport;
 
 /// Everything that bursts have told.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,8 @@ pub(super) struct Ledger {
     arrivals: Vec<f64>,
     /// The slowest of them.
     pub(super) slowest_arrival: Option<BitRate>,
+    /// No packet leaves this host faster, where that is known.
+    pub(super) fastest_bps: Option<f64>,
     /// Shares of the expected queueing delay that cut bursts showed.
     queueing: Vec<f64>,
     /// Largest delay growth in a burst without loss.
@@ -26,9 +31,17 @@ pub(super) struct Ledger {
     spoilt: u32,
     /// Packets that the last cut burst of the search let through.
     pub(super) last_cut: Option<usize>,
-    /// The sample: packets ahead of the first loss.
-    pub(super) first_losses: Vec<Option<usize>>,
-    sampled_packets: usize,
+    /// The back-to-back bursts of the sample.
+    sample: Rated,
+    small: Rated,
+    line: Vec<Rated>,
+    /// Delays and courses of back-to-back bursts, for what drops.
+    delays: Vec<Delays>,
+    courses: Vec<Course>,
+    /// How rates of bursts changed at their first loss.
+    turns: Vec<Turn>,
+    /// First and longest delay of the last bursts, nanoseconds.
+    recent: Vec<(i64, i64)>,
 }
 
 /// Fewer bursts than this are few; so are fewer than that, if they were cut at different places (ours).
@@ -40,20 +53,85 @@ const SPOILT_BURSTS: u32 = 3;
 const POLICED_BELOW: f64 = 0.3;
 /// A burst that arrives within this share of the rate at which it left has overrun nothing.
 const OVERRUN: f64 = 0.98;
+/// Bursts whose delays are kept, and slopes of trains that count as bends.
+const KEPT_BURSTS: usize = 64;
+const BEND: f64 = 1.1;
+/// Bursts over which left-over queues are looked for.
+const RECENT: usize = 4;
 
 impl Ledger {
-    pub(super) fn note(&mut self, seen: &Seen) {
+    /// Takes in a paced burst for what it says of what drops.
+    pub(super) fn note_long(&mut self, seen: &Seen) {
+        if seen.spoilt_by_receiver {
+            return;
+        }
+        self.queueing.extend(seen.queueing);
+        self.delays.extend(seen.delays.clone());
+    }
+
+    /// Takes in a burst; `usual`: back to back, of the main packets' length.
+    pub(super) fn note(&mut self, seen: &Seen, usual: bool) {
         self.local_drops += u64::from(seen.local_drops);
         // Few packets make poor rates: a single gap would decide.
-        if seen.arrived >= 4 {
+        if usual && seen.arrived >= 4 {
             self.departures.extend(seen.departure.map(BitRate::as_f64));
             self.arrivals.extend(seen.arrival.map(BitRate::as_f64));
-            self.slowest_arrival = [self.slowest_arrival, seen.arrival].into_iter().flatten().min();
+            // A bucket fills again at the rate behind the first loss, less what others take.
+            let behind = seen.turn.and_then(|turn| BitRate::from_bps_f64(turn.behind_bps));
+            self.slowest_arrival = [self.slowest_arrival, seen.arrival, behind].into_iter().flatten().min();
+        }
+        if self.turns.len() < KEPT_BURSTS {
+            self.turns.extend(seen.turn);
         }
         if seen.first_loss.is_none() && !seen.spoilt_by_receiver {
             self.growth = self.growth.max(seen.delay_growth);
         }
+        if let Some(delays) = &seen.delays {
+            self.recent.push((delays.first, delays.most));
+            if self.recent.len() > 2 * RECENT {
+                self.recent.remove(0);
+            }
+        }
+        if !usual || seen.spoilt_by_receiver {
+            return;
+        }
         self.queueing.extend(seen.queueing);
+        if seen.first_loss.is_some() {
+            self.sample.departures.extend(seen.departure.map(BitRate::as_f64));
+            self.sample.through.extend(seen.ahead_bps);
+            self.sample.growth.push(seen.delay_growth.as_secs_f64() * 1e9);
+        }
+        if let Some(delays) = seen.delays.as_ref().filter(|_| self.delays.len() < KEPT_BURSTS) {
+            self.delays.push(delays.clone());
+        }
+    }
+
+    /// Takes in how a back-to-back burst arrived, for buckets.
+    pub(super) fn note_course(&mut self, report: &TrainReport, clock_step: Duration) {
+        if self.courses.len() < KEPT_BURSTS && report.local_drops == 0 {
+            self.courses.extend(bucket::course(report, BEND, clock_step));
+        }
+    }
+
+    /// Whether the last bursts found a queue that the ones before had left: their first packets waited for more than this share of the
+    /// longest delay.
+    pub(super) fn finds_left_over(&mut self, share: f64) -> bool {
+        let (Some(least), Some(most)) = (
+            self.recent.iter().map(|(first, _)| *first).min(),
+            self.recent.iter().map(|(_, most)| *most).max(),
+        ) else {
+            return false;
+        };
+        let longest = most.saturating_sub(least) as f64;
+        let newest = self.recent.iter().rev().take(RECENT);
+        let waited = newest
+            .filter(|(first, _)| first.saturating_sub(least) as f64 > share * longest)
+            .count();
+        let left_over = self.recent.len() >= 2 * RECENT && waited * 2 > RECENT;
+        if left_over {
+            self.recent.clear();
+        }
+        left_over
     }
 
     /// One more burst with drops by the receiving host; true if there have been too many.
@@ -62,28 +140,83 @@ impl Ledger {
         self.spoilt >= SPOILT_BURSTS
     }
 
-    pub(super) fn sample(&mut self, packets: usize, first_loss: Option<usize>) {
-        self.sampled_packets = packets;
-        self.first_losses.push(first_loss);
+    pub(super) fn sample(&mut self, cut: Cut) {
+        self.sample.cuts.push(cut);
+    }
+
+    /// A burst of small packets.
+    pub(super) fn small(&mut self, cut: Cut, seen: &Seen) {
+        add(&mut self.small, cut, seen);
+    }
+
+    /// A burst at the rate of this index.
+    pub(super) fn at_rate(&mut self, index: usize, cut: Cut, seen: &Seen) {
+        if self.line.len() <= index {
+            self.line.resize_with(index + 1, Rated::default);
+        }
+        add(&mut self.line[index], cut, seen);
+    }
+
+    /// Median of the sample, packets.
+    pub(super) fn usual(&self) -> Option<u64> {
+        together(&self.sample.cuts).map(|all| all.median)
+    }
+
+    /// Rate at which cut bursts come through, bit/s.
+    pub(super) fn rate_through(&self) -> Option<f64> {
+        stat::median(&self.sample.through)
+    }
+
+    /// Rate at which back-to-back bursts leave, bit/s; `None` where stamps resolve no time between packets and nothing bounds it.
+    pub(super) fn burst_rate(&self) -> Option<f64> {
+        let seen = stat::median(&self.departures);
+        [seen, self.fastest_bps].into_iter().flatten().min_by(f64::total_cmp)
     }
 
     fn policed(&self) -> Option<bool> {
         Some(stat::median(&self.queueing)? < POLICED_BELOW)
     }
+
+    /// The sample with the rate that it may have left at.
+    fn rated_sample(&self) -> Rated {
+        Rated {
+            departures: self.burst_rate().into_iter().collect(),
+            ..self.sample.clone()
+        }
+    }
+
+    /// Curve, slowest rate first.
+    fn curve(&self) -> Vec<CurvePoint> {
+        let slower = self.line.iter().filter_map(Rated::point);
+        let mut curve: Vec<CurvePoint> = slower.chain(self.rated_sample().point()).collect();
+        curve.sort_by(|a, b| a.rate_bps.total_cmp(&b.rate_bps));
+        curve
+    }
+}
+
+fn add(rated: &mut Rated, cut: Cut, seen: &Seen) {
+    rated.departures.extend(seen.departure.map(BitRate::as_f64));
+    rated.through.extend(seen.ahead_bps);
+    if !cut.whole {
+        rated.growth.push(seen.delay_growth.as_secs_f64() * 1e9);
+    }
+    rated.cuts.push(cut);
 }
 
 /// What the outcome is made of.
 pub(super) struct Known<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) ip_octets: u16,
+    pub(super) small_octets: u16,
     pub(super) survived: usize,
-    pub(super) cap: usize,
+    /// Octets of the largest burst that may be sent.
+    pub(super) cap: u64,
     pub(super) wanted: usize,
-    pub(super) sampled: bool,
     pub(super) answered: bool,
-    /// Rate in bit/s and octets ahead of the first loss, per cut burst of the rate line.
-    pub(super) line: &'a [(f64, f64)],
+    /// Rates of the line.
     pub(super) rates: usize,
+    pub(super) rtt: Duration,
+    pub(super) available: Option<BitRate>,
     pub(super) reason: Option<Reason>,
 }
 
@@ -92,7 +225,7 @@ pub(super) fn outcome(known: &Known<'_>) -> Outcome {
         return Outcome::inconclusive(known.reason.clone().unwrap_or(Reason::NoAnswer));
     }
     let ledger = known.ledger;
-    let sample = together(&ledger.first_losses, ledger.sampled_packets);
+    let sample = together(&ledger.sample.cuts);
     let estimate = match (&sample, ledger.last_cut) {
         (Some(all), _) => Some(from_sample(known, all)),
         (None, Some(cut)) => Some(from_search(known, cut)),
@@ -104,7 +237,9 @@ pub(super) fn outcome(known: &Known<'_>) -> Outcome {
     if known.reason.is_some() {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
-    evidence(estimate, known, sample.as_ref()).into()
+    estimate = evidence(estimate, known, sample.as_ref());
+    estimate = what_drops(estimate, known, sample.as_ref());
+    queue_behind(curve(estimate, known), known, sample.as_ref()).into()
 }
 
 fn octets(known: &Known<'_>, packets: u64) -> u64 {
@@ -122,7 +257,7 @@ fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
         octets(known, all.max + 1),
     );
     if all.median_is_bound {
-        let limit = if known.ledger.sampled_packets >= known.cap {
+        let limit = if octets(known, all.max + 1) > known.cap {
             Limit::Budget
         } else {
             Limit::Path
@@ -195,19 +330,19 @@ fn evidence(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>
     }
     let growth = units::Delta::from(ledger.growth);
     estimate = estimate.with("peak_queue_delay_ns", growth);
+    if let Some(rate) = ledger.rate_through() {
+        estimate = estimate.with("through_rate_bps", bulk::whole(rate));
+    }
     if let Some(all) = sample {
-        let series = ledger.first_losses.iter().map(|cut| {
-            let through = cut.unwrap_or(ledger.sampled_packets) as u64;
-            octets(known, through) as f64
-        });
+        let series = ledger.sample.cuts.iter().map(|cut| octets(known, cut.through) as f64);
         estimate = estimate
             .with("burst_p10_octets", octets(known, all.p10))
             .with("burst_median_octets", octets(known, all.median))
             .with("burst_max_octets", octets(known, all.max))
+            .with("burst_max_is_bound", all.max_is_bound)
             .with("first_loss_octets", series.collect::<Vec<_>>())
             .with("bursts", all.bursts)
             .with("bursts_without_loss", all.whole)
-            .with("sampled_octets", octets(known, ledger.sampled_packets as u64))
             .with("safe_octets", octets(known, all.min))
             .with("safe_loss_probability_max", all.loss_probability);
     }
@@ -215,45 +350,142 @@ fn evidence(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>
         let packets = ledger.local_drops;
         estimate = estimate.caveat(Caveat::LocalDrops { packets });
     }
+    estimate
+}
+
+/// Time of one packet at the rate that comes through, nanoseconds.
+fn packet_ns(known: &Known<'_>) -> f64 {
+    let through = known.ledger.rate_through().unwrap_or(f64::INFINITY);
+    f64::from(known.ip_octets) * 8e9 / through
+}
+
+/// Which element drops, and by which rule.
+fn what_drops(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+    let ledger = known.ledger;
     if let Some(share) = stat::median(&ledger.queueing) {
         estimate = estimate.with("queueing_share", share);
     }
-    if ledger.policed() == Some(true) {
+    let policed = ledger.policed();
+    if policed == Some(true) {
         estimate.limited_by = Limit::Shaper;
         estimate = estimate.caveat(Caveat::Policed);
     }
-    rate_line(estimate, known)
-}
-
-/// The line in `1/R`, with the sample itself as its fastest point.
-fn rate_line(mut estimate: Estimate, known: &Known<'_>) -> Estimate {
-    if known.rates == 0 {
+    if sample.is_none() {
         return estimate;
     }
-    let mut points = known.line.to_vec();
-    if let (true, Some(rate), Ok(cuts)) = (
-        known.sampled,
-        stat::median(&known.ledger.departures),
-        Sorted::new(
-            known
-                .ledger
-                .first_losses
-                .iter()
-                .flatten()
-                .map(|cut| *cut as f64)
-                .collect(),
-        ),
-    ) && cuts.median() > 0.0
-    {
-        points.push((rate, cuts.median() * f64::from(known.ip_octets)));
-    }
-    match effective(&points) {
-        Some(fit) => {
-            estimate = estimate
-                .with("effective_queue_octets", bulk::whole(fit.queue_octets))
-                .with("effective_available_bps", bulk::whole(fit.available_bps));
+    let shown = Shown {
+        policed,
+        packet_ns: packet_ns(known),
+        cut_octets: sample.map_or(0.0, |all| octets(known, all.median) as f64),
+        scattered: sample.is_some_and(|all| all.p10 * 2 < all.max),
+        bucket: policy::bucket(&ledger.turns),
+    };
+    let Some(found) = policy(&ledger.delays, &ledger.courses, shown) else {
+        // What drops may be a bucket that had not filled again.
+        estimate.confidence = Confidence::Low;
+        return estimate.with("queue_policy", "unknown");
+    };
+    estimate = estimate.with("queue_policy", found.name());
+    match found {
+        Policy::Shaper(_) | Policy::Policer(_) => policy::tell_bucket(estimate, found, shown.scattered),
+        Policy::Chance => by_chance(estimate, known, sample),
+        Policy::DropTail => {
+            let large = ledger.rated_sample();
+            match queue::counted(&large, known.ip_octets, &ledger.small, known.small_octets) {
+                Some(Counted::Octets) => estimate.with("queue_counts", "octets"),
+                Some(Counted::Packets) => estimate.with("queue_counts", "packets"),
+                None => estimate,
+            }
         }
-        None => estimate = estimate.with("effective_queue", "the rates tried give no line"),
+        Policy::EarlyDrop => estimate,
     }
-    estimate.with("rate_line_points", points.len())
+}
+
+/// Packets are lost whether they wait or not: what got through says that a queue takes as much, not that it takes no more.
+fn by_chance(estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+    let Some(all) = sample else { return estimate };
+    let lost = all.bursts - all.whole;
+    let through: u64 = known.ledger.sample.cuts.iter().map(|cut| cut.through).sum();
+    let ratio = lost as f64 / (through.saturating_add(lost as u64)).max(1) as f64;
+    let low = estimate.low;
+    let mut bound = estimate.at_least(Limit::Path).caveat(Caveat::Loss { ratio });
+    bound.low = low.min(bound.value);
+    bound
+}
+
+/// The curve over rates.
+fn curve(estimate: Estimate, known: &Known<'_>) -> Estimate {
+    let curve = known.ledger.curve();
+    if known.rates == 0 || curve.is_empty() {
+        return estimate;
+    }
+    let series = |of: fn(&CurvePoint) -> u64| -> Vec<f64> {
+        curve.iter().map(|point| octets(known, of(point)) as f64).collect()
+    };
+    estimate
+        .with(
+            "curve_rate_bps",
+            curve.iter().map(|point| point.rate_bps.round()).collect::<Vec<_>>(),
+        )
+        .with("curve_p10_octets", series(|point| point.p10))
+        .with("curve_median_octets", series(|point| point.median))
+        .with("curve_max_octets", series(|point| point.max))
+        .with(
+            "curve_bursts",
+            curve.iter().map(|point| point.bursts as f64).collect::<Vec<_>>(),
+        )
+}
+
+/// The queue: by the line if there is one, else by the fluid model, and by delay.
+fn queue_behind(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+    let ledger = known.ledger;
+    let points = queue::telling(&ledger.curve(), known.ip_octets);
+    let fit = queue::effective(&points);
+    if known.rates > 0 {
+        estimate = match &fit {
+            Some(fit) => estimate.with("effective_available_bps", bulk::whole(fit.available_bps)),
+            None => estimate.with("effective_queue", "the rates tried give no line"),
+        };
+        estimate = estimate.with("rate_line_points", points.len());
+    }
+    if sample.is_none() {
+        return estimate;
+    }
+    // Bursts that leave at rates that are known, slower than the first link: their delays are the queue's alone.
+    let by_delay: Vec<f64> = ledger
+        .line
+        .iter()
+        .filter_map(|rated| rated.queue_by_delay(known.ip_octets))
+        .collect();
+    // Of others the delay begins where the sender's own link does.
+    let own = || {
+        let known_rate = ledger.burst_rate().is_some();
+        ledger.sample.queue_by_delay(known.ip_octets).filter(|_| known_rate)
+    };
+    let by_delay = stat::median(&by_delay).or_else(own);
+    if let Some(octets) = by_delay {
+        estimate = estimate.with("queue_by_delay_octets", bulk::whole(octets));
+    }
+    let by_model = ledger
+        .rated_sample()
+        .queue_by_rate()
+        .map(|packets| packets * f64::from(known.ip_octets));
+    let (queue, basis) = match (&fit, by_model) {
+        (Some(fit), _) => (fit.queue_octets, "line"),
+        (None, Some(octets)) => (octets, "rate"),
+        (None, None) => return estimate,
+    };
+    estimate = estimate
+        .with("effective_queue_octets", bulk::whole(queue))
+        .with("effective_queue_basis", basis);
+    let drains = [
+        known.available.map(BitRate::as_f64),
+        fit.map(|fit| fit.available_bps),
+        ledger.rate_through(),
+    ];
+    match drains.into_iter().flatten().find(|rate| *rate > 0.0) {
+        Some(rate) => estimate.with("drain_ns", bulk::whole(queue * 8e9 / rate)),
+        None => estimate,
+    }
+    .with("rtt_ns", units::Delta::from(known.rtt))
 }

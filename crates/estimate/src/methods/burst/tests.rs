@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use units::Stamp;
+
+use super::machine::Run;
 use super::*;
-use crate::contract::Refusal;
+use crate::contract::{Estimator, Event, Refusal, Step};
+use crate::facts::PathFacts;
 use crate::methods::fluid::{Fluid, between, number, within};
-use crate::outcome::{Caveat, Estimate, Limit, Verdict};
+use crate::outcome::{Caveat, Estimate, EvidenceValue, Limit, Reason, Verdict};
+use crate::probe::Probe;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
     estimate.caveats.iter().any(|caveat| caveat.id() == id)
@@ -43,10 +48,10 @@ fn cross_traffic_and_rate() {
     path.sender = 100e6;
     let slow = path.estimate("burst", &[("available_bps", "50 Mbit/s")]);
     within(slow.value, 128e3 - 3000.0, 128e3 + 3000.0);
-    // The cross traffic of this world never loses, so that ours gets less through behind the loss than the queue serves.
+    // The cross traffic of this world never loses, so that ours gets less through behind the loss than the queue serves: a policer of
+    // ours alone would look the same, and what limits is not asked here.
     let share = number(&slow, "queueing_share");
     assert!((0.4..1.1).contains(&share), "{share}");
-    assert_eq!(slow.limited_by, Limit::Path);
 }
 
 /// The OC-12 path of [Netest03]: bursts at 660 into 622 Mbit/s with 10 % load and a queue of 12.4 kB give 82 kB.
@@ -126,6 +131,46 @@ fn the_line_over_rates() {
         (number(&estimate, "effective_available_bps") - 60e6).abs() < 4e6,
         "{estimate:?}"
     );
+}
+
+fn word(estimate: &Estimate, name: &str) -> String {
+    match estimate.evidence.get(name) {
+        Some(EvidenceValue::Text(text)) => text.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// All of it, of 64 kB in front of an idle link of 100 Mbit/s: bursts at 1 Gbit/s and at four slower rates, small packets, long bursts.
+/// At R the burst is 64 kB R / (R - 100M); the line gives the queue and the link back.
+#[test]
+fn the_detail_of_an_idle_queue() {
+    let mut path = Fluid::new(100e6, 64e3, 0.01);
+    path.sender = 1e9;
+    let estimate = path.estimate("burst", &[("detail", "true")]);
+    within(estimate.value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
+    assert_eq!(word(&estimate, "queue_policy"), "drop_tail");
+    assert_eq!(word(&estimate, "queue_counts"), "octets");
+    assert_eq!(word(&estimate, "effective_queue_basis"), "line");
+    between(number(&estimate, "effective_queue_octets"), 62.0e3, 66.0e3);
+    between(number(&estimate, "effective_available_bps"), 96e6, 104e6);
+    between(number(&estimate, "queue_by_delay_octets"), 61e3, 66e3);
+    // 64 kB at 100 Mbit/s.
+    between(number(&estimate, "drain_ns"), 4.9e6, 5.4e6);
+    let Some(EvidenceValue::Series(rates)) = estimate.evidence.get("curve_rate_bps") else {
+        panic!("{estimate:?}")
+    };
+    let Some(EvidenceValue::Series(medians)) = estimate.evidence.get("curve_median_octets") else {
+        panic!("{estimate:?}")
+    };
+    assert_eq!((rates.len(), medians.len()), (5, 5));
+    for (rate, burst) in rates.iter().zip(medians) {
+        let model = 64e3 * rate / (rate - 100e6);
+        // Packets are whole: one too many at either end of a step of the queue.
+        assert!(
+            (burst - model).abs() < 1500.0 + 0.02 * model,
+            "{rate}: {burst}, by the model {model}"
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
+use super::Flavour;
 use crate::methods::campaign::{unreadable, within};
 use crate::registry::{Imposes, ParamError, RawParams};
 
@@ -144,6 +145,19 @@ impl Common {
             max_time: usual.max_time.saturating_mul(times).mul_f64(slower.min(1000.0)),
             ..usual.clone()
         }
+    }
+}
+
+/// What one run was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::methods) struct Settings<F> {
+    pub(in crate::methods) common: Common,
+    pub(in crate::methods) flavour: F,
+}
+
+impl<F: Flavour> Settings<F> {
+    pub(in crate::methods) fn imposes(&self, usual: &Imposes) -> Imposes {
+        self.common.imposes(usual, F::CHIRPS)
     }
 }
 

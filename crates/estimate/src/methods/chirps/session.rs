@@ -7,7 +7,7 @@ use std::time::Duration;
 use units::{BitRate, Sender, Stamp};
 
 use super::ladder;
-use super::params::{Common, MOST_GROUP, Range};
+use super::params::{Common, MOST_GROUP, Range, Settings};
 use super::points::{BATCHED, Flaw, Reader};
 use super::{Flavour, Found, answer};
 use crate::PathFacts;
@@ -105,7 +105,11 @@ const TOOL_AVERAGE: f64 = 0.3e6;
 const TOOL_AVERAGES: (f64, f64) = (0.005e6, 3e6);
 
 impl<F: Flavour> Session<F> {
-    pub(in crate::methods) fn new(flavour: F, params: Common) -> Self {
+    pub(in crate::methods) fn new(settings: Settings<F>) -> Self {
+        let Settings {
+            common: params,
+            flavour,
+        } = settings;
         Self {
             flavour,
             facts: None,

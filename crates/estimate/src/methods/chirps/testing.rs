@@ -1,10 +1,59 @@
 //! Reports of chirps for tests.
 
-use units::Stamp;
+use std::convert::Infallible;
+use std::time::Duration;
 
-use super::ladder;
-use crate::StampSource;
+use units::{BitRate, Stamp};
+
+use super::points::Reader;
+use super::{Flavour, Found, ladder};
+use crate::outcome::{Estimate, Outcome};
 use crate::probe::{Arrival, FarEnd, Fate, PacingCheck, Train, TrainId, TrainReport};
+use crate::registry::{Method, RawParams};
+use crate::{Budget, StampSource, World, run};
+
+pub(in crate::methods) fn mbps(rate: u64) -> BitRate {
+    BitRate::from_mbps(rate)
+}
+
+/// What no run of a test comes near to.
+pub(in crate::methods) fn budget() -> Budget {
+    Budget {
+        octets: 500_000_000,
+        time: Duration::from_secs(600),
+        ..Budget::default()
+    }
+}
+
+pub(in crate::methods) fn measure<W: World<Fault = Infallible>>(
+    method: &dyn Method,
+    world: &mut W,
+    params: &[(&str, &str)],
+) -> Outcome {
+    let raw: RawParams = params.iter().copied().collect();
+    let mut machine = method.begin(&raw).unwrap();
+    let Ok(measured) = run(world, machine.as_mut(), budget());
+    measured.outcome
+}
+
+pub(in crate::methods) fn estimate(outcome: &Outcome) -> &Estimate {
+    outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}"))
+}
+
+/// What a chirp of these rates says whose delays are these, ns.
+pub(in crate::methods) fn found<F: Flavour>(flavour: &F, tool: bool, rates: &[f64], delays: &[i64]) -> Found {
+    let asked = train(rates);
+    let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
+    let reader = Reader {
+        short_ns: 0.0,
+        tick_ns: 0.0,
+        noise_ns: 0.0,
+        loss: 0.1,
+        tool,
+        group: 1,
+    };
+    flavour.find(&reader.read(&asked, &report).unwrap()).unwrap()
+}
 
 /// A train of full packets at these rates.
 pub(in crate::methods) fn train(rates: &[f64]) -> Train {

@@ -6,7 +6,7 @@ use units::{Sender, Stamp};
 
 use super::{Fluid, count, seconds, stamp};
 use crate::contract::Event;
-use crate::probe::{Congestion, StreamReport, TcpSample, TcpState, Then, Transfer, TransferReport};
+use crate::probe::{Congestion, StreamReport, TcpMarks, TcpSample, TcpState, Then, Transfer, TransferReport};
 
 /// How a window grows and falls.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -233,6 +233,7 @@ impl Fluid {
                 } else {
                     739
                 }),
+                marks: TcpMarks::default(),
             });
         }
     }

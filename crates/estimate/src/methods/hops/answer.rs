@@ -7,13 +7,11 @@ use super::picture::{Added, Picture, picture};
 use super::plan::STANDS_OUT;
 use super::route::{earlier, is_no_hop, passes_on};
 use super::session::Session;
-use super::stages::Pairs;
+use super::stages::{Pairs, Stages, is_standard};
 use super::table::HopTable;
 use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
-/// Of a bound: 99 % of the same, one side.
-const BOUND: f64 = 3.36;
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
@@ -70,6 +68,9 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     }
     if let Some(forecast) = session.forecast {
         forecast.into_evidence(&mut estimate.evidence);
+    }
+    if let Some(far) = session.far_stamped(&picture) {
+        far.into_evidence(&mut estimate.evidence);
     }
     for caveat in caveats(session, &picture, &findings) {
         estimate = estimate.caveat(caveat);
@@ -225,7 +226,6 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
 }
 
 fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
-    let alone = added.hop - added.after == 1;
     let foretold = session.foretold.get(added.hop - 1);
     let needed = if foretold == Some(&Foretold::Bounded) {
         AFTER_ALL
@@ -240,9 +240,8 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         verdict,
         layer: Layer::Ip,
     };
-    if !(alone && added.slope > needed * added.se && high > 0.0) {
-        // No slower than if all of this were its own.
-        let bound = rate(session, added.slope.max(0.0) + BOUND * added.se)?;
+    if !(added.stands_alone() && added.slope > needed * added.se && high > 0.0) {
+        let bound = rate(session, added.most())?;
         return Some(known(bound, bound, bound, Verdict::LowerBound));
     }
     let (low, high) = (rate(session, low)?, rate(session, high)?);
@@ -255,7 +254,7 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         let value = rate(session, added.slope)?;
         return Some(known(value, low, high.max(slowest), Verdict::Estimated));
     }
-    let off = added.half_width() / added.slope;
+    let off = (added.half_width() / added.slope).max(stages.measured.unwrap_or(0.0));
     let least = match added.pairs {
         Pairs::Row => scaled(slowest, 1.0 - off),
         // One link as slow as all of it would look the same.
@@ -269,7 +268,9 @@ fn scaled(rate: BitRate, by: f64) -> BitRate {
 }
 
 fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
-    let Some(stages) = added.stages.as_ref().filter(|stages| !stages.vague) else {
+    // What pairs leave of a hop may be the router's own time.
+    let named = |stages: &&Stages| !stages.vague && (stages.measured.is_none() || !stages.ambiguous);
+    let Some(stages) = added.stages.as_ref().filter(named) else {
         return Vec::new();
     };
     let device = |&bps: &f64| {
@@ -323,7 +324,9 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
     if !table.quotes_by_rule() {
         caveats.push(Caveat::QuotesUneven);
     }
-    if line.is_some_and(|line| line.taken == Taken::Alike) {
+    // Stamps are of one way.
+    let stamped = picture.by_stamps && hop + 1 == session.hops.len();
+    if !stamped && line.is_some_and(|line| line.taken == Taken::Alike) {
         caveats.push(Caveat::AsymmetricLimit);
     }
     if let Some(added) = added {
@@ -335,8 +338,21 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
                 caveats.push(Caveat::StagesAmbiguous);
             }
         }
+        let ambiguous = caveats.contains(&Caveat::StagesAmbiguous) || caveats.contains(&Caveat::StagesAssumed);
+        if added.stands_alone()
+            && !ambiguous
+            && added.pairs == Pairs::Unknown
+            && !is_standard(added.slope, added.half_width())
+        {
+            // A row of links of which none has a standard rate looks the same.
+            caveats.push(Caveat::StagesAmbiguous);
+        }
+        // Behind the last hop there is nobody to tell by whether its host copies.
+        let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
         if added.slope <= STANDS_OUT * added.se {
             caveats.push(Caveat::TimerLimited);
+        } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
+            caveats.push(Caveat::UncheckedRouter);
         }
     }
     caveats

@@ -8,6 +8,8 @@ pub(super) struct Point {
     pub(super) quick_ns: f64,
     /// Round trips that this is the mean of.
     pub(super) quick: u32,
+    /// What that mean is off by, where it is not what stamps leave.
+    pub(super) error_ns: Option<f64>,
 }
 
 /// What had to be taken for granted about the answers.
@@ -116,7 +118,41 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
 
 /// What a mean of quick round trips is off by.
 fn error_ns(point: &Point, floor_ns: f64) -> f64 {
+    if let Some(error) = point.error_ns {
+        return error;
+    }
     floor_ns / 2.0 / f64::from(point.quick.clamp(1, MOST_QUICK)).sqrt()
+}
+
+/// What each point, all weighing alike, has in the slope of the way there: where the length of answers varies with that of probes, points at
+/// which it does tell of the way back.
+pub(super) fn shares(points: &[Point]) -> Vec<f64> {
+    let count = points.len().max(1) as f64;
+    let plain = vec![1.0; points.len()];
+    let varies = points.iter().any(|point| (point.back - points[0].back).abs() > 0.5);
+    let own = if varies { own_share(points, &plain) } else { 0.0 };
+    let alike = varies && own <= LEAST_OWN;
+    let first = |point: &Point| point.there + if alike { point.back } else { 0.0 };
+    let mean = |pick: &dyn Fn(&Point) -> f64| points.iter().map(pick).sum::<f64>() / count;
+    let (there, back) = (mean(&first), mean(&|point| point.back));
+    let sum = |pick: &dyn Fn(f64, f64) -> f64| -> f64 {
+        points
+            .iter()
+            .map(|point| pick(first(point) - there, point.back - back))
+            .sum()
+    };
+    let (squares, other, mixed) = (sum(&|t, _| t * t), sum(&|_, b| b * b), sum(&|t, b| t * b));
+    // What of the probe's length goes with the answer's tells nothing of the way there alone.
+    let with = if varies && !alike && other > 0.0 {
+        mixed / other
+    } else {
+        0.0
+    };
+    let share = |point: &Point| (first(point) - there) - with * (point.back - back);
+    points
+        .iter()
+        .map(|point| share(point).abs() / squares.max(1.0))
+        .collect()
 }
 
 /// Share of the variation of the answers' lengths that does not go with the probes'.
@@ -210,6 +246,7 @@ mod tests {
                     back: reply + 38.0,
                     quick_ns: 1e6 + there * (octets + 38.0) + back * (reply + 38.0),
                     quick: 3,
+                    error_ns: None,
                 }
             })
             .collect()
@@ -247,6 +284,22 @@ mod tests {
         points[1].quick_ns += 40_000.0;
         let line = draw(&points, 1000.0).unwrap();
         assert!((line.there - 880.0).abs() < 8.0, "{line:?}");
+    }
+
+    /// Above what answers quote lengths tell of the way there, below of both ways together; where answers are all of one length the ends do.
+    #[test]
+    fn ends_of_what_tells_have_the_largest_shares() {
+        let largest = |quote: f64| {
+            let shares = shares(&points(quote, 80.0, 80.0));
+            let mut order: Vec<usize> = (0..shares.len()).collect();
+            order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+            let mut four = order[..4].to_vec();
+            four.sort_unstable();
+            four
+        };
+        assert_eq!(largest(548.0), [3, 4, 6, 7]);
+        assert_eq!(largest(28.0), [0, 1, 6, 7]);
+        assert_eq!(largest(9000.0), [0, 1, 6, 7]);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! What lines of hops add to one another.
 
+use super::couriers::Known;
+use super::far;
 use super::line::Line;
 use super::plan::STANDS_OUT;
 use super::route::{is_no_hop, passes_on};
 use super::session::Session;
-use super::stages::{Pairs, Stages, judge_pairs, stages};
+use super::stages::{Pairs, Slowest, Stages, is_standard, judge_pairs, slowest, stages};
 
 /// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
-const EITHER: f64 = 2.57;
+pub(super) const EITHER: f64 = 2.57;
+/// Of a bound: 99 % of the same, one side.
+const BOUND: f64 = 3.36;
 /// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
 const LEAST_WIDTH: f64 = 0.002;
 
@@ -23,6 +27,14 @@ pub(super) struct Added {
     pub(super) pairs: Pairs,
     /// How far pairs are apart behind it, if it is one link, and if it is the row.
     pub(super) readings_ns: (f64, f64),
+    /// Trains told it, or what is left of a longer stretch by what they told of the rest.
+    pub(super) by_trains: bool,
+    /// It is known only that it adds no more than this.
+    pub(super) at_most: Option<f64>,
+    /// What sizes see there beyond what pairs do: a link of a row, or the router's own, which then is not in the next hop's line.
+    pub(super) excess: f64,
+    /// Pairs say that its links are no slower than those before it, ns per octet.
+    pub(super) not_slower: Option<f64>,
 }
 
 /// Everything that is said of hops rests on.
@@ -30,7 +42,14 @@ pub(super) struct Picture {
     pub(super) lines: Vec<Option<Line>>,
     /// Hops whose routers were slow.
     pub(super) slow: Vec<bool>,
+    /// From round trips over sizes alone.
+    pub(super) by_sizes: Vec<Added>,
+    /// The same, with what trains told of hops of which sizes tell too little.
     pub(super) added: Vec<Added>,
+    /// The far end's own stamps stand for its answers.
+    pub(super) by_stamps: bool,
+    /// Hops (from zero) of which trains should have told whether routers copy, and could not.
+    pub(super) unchecked: Vec<usize>,
 }
 
 impl Picture {
@@ -45,6 +64,9 @@ impl Picture {
             .added
             .iter()
             .find(|added| added.hop == hop + 1 && added.after == hop)?;
+        if added.by_trains {
+            return added.at_most.is_none().then(|| added.slope / added.se);
+        }
         let here = error(&self.line(hop)?);
         let before = hop.checked_sub(1).and_then(|before| self.line(before));
         Some(added.slope / here.hypot(before.map_or(0.0, |line| error(&line))))
@@ -60,7 +82,7 @@ impl Picture {
             }
         };
         let about = self
-            .added
+            .by_sizes
             .iter()
             .filter(|added| added.hop == hop + 1 || added.after == hop + 1);
         about.map(of).fold(0.0, f64::max)
@@ -71,6 +93,38 @@ impl Added {
     /// Half of the interval, ns per octet.
     pub(super) fn half_width(&self) -> f64 {
         (EITHER * self.se).max(LEAST_WIDTH * self.slope)
+    }
+
+    /// It is one hop's own, and stands out of its errors.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.hop == self.after + 1 && self.at_most.is_none() && self.slope > STANDS_OUT * self.se
+    }
+
+    /// Whether that hop (from 1) is a part of it.
+    pub(super) fn covers(&self, hop: usize) -> bool {
+        (self.after + 1..=self.hop).contains(&hop)
+    }
+
+    /// What it adds at most, ns per octet: no slower than if all of this were one hop's own.
+    pub(super) fn most(&self) -> f64 {
+        self.at_most.unwrap_or(self.slope.max(0.0) + BOUND * self.se)
+    }
+
+    /// From trains, without anything of what links in a row there may be.
+    fn told(hop: usize, after: usize, (slope, se): (f64, f64), at_most: Option<f64>) -> Self {
+        Self {
+            hop,
+            after,
+            slope,
+            se,
+            stages: None,
+            pairs: Pairs::Unknown,
+            readings_ns: (0.0, 0.0),
+            by_trains: true,
+            at_most,
+            excess: 0.0,
+            not_slower: None,
+        }
     }
 }
 
@@ -83,8 +137,17 @@ pub(super) fn picture(session: &Session) -> Picture {
         })
         .collect();
     let mut slow = vec![false; lines.len()];
+    let stamps = session.far_line().filter(|_| !lines.is_empty());
+    let slopes = lines.iter().enumerate().map(|(hop, line)| {
+        let own = stamps.filter(|_| hop + 1 == lines.len());
+        if let (Some(stamps), Some(answers)) = (&own, line) {
+            slow[hop] = far::answers_slowly(answers, stamps);
+        }
+        own.or(*line)
+    });
+    let slopes: Vec<Option<Line>> = slopes.collect();
     let mut known: Vec<(usize, Line)> = Vec::new();
-    for (hop, line) in lines.iter().enumerate() {
+    for (hop, line) in slopes.iter().enumerate() {
         let Some(line) = line else { continue };
         // What a router needs per octet to make its answer is not the link's, and is not there at the next.
         while let Some((at, before)) = known.last()
@@ -95,12 +158,51 @@ pub(super) fn picture(session: &Session) -> Picture {
         }
         known.push((hop, *line));
     }
+    let mut by_sizes = by_sizes(session, &known);
+    let copying = session.copying(&by_sizes);
+    if !copying.is_empty() {
+        for &hop in &copying {
+            slow[hop] = true;
+        }
+        known.retain(|(hop, _)| !copying.contains(hop));
+        by_sizes = self::by_sizes(session, &known);
+    }
+    for added in &mut by_sizes {
+        added.at_most = added.at_most.or(added.not_slower);
+    }
+    let unchecked = unchecked(session, &by_sizes);
+    let added = with_trains(session, &by_sizes);
+    Picture {
+        lines,
+        slow,
+        by_sizes,
+        added,
+        by_stamps: stamps.is_some(),
+        unchecked,
+    }
+}
+
+/// Hops (from zero) whose routers, or one in front of which no later one told, may be what takes so long.
+fn unchecked(session: &Session, by_sizes: &[Added]) -> Vec<usize> {
+    let Some(from) = session.unchecked_from(by_sizes) else {
+        return Vec::new();
+    };
+    let behind = by_sizes.iter().map(|added| added.hop - 1).filter(|hop| *hop >= from);
+    behind
+        .filter(|&hop| session.told_by_couriers(by_sizes, hop).is_none())
+        .collect()
+}
+
+/// What each line adds to the one before.
+fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
+    let framing = session.params.framing;
     let wire = f64::from(framing.wire_octets(u32::from(session.plan.largest())));
     let mut added: Vec<Added> = Vec::new();
     let mut before: Option<(usize, Line)> = None;
     // What the slowest link so far takes for an octet.
     let mut steepest: f64 = 0.0;
-    for (hop, line) in known {
+    let mut excess: f64 = 0.0;
+    for &(hop, line) in known {
         let (after, slope, se) = before.map_or((0, line.there, line.se), |(at, before)| {
             (at + 1, line.there - before.there, line.se.hypot(before.se))
         });
@@ -112,31 +214,150 @@ pub(super) fn picture(session: &Session) -> Picture {
             stages: None,
             pairs: Pairs::Unknown,
             readings_ns: (0.0, 0.0),
+            by_trains: false,
+            at_most: None,
+            excess: 0.0,
+            not_slower: None,
         };
-        let alone = hop == after && slope > STANDS_OUT * se;
-        let mut slowest = slope;
-        if let Some(stages) = stages(slope, here.half_width()).filter(|_| alone) {
-            let row = 8e9 / stages.rates[0];
-            here.readings_ns = (wire * slope.max(steepest), wire * row.max(steepest));
-            here.pairs = judge_pairs(&session.hops[hop].pairs, here.readings_ns.0, here.readings_ns.1);
-            if here.pairs != Pairs::OneLink {
-                slowest = row;
-                here.stages = Some(stages);
-            }
-        }
-        steepest = steepest.max(slowest);
+        // What the router before may have taken itself is not in its line.
+        here.se = here.se.hypot(excess / EITHER);
+        steepest = steepest.max(read_row(session, &mut here, wire, steepest));
+        excess = here.excess;
         added.push(here);
         before = Some((hop, line));
     }
-    Picture { lines, slow, added }
+    added
 }
 
-/// Hops at which pairs can tell a row of links from one link: as one link it would space them more than anything before it.
+/// What links in a row, or what else, sizes see together, by standard rates and pairs: ns per octet of the slowest link. `wire`: octets of a
+/// full packet; `steepest`: ns per octet of the slowest link before.
+fn read_row(session: &Session, here: &mut Added, wire: f64, steepest: f64) -> f64 {
+    let (slope, half) = (here.slope, here.half_width());
+    if !here.stands_alone() {
+        return slope;
+    }
+    let pairs = &session.hops[here.hop - 1].pairs;
+    let told = slowest(pairs, (wire * slope, wire * half), wire * steepest, session.floor_ns());
+    here.readings_ns = (wire * slope.max(steepest), wire * steepest);
+    if let Some(stages) = stages(slope, half) {
+        let row = 8e9 / stages.rates[0];
+        here.readings_ns = (wire * slope.max(steepest), wire * row.max(steepest));
+        here.pairs = judge_pairs(pairs, here.readings_ns.0, here.readings_ns.1);
+        // Of what pairs say nothing sure about standard rates decide.
+        let other = here.pairs == Pairs::Unknown && !matches!(told, Slowest::Untold | Slowest::Doubtful(_));
+        if here.pairs == Pairs::Row || (here.pairs == Pairs::Unknown && !other) {
+            here.stages = Some(stages);
+            return row;
+        }
+    }
+    match told {
+        Slowest::All => here.pairs = Pairs::OneLink,
+        Slowest::Takes(ns) => {
+            let least = ns / wire;
+            let rest = slope - least;
+            here.pairs = Pairs::Row;
+            if !is_standard(rest, half) {
+                here.excess = rest;
+            }
+            here.stages = Some(Stages {
+                rates: vec![8e9 / least, 8e9 / rest],
+                ambiguous: !is_standard(rest, half),
+                vague: false,
+                measured: Some(2.0 * session.floor_ns() / ns),
+            });
+            return least;
+        }
+        // As fast as anything before it, or faster; what else takes so long is not known.
+        Slowest::Hidden => {
+            here.not_slower = Some(steepest);
+            here.excess = slope;
+            return steepest;
+        }
+        // The interval has both.
+        Slowest::Doubtful(ns) => {
+            let least = ns / wire;
+            here.excess = slope - least;
+            here.stages = Some(Stages {
+                rates: vec![8e9 / least, 8e9 / here.excess],
+                ambiguous: true,
+                vague: true,
+                measured: None,
+            });
+            return least;
+        }
+        Slowest::Untold => {}
+    }
+    slope
+}
+
+/// Puts what trains tell of single hops in the place of what sizes leave open there, or of a part of it.
+fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
+    let mut added = by_sizes.to_vec();
+    let large = f64::from(session.params.framing.wire_octets(u32::from(session.plan.largest())));
+    for hop in 1..session.hops.len() {
+        let Some(at) = added.iter().position(|added| added.covers(hop + 1)) else {
+            continue;
+        };
+        let open = added[at].clone();
+        if open.stands_alone() && !open.by_trains {
+            if let Some(stages) = open.stages.as_ref().filter(|_| open.pairs == Pairs::Unknown) {
+                // The row stays in the interval.
+                if session.row_by_couriers(&added, &open, stages) == Pairs::OneLink
+                    && let Some(stages) = &mut added[at].stages
+                {
+                    stages.vague = true;
+                }
+            }
+            continue;
+        }
+        let Some(told) = session.told_by_couriers(&added, hop) else {
+            continue;
+        };
+        let slope = told.slope(large, session.ratio());
+        let at_most = match told {
+            Known::Time { .. } => None,
+            Known::AtMost(most) => Some((most / large).min(open.most())),
+        };
+        let mut own = Added::told(hop + 1, hop, slope, at_most);
+        own.stages = stages(own.slope, own.half_width()).filter(|_| own.stands_alone());
+        if open.hop == open.after + 1 {
+            if at_most.is_none() || at_most < Some(open.most()) {
+                added[at] = own;
+            }
+            continue;
+        }
+        let (first, last) = (open.after + 1 == hop + 1, open.hop == hop + 1);
+        let rest = (open.slope - slope.0, open.se.hypot(slope.1));
+        let rest = match (first, last) {
+            (true, _) => Added::told(open.hop, hop + 1, rest, None),
+            (_, true) => Added::told(hop, open.after, rest, None),
+            _ => continue,
+        };
+        let both = if first { [own, rest] } else { [rest, own] };
+        added.splice(at..=at, both);
+    }
+    for rest in added
+        .iter_mut()
+        .filter(|added| added.by_trains && added.stages.is_none())
+    {
+        rest.stages = stages(rest.slope, rest.half_width()).filter(|_| rest.stands_alone());
+    }
+    added
+}
+
+/// Hops at which pairs can tell a row of links, or a router that copies, from one link: as one link it would space them more than anything
+/// before it. Routers that limit their answers are asked only where standard rates speak for a row.
 pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
     let picture = picture(session);
-    let readings = picture.added.iter().filter(|added| added.stages.is_some());
+    let free = |added: &Added| session.hops[added.hop - 1].pace.every().is_none();
     let told = |added: &&Added| {
-        added.readings_ns.0 - added.readings_ns.1 > (8.0 * session.floor_ns()).max(0.05 * added.readings_ns.1)
+        let (whole, row) = added.readings_ns;
+        (added.stages.is_some() || free(added)) && whole - row > (8.0 * session.floor_ns()).max(0.05 * row)
     };
-    readings.filter(told).map(|added| added.hop - 1).collect()
+    picture
+        .by_sizes
+        .iter()
+        .filter(told)
+        .map(|added| added.hop - 1)
+        .collect()
 }

@@ -37,13 +37,20 @@ const SMALLEST: u16 = 48;
 const REPEATS: u32 = 4;
 const REPEATS_LIMITED: u32 = 2;
 /// Half of a hop's interval over its value from which on it is known well enough (ours; a sum of standard rates is told by less).
-const GOAL: f64 = 0.008;
+pub(super) const GOAL: f64 = 0.008;
 /// Error of a line over what the stamps alone leave of it, above which the first look goes on (ours).
 const BLURRED: f64 = 3.0;
 /// Answers of one size that must lie on the line.
 const CONFIRMED: u32 = 2;
 /// An answer lies on the line if it is no further above than so many times what it is off by.
 const NEAR: f64 = 2.5;
+/// Error of a line over what stamps alone leave from which on answers scatter so that more of them help, how often as many there are then, and
+/// the share of a hop's value that its interval must be either side (ours).
+const SCATTERED_FROM: f64 = 4.0;
+const SCATTERED: u32 = 2;
+const UNSURE: f64 = 0.02;
+/// Of the largest share that a length has in the slope, what each is taken to have (ours).
+const OTHER_LENGTHS: f64 = 0.4;
 /// Slope over its error from which a hop is given a value, and from which it is foretold one (ours).
 pub(super) const STANDS_OUT: f64 = 5.0;
 const SURELY: f64 = 6.0;
@@ -110,17 +117,19 @@ impl Plan {
             return Want::Nothing;
         };
         let limited = table.pace.every().is_some();
-        let (most, repeats) = if limited {
-            (self.most_limited, REPEATS_LIMITED)
-        } else {
-            (self.most, REPEATS)
+        let line = picture.line(hop);
+        let scattered = session.scattered && line.is_some_and(|line| is_scattered(&line));
+        let (most, repeats) = match limited {
+            true => (self.most_limited, REPEATS_LIMITED),
+            // Only where that brings something, and as was announced.
+            false if scattered && picture.error_about(hop) > UNSURE => (SCATTERED * self.most, REPEATS),
+            false => (self.most, REPEATS),
         };
         if route::is_idle(&session.hops, hop) || table.sent.values().sum::<u32>() >= most {
             return Want::Nothing;
         }
         let framing = session.params.framing;
         let floor = session.floor_ns();
-        let line = picture.line(hop);
         let near = line.map_or(0.0, |line| (NEAR * line.spread_ns).max(1.5 * floor));
         let on_line = |octets: u16| line.map_or(0, |line| table.confirmed(octets, &line, framing, near));
         let sent = |octets: u16| table.sent.get(&octets).copied().unwrap_or(0);
@@ -131,18 +140,25 @@ impl Plan {
         match lacking {
             Some(octets) if lacks(octets) > 0 => Want::Probe(octets),
             _ if picture.error_about(hop) <= GOAL => Want::Nothing,
-            // The ends of the line carry its slopes.
+            // Lengths in the order of what they have in the slope.
             _ => {
-                let ends = self.sizes.iter().copied().filter(|&octets| self.is_end(octets));
-                ends.min_by_key(|&octets| (on_line(octets), sent(octets)))
-                    .map_or(Want::Nothing, Want::Probe)
+                let shares = table.shares(framing, floor);
+                // Others are what shows whether it is a line.
+                let least = OTHER_LENGTHS * shares.values().copied().fold(0.0, f64::max);
+                let need = |octets: u16| {
+                    let share = shares.get(&octets).copied().unwrap_or(0.0);
+                    f64::from(on_line(octets) + 1) / share.max(least).max(1e-12)
+                };
+                let all = self.sizes.iter().copied();
+                let next = all.min_by(|&one, &other| need(one).total_cmp(&need(other)));
+                next.map_or(Want::Nothing, Want::Probe)
             }
         }
     }
 
     fn is_end(&self, octets: u16) -> bool {
         let quote = (USUAL_QUOTE..=USUAL_QUOTE + 64).contains(&octets);
-        octets <= 64.max(self.smallest()) || quote || octets + 64 >= self.largest()
+        octets <= 64.max(self.smallest()) || quote || octets.saturating_add(64) >= self.largest()
     }
 
     /// Whether the first look shows too little to foretell anything by: lines blurred by queues, at routers that answer freely.
@@ -161,6 +177,16 @@ impl Plan {
         (line.least_se / f64::from(REPEATS).sqrt()).max(line.se / 6.0)
     }
 
+    /// Whether answers scatter, at any hop that is not slow to answer: there more probes are announced, and sent where they help.
+    pub(super) fn scatters(session: &Session) -> bool {
+        let picture = picture(session);
+        let unsure = |hop: usize| {
+            let free = session.hops[hop].pace.every().is_none();
+            free && picture.line(hop).is_some_and(|line| is_scattered(&line)) && picture.error_about(hop) > UNSURE
+        };
+        (0..session.hops.len()).any(unsure)
+    }
+
     /// What is foretold at the end of the first look.
     pub(super) fn foretell(
         &self,
@@ -175,8 +201,12 @@ impl Plan {
         let foretold = (0..session.hops.len())
             .map(|hop| {
                 let there = session.hops[hop].answers > 0 && !route::is_no_hop(&session.hops, hop);
+                let by_trains = picture
+                    .added
+                    .iter()
+                    .any(|added| added.hop == hop + 1 && added.by_trains);
                 match picture.stands_out_by(hop, Self::least_error) {
-                    _ if !there => Foretold::Silent,
+                    _ if !there && !by_trains => Foretold::Silent,
                     Some(times) if times > SURELY => Foretold::Resolved,
                     _ => Foretold::Bounded,
                 }
@@ -190,7 +220,10 @@ impl Plan {
             .filter_map(|hop| Some(hop.pace.every()? * self.most_limited.saturating_sub(hop.probes)))
             .max()
             .unwrap_or_default();
-        let pairs = one_round * PAIRS * 2;
+        let pair_rounds = one_round * PAIRS * 2 * hops;
+        let (trains, unanswered) = session.couriers_left(&picture);
+        let each = session.params.pace.mul_f64(1.5) + rtt + if unanswered { patience } else { Duration::ZERO };
+        let couriers = (each + session.courier_pace(&picture)) * trains;
         // Rounds that have to be waited for, as often as so far, and one in forty.
         let (sent, lost) = session
             .hops
@@ -198,17 +231,34 @@ impl Plan {
             .filter(|hop| hop.answers > 0)
             .fold((0, 0), |(sent, lost), hop| (sent + hop.probes, lost + hop.lost));
         let share = f64::from(hops) * (f64::from(lost) / f64::from(sent.max(1))).min(0.5) + 0.025;
-        let waits = (patience + rtt).mul_f64(f64::from(self.most) * share.min(1.0));
-        let time = so_far + (one_round * self.most).max(limited) + pairs + waits;
-        let sum: u64 = self.sizes.iter().map(|&octets| u64::from(octets)).sum();
-        let mean = sum / u64::try_from(self.sizes.len()).unwrap_or(1).max(1);
+        let most = self.most * if session.scattered { SCATTERED } else { 1 };
+        let waits = (patience + rtt).mul_f64(f64::from(most) * share.min(1.0));
+        let time = so_far + (one_round * most).max(limited) + pair_rounds + couriers + waits;
+        // Lengths above what answers quote come most often.
+        let ends: Vec<u64> = self
+            .sizes
+            .iter()
+            .filter(|&&octets| octets > USUAL_QUOTE && self.is_end(octets))
+            .map(|&octets| u64::from(octets))
+            .collect();
+        let usual = ends.iter().sum::<u64>() / u64::try_from(ends.len()).unwrap_or(1).max(1);
+        let mean = usual.max(u64::from(self.largest()) / 2) + 1;
+        let pairs = u64::from(hops) * u64::from(PAIRS) * 2 * u64::from(self.largest());
         let forecast = Forecast {
             time,
-            octets: u64::from(hops) * u64::from(self.most) * mean,
+            octets: session.octets
+                + u64::from(hops) * u64::from(most) * mean
+                + pairs
+                + u64::from(trains) * (u64::from(self.largest()) + 256),
             ceiling: ceiling(&lines, session.full(), framing),
         };
         (forecast, foretold)
     }
+}
+
+/// Answers scatter by much more than stamps.
+fn is_scattered(line: &Line) -> bool {
+    line.se > SCATTERED_FROM * line.least_se
 }
 
 /// The rate at which one hop's slope would stand out of what stamps leave of the errors of two usual lines.

@@ -49,6 +49,32 @@ impl Session {
             longest.mul_f64(1.1).clamp(Duration::from_micros(100), LONGEST_GAP)
         })
     }
+
+    /// A packet's fate, told to its hop.
+    pub(super) fn row(&mut self, hop: usize, octets: u16, fate: &Told) {
+        while self.hops.len() <= hop {
+            self.hops.push(HopTable::new());
+        }
+        let table = &mut self.hops[hop];
+        match *fate {
+            Told::Answer { from, far, sample } => {
+                table.far |= far;
+                table.pace.told(true);
+                table.take(from, sample);
+                debug_assert_eq!(sample.octets, octets);
+            }
+            Told::Nothing => {
+                if table.pace.every().is_none() {
+                    table.lost = table.lost.saturating_add(1);
+                }
+                table.pace.told(false);
+                if table.pace.every().is_some() {
+                    // What it kept back was not lost.
+                    table.lost = 0;
+                }
+            }
+        }
+    }
 }
 
 /// What became of a probe.

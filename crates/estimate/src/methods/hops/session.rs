@@ -1,6 +1,6 @@
 //! One run: all hops in every round.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stat::SplitMix64;
@@ -8,16 +8,20 @@ use units::{Sender, Stamp};
 
 use super::Params;
 use super::answer;
+use super::couriers;
+use super::far::FarStamps;
 use super::picture;
 use super::plan::{Plan, Want};
 use super::round::{Told, hop_limit, told};
 use super::route;
+use super::spacings::Couriers;
 use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::{Latest, Refusal};
 use crate::facts::Answering;
 use crate::job::hops::{Forecast, Foretold};
-use crate::methods::campaign::{Campaign, Next, nanos, refusal_reason, uneven};
+use crate::methods::campaign::{Campaign, Next, nanos, uneven};
+use crate::methods::far_ends::{FarEnds, SizeBounds};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, Fate, PacketPlan, Train, TrainReport};
 
@@ -32,21 +36,25 @@ pub(in crate::methods) struct Session {
     pub(super) forecast: Option<Forecast>,
     pub(super) foretold: Vec<Foretold>,
     pub(super) reroutes: u32,
+    /// Answers scatter by more than stamps: some hops get more probes.
+    pub(super) scattered: bool,
+    pub(super) couriers: Couriers,
+    pub(super) far: FarStamps,
     phase: Phase,
     /// Rounds of this phase.
     round: u32,
-    began: Option<Stamp<Sender>>,
-    now: Stamp<Sender>,
-    not_before: Option<Stamp<Sender>>,
+    pub(super) began: Option<Stamp<Sender>>,
+    pub(super) now: Stamp<Sender>,
+    pub(super) not_before: Option<Stamp<Sender>>,
     deadline: Option<Stamp<Sender>>,
     trains: u32,
     pub(super) draw: SplitMix64,
-    far_ends: VecDeque<FarEnd>,
-    least_octets: u16,
-    most_octets: u16,
-    resized: u32,
+    far_ends: FarEnds,
+    bounds: SizeBounds,
     /// Nothing of the last train was answered.
     nothing_before: bool,
+    /// IP octets sent.
+    pub(super) octets: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +63,16 @@ enum Phase {
     Find,
     /// How far apart probes must be, who limits answers, what to foretell.
     Pilot,
+    /// What the far end's own stamps say.
+    Far,
+    /// The same by trains, of hops that sizes tell too little of.
+    Scout,
     /// Every hop until it is known, or has had its share.
     Measure,
     /// Pairs, where several links may stand in a row.
     Pairs,
+    /// Trains, of hops that sizes told too little of.
+    Couriers,
 }
 
 /// Hop limits that are asked at once for the first time.
@@ -68,12 +82,11 @@ const TRIES: u32 = 2;
 /// Rounds of the first look: more than the six answers that Linux gives at once.
 pub(super) const PILOT: u32 = 8;
 /// Rounds of it where queues blur it (ours).
-const LONGEST_PILOT: u32 = 48;
+const LONGEST_PILOT: u32 = 80;
 /// Time for it, beyond which nothing is added to it.
-const LONGEST_LOOK: Duration = Duration::from_secs(8);
+const LONGEST_LOOK: Duration = Duration::from_secs(12);
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
-const MOST_RESIZED: u32 = 8;
 /// New routes that the run begins again for.
 const MOST_REROUTES: u32 = 3;
 /// Pairs per hop in doubt.
@@ -93,6 +106,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Session {
     pub(in crate::methods) fn new(params: Params) -> Self {
         let zero = Stamp::from_nanos(0);
+        let far = FarStamps::new(params.far_stamps);
         Self {
             plan: Plan::new(&params, 0, 1500),
             params,
@@ -101,6 +115,9 @@ impl Session {
             forecast: None,
             foretold: Vec::new(),
             reroutes: 0,
+            scattered: false,
+            couriers: Couriers::default(),
+            far,
             phase: Phase::Find,
             round: 0,
             began: None,
@@ -110,11 +127,10 @@ impl Session {
             trains: 0,
             // Any seed: an order that no cross traffic has.
             draw: SplitMix64::new(0x686f_7073),
-            far_ends: VecDeque::from(FAR_ENDS),
-            least_octets: 0,
-            most_octets: u16::MAX,
-            resized: 0,
+            far_ends: FarEnds::new(FAR_ENDS),
+            bounds: SizeBounds::ANY,
             nothing_before: false,
+            octets: 0,
         }
     }
 
@@ -133,8 +149,8 @@ impl Session {
     }
 
     fn resize(&mut self) {
-        let most = self.full().min(self.most_octets);
-        self.plan = Plan::new(&self.params, self.least_octets, most);
+        let most = self.full().min(self.bounds.most_octets);
+        self.plan = Plan::new(&self.params, self.bounds.least_octets, most);
         self.hops.clear();
         self.phase = Phase::Find;
         self.round = 0;
@@ -145,12 +161,17 @@ impl Session {
         loop {
             self.not_before = None;
             let over = self.deadline.is_some_and(|deadline| self.now >= deadline);
+            let round = u64::from(self.full()) * u64::try_from(self.hops.len().max(2)).unwrap_or(u64::MAX);
+            let spent = self.forecast.is_some_and(|said| self.octets + round > said.octets);
             let packets = match self.phase {
                 Phase::Find => self.find(),
                 Phase::Pilot => self.pilot(),
-                Phase::Measure | Phase::Pairs if over => return None,
+                Phase::Far => self.ask_far(),
+                Phase::Scout => self.courier(true),
+                Phase::Measure | Phase::Pairs | Phase::Couriers if over || spent => return None,
                 Phase::Measure => self.measure(),
                 Phase::Pairs => self.pair(),
+                Phase::Couriers => self.courier(false),
             };
             if packets.is_some() {
                 self.round += 1;
@@ -159,14 +180,18 @@ impl Session {
             self.phase = match self.phase {
                 Phase::Find if self.hops.iter().all(|hop| hop.answers == 0) => return None,
                 Phase::Find => Phase::Pilot,
-                Phase::Pilot => {
+                Phase::Pilot => Phase::Far,
+                Phase::Far => Phase::Scout,
+                Phase::Scout => {
                     self.foretell();
                     Phase::Measure
                 }
                 Phase::Measure => Phase::Pairs,
-                Phase::Pairs => return None,
+                Phase::Pairs => Phase::Couriers,
+                Phase::Couriers => return None,
             };
             self.round = 0;
+            self.look_back();
         }
     }
 
@@ -288,38 +313,18 @@ impl Session {
 
     fn foretell(&mut self) {
         let began = self.began.unwrap_or(self.now);
-        let gaps = (0..self.hops.len()).map(|hop| self.gap(hop)).sum();
+        self.scattered = Plan::scatters(self);
+        let gaps: Duration = (0..self.hops.len()).map(|hop| self.gap(hop)).sum();
         let (forecast, foretold) = self.plan.foretell(self, self.now.since(began), gaps, PATIENCE);
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        self.deadline = Some(began + forecast.time.saturating_sub(PATIENCE + 2 * rtt));
+        self.deadline = Some(
+            began
+                + forecast
+                    .time
+                    .saturating_sub(PATIENCE + 2 * rtt + 2 * gaps + self.params.pace),
+        );
         self.forecast = Some(forecast);
         self.foretold = foretold;
-    }
-
-    /// A packet's fate, told to its hop.
-    fn row(&mut self, hop: usize, octets: u16, fate: &Told) {
-        while self.hops.len() <= hop {
-            self.hops.push(HopTable::new());
-        }
-        let table = &mut self.hops[hop];
-        match *fate {
-            Told::Answer { from, far, sample } => {
-                table.far |= far;
-                table.pace.told(true);
-                table.take(from, sample);
-                debug_assert_eq!(sample.octets, octets);
-            }
-            Told::Nothing => {
-                if table.pace.every().is_none() {
-                    table.lost = table.lost.saturating_add(1);
-                }
-                table.pace.told(false);
-                if table.pace.every().is_some() {
-                    // What it kept back was not lost.
-                    table.lost = 0;
-                }
-            }
-        }
     }
 
     /// A new route: what was behind its first new router is to be measured anew.
@@ -335,6 +340,8 @@ impl Session {
             hop.forget();
             hop.route_changed = true;
         }
+        self.couriers = Couriers::default();
+        self.far.give_up();
     }
 }
 
@@ -347,7 +354,7 @@ impl Campaign for Session {
             Answering::Echo | Answering::Reflector | Answering::TcpSyn => Some(facts.answering.far_end()),
             Answering::Server | Answering::ClosedPort => None,
         };
-        self.far_ends = known.into_iter().chain(FAR_ENDS).collect();
+        self.far_ends = FarEnds::new(known.into_iter().chain(FAR_ENDS));
         self.began = Some(self.now);
         self.resize();
     }
@@ -357,17 +364,32 @@ impl Campaign for Session {
         self.trains = self.trains.wrapping_add(1);
         let spacing = match self.phase {
             Phase::Find => Duration::ZERO,
-            Phase::Pilot | Phase::Measure | Phase::Pairs => uneven(self.params.pace, self.trains),
+            // Each is to another hop.
+            Phase::Scout => uneven(self.params.pace / 3, self.trains),
+            Phase::Pilot | Phase::Far | Phase::Measure | Phase::Pairs | Phase::Couriers => {
+                uneven(self.params.pace, self.trains)
+            }
         };
         Some(Next {
             packets,
-            far_end: *self.far_ends.front()?,
+            far_end: match self.phase {
+                Phase::Far => FarEnd::Receiver,
+                _ => self.far_ends.first()?,
+            },
             spacing,
             rest: Duration::ZERO,
         })
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
+        let octets: u64 = asked.packets.iter().map(|plan| u64::from(plan.ip_octets)).sum();
+        self.octets = self.octets.saturating_add(octets);
+        if asked.far_end == FarEnd::Receiver {
+            return self.take_far(asked, report);
+        }
+        if let Some(kind) = couriers::read(asked).filter(|kind| kind.anchor < self.hops.len()) {
+            return self.take_courier(kind, asked, report);
+        }
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
         // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
         let free = self.hops.iter().all(|hop| hop.pace.every().is_none());
@@ -413,26 +435,13 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && max_ip_octets < self.most_octets => {
-                self.most_octets = max_ip_octets;
-            }
-            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.least_octets => {
-                self.least_octets = min_ip_octets;
-            }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                self.far_ends.pop_front();
-            }
+        if self.phase == Phase::Far {
+            self.far_refused(refusal);
+            return Ok(());
         }
-        if self.far_ends.is_empty() {
-            return Err(refusal_reason(
-                refusal,
-                "packets with a hop limit, and the routers' answers",
-            ));
-        }
+        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let what = "packets with a hop limit, and the routers' answers";
+        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.plan.is_too_narrow() {
             return Err(Reason::NotOffered {
@@ -443,7 +452,8 @@ impl Campaign for Session {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        asked.packets.iter().any(|plan| plan.hop_limit.is_some())
+        let to_far = self.params.far_stamps && asked.far_end == FarEnd::Receiver;
+        to_far || asked.packets.iter().any(|plan| plan.hop_limit.is_some())
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
@@ -462,7 +472,9 @@ impl Campaign for Session {
         // Before the first look is over there is nothing to draw a line by.
         let estimate = match self.phase {
             Phase::Find => None,
-            Phase::Pilot | Phase::Measure | Phase::Pairs => answer::estimate(self).ok(),
+            Phase::Pilot | Phase::Far | Phase::Scout | Phase::Measure | Phase::Pairs | Phase::Couriers => {
+                answer::estimate(self).ok()
+            }
         };
         estimate.map(|estimate| Latest { at: self.now, estimate })
     }

@@ -20,6 +20,12 @@ const TOLERANCE: f64 = 0.004;
 const ALONE: f64 = 0.02;
 /// A pair's spacing agrees with a reading that is off by no more than this share of what lies between the two readings.
 const PAIR: f64 = 0.4;
+/// Pairs agree if they are within this share of what one link would make of them, and these must at least (ours).
+const AGREED: f64 = 0.015;
+const LEAST_PAIRS: usize = 4;
+/// The first of two packets finds hosts and routers asleep, and is late by what it takes to wake them: 20 to 60 us on Linux over virtual
+/// links, up to this with processors that sleep deeply (ours). Pairs that are closer than one link makes them by less than this say nothing sure.
+const WAKING_NS: f64 = 100_000.0;
 
 /// What a hop's slope is read as.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +36,8 @@ pub(super) struct Stages {
     pub(super) ambiguous: bool,
     /// The slope is known too coarsely to say that these are the links; only that there may be several.
     pub(super) vague: bool,
+    /// Pairs tell the slowest link, to this share of it; the rest may be other links, or the router's own time for each octet.
+    pub(super) measured: Option<f64>,
 }
 
 /// What pairs say of it.
@@ -79,8 +87,66 @@ pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
             rates: first.iter().map(|mbps| mbps * 1e6).collect(),
             ambiguous: rows.len() > 1,
             vague,
+            measured: None,
         })
     })
+}
+
+/// One link of a standard rate takes this, in ns per octet and known to `half_width`.
+pub(super) fn is_standard(slope: f64, half_width: f64) -> bool {
+    let off = half_width.max(slope * ALONE);
+    let mut all = ETHERNET.iter().chain(&OTHERS);
+    all.any(|&mbps| (per_octet(mbps) - slope).abs() <= off)
+}
+
+/// What pairs say of a hop whose links may have any rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Slowest {
+    /// It is one link.
+    All,
+    /// The slowest of its links takes so long for the second packet, ns.
+    Takes(f64),
+    /// It takes no longer than what lies before the hop.
+    Hidden,
+    /// It may take as little as this, ns; or the first packet of a pair was late.
+    Doubtful(f64),
+    /// Nothing.
+    Untold,
+}
+
+/// Reads the spacing that more than half of the pairs agree on: `whole_ns` is what one link would make it, known to `off_ns`, `front_ns` what
+/// links before the hop already did; `tick_ns`: what one spacing is off by.
+pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front_ns: f64, tick_ns: f64) -> Slowest {
+    let near = (AGREED * whole_ns).max(off_ns + tick_ns / 2.0);
+    let Some(ns) = agreed(spacings_ns, (AGREED * whole_ns).max(1.01 * tick_ns)) else {
+        return Slowest::Untold;
+    };
+    if whole_ns < front_ns + 2.0 * near {
+        return Slowest::Untold;
+    }
+    let doubtful = |ns: f64| ns > 0.0 && whole_ns - ns <= WAKING_NS;
+    match ns {
+        _ if (ns - whole_ns).abs() <= near && near <= ALONE * whole_ns => Slowest::All,
+        _ if ns < front_ns + near && doubtful(front_ns) => Slowest::Doubtful(front_ns),
+        _ if ns < front_ns + near => Slowest::Hidden,
+        _ if ns > front_ns + 2.0 * near && ns < whole_ns - 2.0 * near && doubtful(ns) => Slowest::Doubtful(ns),
+        _ if ns > front_ns + 2.0 * near && ns < whole_ns - 2.0 * near => Slowest::Takes(ns),
+        _ => Slowest::Untold,
+    }
+}
+
+/// The mean of the spacings that lie within `near_ns` of one of them, if they are more than half of all.
+fn agreed(spacings_ns: &[i64], near_ns: f64) -> Option<f64> {
+    let around = |&at: &i64| {
+        let close: Vec<f64> = spacings_ns
+            .iter()
+            .map(|&ns| ns as f64)
+            .filter(|ns| (ns - at as f64).abs() <= near_ns)
+            .collect();
+        (close.len(), close.iter().sum::<f64>() / close.len().max(1) as f64)
+    };
+    let (count, mean) = spacings_ns.iter().map(around).max_by_key(|(count, _)| *count)?;
+    (count >= LEAST_PAIRS && 2 * count > spacings_ns.len()).then_some(mean)
 }
 
 fn add_rows(count: usize, from: usize, row: &mut Vec<f64>, rows: &mut Vec<Vec<f64>>) {
@@ -100,8 +166,8 @@ fn per_octet(mbps: f64) -> f64 {
     8000.0 / mbps
 }
 
-/// What spacings of pairs say that one link would leave `whole_ns` apart, and a row (or what lies before it) `row_ns`: half of them at least
-/// must agree with one reading and not with the other.
+/// What spacings of pairs say that one link would leave `whole_ns` apart, and a row (or what lies before it) `row_ns`: three of five at
+/// least must agree with one reading and not with the other.
 pub(super) fn judge_pairs(spacings_ns: &[i64], whole_ns: f64, row_ns: f64) -> Pairs {
     let within = PAIR * (whole_ns - row_ns).abs();
     let near = |expected: f64| {
@@ -109,7 +175,7 @@ pub(super) fn judge_pairs(spacings_ns: &[i64], whole_ns: f64, row_ns: f64) -> Pa
         spacings_ns.iter().filter(agree).count()
     };
     let (whole, row) = (whole_ns, row_ns);
-    let enough = spacings_ns.len().div_ceil(2).max(2);
+    let enough = (3 * spacings_ns.len()).div_ceil(5).max(2);
     match (near(whole), near(row)) {
         (whole, row) if whole >= enough && whole > row => Pairs::OneLink,
         (whole, row) if row >= enough && row > whole => Pairs::Row,
@@ -166,6 +232,35 @@ mod tests {
         assert!(stages.ambiguous && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
         // Within what one link alone may be off by.
         assert_eq!(read(98.5, 0.005), None);
+    }
+
+    /// Links of any rates: one of 30 Mbit/s in front of another, which look like one of 15.
+    #[test]
+    fn pairs_tell_the_slowest_link() {
+        let whole = 820_267.0;
+        let row = [410_100, 410_200, 410_150, 900_000, 410_130];
+        assert!(
+            matches!(slowest(&row, (whole, 1000.0), 123_040.0, 1000.0), Slowest::Takes(ns) if (ns - 410_145.0).abs() < 30.0)
+        );
+        assert_eq!(slowest(&row, (whole, 1000.0), 410_133.0, 1000.0), Slowest::Hidden);
+        assert_eq!(slowest(&[820_000; 4], (whole, 1000.0), 123_040.0, 1000.0), Slowest::All);
+        // Further apart than one link makes them, too few, or no two alike.
+        assert_eq!(
+            slowest(&[990_000; 7], (whole, 1000.0), 123_040.0, 1000.0),
+            Slowest::Untold
+        );
+        assert_eq!(slowest(&row[..3], (whole, 1000.0), 123_040.0, 1000.0), Slowest::Untold);
+        assert_eq!(
+            slowest(&[410_000, 500_000, 600_000, 700_000], (whole, 1000.0), 0.0, 1000.0),
+            Slowest::Untold
+        );
+        // A first packet that was late by 40 us looks like a link of 145 Mbit/s.
+        let late = [83_000, 84_000, 82_500, 83_200];
+        assert!(matches!(
+            slowest(&late, (123_040.0, 500.0), 0.0, 1000.0),
+            Slowest::Doubtful(ns) if (ns - 83_175.0).abs() < 1.0
+        ));
+        assert!(is_standard(80.0, 0.1) && !is_standard(8000.0 / 30.0, 0.1));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use units::{Framing, Sender, Stamp};
 
-use super::line::{Line, Point, draw};
+use super::line::{Line, Point, draw, shares};
 use super::pace::Pace;
 
 /// One answer.
@@ -22,6 +22,27 @@ pub(super) enum Half {
     All,
     Even,
     Odd,
+}
+
+/// A line through `all`, as sure as halves of the answers agree: each has half as many to be quick among, and they differ by more than the
+/// whole is off.
+fn surer(all: &[Point], halves: [&[Point]; 2], floor_ns: f64) -> Option<Line> {
+    let all = draw(all, floor_ns)?;
+    let halves = halves.map(|half| draw(half, floor_ns));
+    let apart = match halves {
+        [Some(even), Some(odd)] => (even.there - odd.there) / 2.0,
+        _ => 0.0,
+    };
+    let known = halves
+        .iter()
+        .flatten()
+        .map(|half| half.least_se.powi(2) / 2.0)
+        .sum::<f64>();
+    let scatter = (apart.powi(2) - known).max(0.0).sqrt();
+    Some(Line {
+        se: all.se.hypot(scatter),
+        ..all
+    })
 }
 
 /// One hop limit.
@@ -44,6 +65,13 @@ pub(super) struct HopTable {
     pub(super) route_changed: bool,
 }
 
+/// Answers of each length from which on usual ones are looked at; errors over what stamps alone leave from which on; and the share of the
+/// quickest ones' error that theirs must stay below (ours).
+const LEAST_USUAL: usize = 10;
+const BLURRED: f64 = 3.0;
+const NEARER: f64 = 0.7;
+/// From the span between the first and the sixth tenth to the standard deviation of one (ours: 0.75 of normal, 0.9 of exponential waits).
+const SPAN_TO_ERROR: f64 = 0.9;
 /// Answers in a row from another router than most so far that make it a new route (ours).
 const NEW_ROUTE: usize = 6;
 
@@ -110,12 +138,12 @@ impl HopTable {
         self.pairs_sent = 0;
     }
 
-    /// Lengths with what their quickest answers take.
-    pub(super) fn points(&self, half: Half, framing: Framing, floor_ns: f64) -> Vec<Point> {
-        let Some((_, samples)) = self.main_router() else {
-            return Vec::new();
-        };
+    /// Round trips of each pair of lengths, ascending.
+    fn cells(&self, half: Half) -> BTreeMap<(u16, u16), Vec<i64>> {
         let mut cells: BTreeMap<(u16, u16), Vec<i64>> = BTreeMap::new();
+        let Some((_, samples)) = self.main_router() else {
+            return cells;
+        };
         let mut counts: BTreeMap<u16, u32> = BTreeMap::new();
         for sample in samples {
             let count = counts.entry(sample.octets).or_default();
@@ -130,9 +158,16 @@ impl HopTable {
                 cell.push(sample.round_trip_ns);
             }
         }
-        let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
-        let quick = cells.into_iter().filter_map(|((octets, reply), mut times)| {
+        for times in cells.values_mut() {
             times.sort_unstable();
+        }
+        cells
+    }
+
+    /// Lengths with what their quickest answers take.
+    pub(super) fn points(&self, half: Half, framing: Framing, floor_ns: f64) -> Vec<Point> {
+        let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
+        let quick = self.cells(half).into_iter().filter_map(|((octets, reply), times)| {
             let least = *times.first()? as f64;
             // A steady clock that ticks gives one of two readings for one time: their mean tells what lies between.
             let near: Vec<f64> = times
@@ -145,30 +180,82 @@ impl HopTable {
                 back: wire(reply),
                 quick_ns: near.iter().sum::<f64>() / near.len() as f64,
                 quick: u32::try_from(near.len()).unwrap_or(u32::MAX),
+                error_ns: None,
             })
         });
         quick.collect()
     }
 
-    pub(super) fn line(&self, framing: Framing, floor_ns: f64) -> Option<Line> {
-        let all = draw(&self.points(Half::All, framing, floor_ns), floor_ns)?;
-        let halves = [Half::Even, Half::Odd].map(|half| draw(&self.points(half, framing, floor_ns), floor_ns));
-        // Halves of the answers, each with half as many to be quick among, differ by more than the whole is off.
-        let apart = match halves {
-            [Some(even), Some(odd)] => (even.there - odd.there) / 2.0,
-            _ => 0.0,
+    /// What answers to probes of each length have in the slope of the way there.
+    pub(super) fn shares(&self, framing: Framing, floor_ns: f64) -> BTreeMap<u16, f64> {
+        let points = self.points(Half::All, framing, floor_ns);
+        let octets = self.cells(Half::All).into_keys().map(|(octets, _)| octets);
+        octets.zip(shares(&points)).collect()
+    }
+
+    /// Lengths with what their usual answers take: the mean of the second to the sixth tenth. Waits have nothing to do with a packet's own length,
+    /// so that these lie on a line with the same slopes. `None` where some length has too few.
+    fn usual_points(&self, half: Half, framing: Framing, floor_ns: f64) -> Option<Vec<Point>> {
+        let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
+        let cells = self.cells(half);
+        let least = if half == Half::All {
+            LEAST_USUAL
+        } else {
+            LEAST_USUAL / 2
         };
-        let scatter = (apart.powi(2)
-            - halves
-                .iter()
-                .flatten()
-                .map(|half| half.least_se.powi(2) / 2.0)
-                .sum::<f64>())
-        .max(0.0)
-        .sqrt();
+        if cells.values().any(|times| times.len() < least) {
+            return None;
+        }
+        let usual = |times: &[i64]| {
+            let (from, to) = (times.len() / 10, (6 * times.len()).div_ceil(10));
+            times[from..to].to_vec()
+        };
+        let spans: Vec<f64> = cells
+            .values()
+            .filter_map(|times| {
+                let usual = usual(times);
+                Some(usual.last()?.saturating_sub(*usual.first()?) as f64)
+            })
+            .collect();
+        let span = stat::median(&spans)?.max(floor_ns);
+        let points = cells.iter().map(|((octets, reply), times)| {
+            let usual = usual(times);
+            Point {
+                there: wire(*octets),
+                back: wire(*reply),
+                quick_ns: usual.iter().map(|&time| time as f64).sum::<f64>() / usual.len().max(1) as f64,
+                quick: u32::try_from(usual.len()).unwrap_or(u32::MAX),
+                error_ns: Some(SPAN_TO_ERROR * span / (times.len() as f64).sqrt()),
+            }
+        });
+        Some(points.collect())
+    }
+
+    /// The line of the quickest answers, or of the usual ones where these are nearer to one: where many things each take their time now and
+    /// then, hardly any answer meets none of them.
+    pub(super) fn line(&self, framing: Framing, floor_ns: f64) -> Option<Line> {
+        let quick = |half| self.points(half, framing, floor_ns);
+        let least = surer(&quick(Half::All), [&quick(Half::Even), &quick(Half::Odd)], floor_ns)?;
+        if least.se < BLURRED * least.least_se {
+            return Some(least);
+        }
+        let usual = |half| self.usual_points(half, framing, floor_ns);
+        let (Some(all), Some(even), Some(odd)) = (usual(Half::All), usual(Half::Even), usual(Half::Odd)) else {
+            return Some(least);
+        };
+        let usual = surer(&all, [&even, &odd], floor_ns).filter(|usual| usual.se < NEARER * least.se);
+        let Some(usual) = usual else { return Some(least) };
+        // The line of what an empty path takes is as steep.
+        let below: Vec<f64> = quick(Half::All)
+            .iter()
+            .map(|point| point.quick_ns - usual.there * point.there - usual.back * point.back)
+            .collect();
         Some(Line {
-            se: all.se.hypot(scatter),
-            ..all
+            there: usual.there,
+            se: usual.se,
+            back: usual.back,
+            intercept_ns: stat::median(&below)?,
+            ..least
         })
     }
 

@@ -3,47 +3,12 @@ use std::time::Duration;
 use units::BitRate;
 
 use crate::fluid_path::Fluid;
+use crate::methods::gaps::testing::{estimate, mbps, on_bed, on_fluid, raw, reason};
 use crate::methods::{igi, ptr};
-use crate::outcome::{Caveat, Estimate, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Caveat, Limit, Reason, Verdict};
 use crate::probe::Fate;
-use crate::registry::{Method, RawParams};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed, real_host};
-use crate::{Measured, run};
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
-}
-
-fn raw(params: &[(&str, &str)]) -> RawParams {
-    params.iter().copied().collect()
-}
-
-fn on_fluid(fluid: &mut Fluid, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
-    let raw = raw(params);
-    let mut machine = method.begin(&raw).unwrap();
-    let Ok(measured) = run(fluid, machine.as_mut(), method.imposes(&raw).budget());
-    measured
-}
-
-fn on_bed(bed: &mut Testbed, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
-    let raw = raw(params);
-    let mut machine = method.begin(&raw).unwrap();
-    bed.measure(machine.as_mut(), method.imposes(&raw).budget())
-}
-
-fn estimate(measured: &Measured) -> &Estimate {
-    measured
-        .outcome
-        .estimate()
-        .unwrap_or_else(|| panic!("{:?}", measured.outcome))
-}
-
-fn reason(measured: &Measured) -> Reason {
-    match &measured.outcome {
-        Outcome::Inconclusive { reason, .. } => reason.clone(),
-        Outcome::Estimated(estimate) => panic!("{estimate:?}"),
-    }
-}
 
 fn gigabit(cross: Option<Cross>) -> Testbed {
     let mut hop = Hop::ethernet(mbps(1000));

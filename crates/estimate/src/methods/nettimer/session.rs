@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::answer;
 use super::params::{End, Params, Preset};
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
+use crate::methods::campaign::{Campaign, Next, arrived_ns, reply_octets, returned_ns, uneven};
+use crate::methods::far_ends::FarEnds;
 use crate::methods::spacing::Stamped;
 use crate::outcome::{Outcome, Reason};
 use crate::pairs::{self, Densest, Pair};
@@ -50,9 +51,7 @@ pub(in crate::methods) struct Session {
     /// The world takes no smaller packet, as far as it said.
     least: u16,
     /// Whom to ask, the best first; those that refused are gone.
-    far_ends: Vec<FarEnd>,
-    /// Size refusals so far: a world that contradicts itself is not asked for ever.
-    resized: u32,
+    far_ends: FarEnds,
 }
 
 impl Session {
@@ -61,12 +60,11 @@ impl Session {
             ip_octets: 0,
             least: LEAST_OCTETS,
             reply: params.reply_octets,
-            far_ends: Vec::new(),
+            far_ends: FarEnds::new([]),
             facts: None,
             samples: Vec::new(),
             smaller: Vec::new(),
             tally: Tally::default(),
-            resized: 0,
             params,
         }
     }
@@ -142,10 +140,10 @@ impl Campaign for Session {
 
     fn begin(&mut self, facts: &PathFacts) {
         self.ip_octets = self.params.ip_octets.unwrap_or(facts.path_mtu);
-        self.far_ends = match self.params.end {
+        self.far_ends = FarEnds::new(match self.params.end {
             End::Receiver => vec![FarEnd::Receiver],
             End::Sender => self.params.via.clone(),
-        };
+        });
         if let Some(limit) = facts.answer_limit {
             // No more than a host that limits its answers gives in time.
             let gained = super::INFO.imposes.max_time.as_nanos() / limit.every().as_nanos().max(1);
@@ -156,7 +154,7 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = match *self.far_ends.first()? {
+        let far_end = match self.far_ends.first()? {
             FarEnd::EchoSized(_) => FarEnd::EchoSized(self.reply),
             other => other,
         };
@@ -219,28 +217,21 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && (28..self.ip_octets).contains(&max_ip_octets) => {
-                self.ip_octets = max_ip_octets;
+        let what = self.wants();
+        let (octets, reply, least) = (&mut self.ip_octets, &mut self.reply, &mut self.least);
+        self.far_ends.refused(refusal, what, |refusal| match refusal {
+            Refusal::TooLarge { max_ip_octets } if (28..*octets).contains(&max_ip_octets) => {
+                *octets = max_ip_octets;
+                true
             }
-            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.reply.min(self.ip_octets) => {
-                self.reply = self.reply.max(min_ip_octets);
-                self.ip_octets = self.ip_octets.max(min_ip_octets);
-                self.least = self.least.max(min_ip_octets);
+            Refusal::TooSmall { min_ip_octets } if min_ip_octets > (*reply).min(*octets) => {
+                *reply = (*reply).max(min_ip_octets);
+                *octets = (*octets).max(min_ip_octets);
+                *least = (*least).max(min_ip_octets);
+                true
             }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                if !self.far_ends.is_empty() {
-                    self.far_ends.remove(0);
-                }
-                if self.far_ends.is_empty() {
-                    return Err(refusal_reason(refusal, self.wants()));
-                }
-            }
-        }
-        Ok(())
+            _ => false,
+        })
     }
 
     fn reads(&self, asked: &Train) -> bool {
@@ -278,6 +269,5 @@ const SETTLED: usize = 8;
 const SETTLED_SHARE: f64 = 0.5;
 /// Pairs without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 4;
-const MOST_RESIZED: u32 = 8;
 /// A pair may rest for three times its own dispersion, but no longer than this three times.
 const LONGEST_REST_NS: i64 = 300_000_000;

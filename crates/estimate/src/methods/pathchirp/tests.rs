@@ -1,12 +1,10 @@
-use units::BitRate;
-
 use super::*;
+use crate::World;
 use crate::fluid_path::Fluid;
-use crate::methods::chirps::points::Reader;
-use crate::methods::chirps::testing::{chirp_report, fluid, train};
-use crate::outcome::{Caveat, Estimate, Limit, Reason, Verdict};
+use crate::methods::chirps::testing::{self, estimate, fluid, found, mbps, train};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, World, run};
 
 const TOOL: Excursionist = Excursionist {
     tool: true,
@@ -15,42 +13,13 @@ const TOOL: Excursionist = Excursionist {
     busy: 5,
 };
 
-fn budget() -> Budget {
-    Budget {
-        octets: 500_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    }
-}
-
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
-    let raw: RawParams = params.iter().copied().collect();
-    let mut method = Pathchirp.begin(&raw).unwrap();
-    let Ok(measured) = run(world, method.as_mut(), budget());
-    measured.outcome
-}
-
-fn estimate(outcome: &Outcome) -> &Estimate {
-    outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}"))
-}
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
+    testing::measure(&Pathchirp, world, params)
 }
 
 /// One chirp of these rates whose delays are given, in ns.
 fn one(rates: &[f64], delays: &[i64], flavour: &Excursionist) -> Found {
-    let asked = train(rates);
-    let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
-    let reader = Reader {
-        short_ns: 0.0,
-        tick_ns: 0.0,
-        noise_ns: 0.0,
-        loss: 0.0,
-        tool: flavour.tool,
-        group: 1,
-    };
-    flavour.find(&reader.read(&asked, &report).unwrap()).unwrap()
+    found(flavour, flavour.tool, rates, delays)
 }
 
 /// `[Chirp03]` §4 by hand: ten rates doubling from 1 Mbit/s would need ten gaps; here all gaps are 1 ms, so that the weights are alike.

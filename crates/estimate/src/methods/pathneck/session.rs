@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{Params, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
+use crate::methods::campaign::{Campaign, Next, uneven};
+use crate::methods::far_ends::{FarEnds, resize_two};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
 
@@ -41,8 +42,7 @@ pub(in crate::methods) struct Session {
     pub(super) small: u16,
     pub(super) load_octets: u16,
     trains: u32,
-    far_ends: Vec<FarEnd>,
-    resized: u32,
+    far_ends: FarEnds,
 }
 
 impl Session {
@@ -54,8 +54,7 @@ impl Session {
             facts: None,
             runs: Vec::new(),
             trains: 0,
-            far_ends: vec![FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort],
-            resized: 0,
+            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort]),
         }
     }
 
@@ -162,7 +161,7 @@ impl Campaign for Session {
         }
         Some(Next {
             packets: self.plan(),
-            far_end: *self.far_ends.first()?,
+            far_end: self.far_ends.first()?,
             spacing: Duration::ZERO,
             rest: uneven(self.params.spacing, self.trains),
         })
@@ -176,27 +175,10 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && (100..self.load_octets).contains(&max_ip_octets) => {
-                self.load_octets = max_ip_octets;
-            }
-            Refusal::TooSmall { min_ip_octets } if again && (self.small + 1..=500).contains(&min_ip_octets) => {
-                self.small = min_ip_octets;
-            }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                if !self.far_ends.is_empty() {
-                    self.far_ends.remove(0);
-                }
-                if self.far_ends.is_empty() {
-                    let what = "trains whose packets carry hop limits, and the routers' answers";
-                    return Err(refusal_reason(refusal, what));
-                }
-            }
-        }
-        Ok(())
+        let (large, small) = (&mut self.load_octets, &mut self.small);
+        let what = "trains whose packets carry hop limits, and the routers' answers";
+        self.far_ends
+            .refused(refusal, what, |refusal| resize_two(refusal, large, 100, small))
     }
 
     fn reads(&self, asked: &Train) -> bool {
@@ -218,4 +200,3 @@ const LEAST_GAPS: usize = 10;
 const MOST_OFF: f64 = 0.1;
 /// Trains without any gap after which no more are sent (ours).
 const UNANSWERED: u32 = 3;
-const MOST_RESIZED: u32 = 8;

@@ -201,8 +201,8 @@ impl Adaptive {
         } else if done < LOOKS {
             self.look(session, done);
         } else if open * 2 > samples {
-            // The sender is the narrowest of all; more of the same will not tell what lies behind it.
-            self.stage = Stage::Over;
+            // The sender is the narrowest of all; more of the same will not tell what lies behind it, but for a bucket.
+            self.bucket(session, 0);
         } else {
             self.round(session, 0);
         }
@@ -212,9 +212,8 @@ impl Adaptive {
     /// anything; the rounds and the filter tell.
     fn after_agreement(&mut self, session: &Session) {
         let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
-        if open * 2 > samples {
-            self.stage = Stage::Over;
-        } else if session.stamps_explain_scatter() {
+        // What the sender leaves room for may still be more than a bucket lets through for long.
+        if open * 2 > samples || session.stamps_explain_scatter() {
             self.bucket(session, 0);
         } else {
             self.round(session, ROUNDS - DOUBT_ROUNDS);

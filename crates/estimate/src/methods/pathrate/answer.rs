@@ -4,15 +4,16 @@ use units::{BitRate, Metric};
 
 use super::adaptive::PAIRS_PER_ROUND;
 use super::batches;
-use super::buckets::{believed, from_bucket};
+use super::buckets::{believed, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
+use super::core::{LEAST_FULL, core, pairs_within, sharpen};
 use super::evidence::{common_caveats, evidence, finish};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
-use super::interval::{Pooled, pool};
+use super::interval::Pooled;
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
-use super::sample::{Phase, Sample, nanos};
+use super::sample::Phase;
 use super::session::Session;
 use crate::StampSource;
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
@@ -43,9 +44,10 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
         return Ok(from_bucket(session, &knee));
     }
     let mut estimate = without_bucket(session)?;
-    if session.of(Phase::Bucket).next().is_some() && look.bent > 0 {
+    let long = session.of(Phase::Bucket).next().is_some();
+    if look.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.
-        return Ok(uncertain(estimate.caveat(Caveat::Shaped)));
+        return Ok(kept_up(session, uncertain(estimate.caveat(Caveat::Shaped))));
     }
     if let Some(rate) = bit_rate(estimate.value as f64)
         && session.params.preset == Preset::Adaptive
@@ -55,7 +57,8 @@ fn answer(session: &Session) -> Result<Estimate, Reason> {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
     // Of a bucket deeper than the longest train nothing is known.
-    if estimate.verdict == Verdict::Estimated && look.excluded_octets < EXCLUDED {
+    let claimed = estimate.verdict == Verdict::Estimated || estimate.limited_by == Limit::Sender;
+    if claimed && look.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
         if session.params.preset == Preset::Adaptive {
             estimate = estimate.caveat(Caveat::BucketNotExcluded {
@@ -156,13 +159,26 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
         if decision.width > COARSE_WINDOW * rate {
             return clean_pairs(session, filtered);
         }
-        let (rate, low, high) = if let Some(winner) = &decision.winner {
+        let found = if let Some(winner) = &decision.winner {
             sharpen(session, winner.central.low(), winner.central.high())
         } else {
             let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
-            (rate, rate - error, rate + error)
+            Pooled {
+                rate,
+                low: rate - error,
+                high: rate + error,
+                explained: true,
+            }
         };
-        let mut estimate = plain(session, rate, low, high)?.with("branch", branch);
+        // A mode that scatters by more than stamps explain holds pairs that others moved, mostly the same way; clean ones were not. Where
+        // stamps leave more open of those, many pairs still say more.
+        let apart = found.low > filtered.high || found.high < filtered.low;
+        let sharper = filtered.high - filtered.low < found.high - found.low;
+        let mut estimate = if filtered.outweighs() && (apart || (!found.explained && sharper)) {
+            clean_pairs(session, filtered)?
+        } else {
+            plain(session, found.rate, found.low, found.high)?.with("branch", branch)
+        };
         // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
         if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
             estimate.confidence = Confidence::High;
@@ -197,12 +213,14 @@ fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reaso
     let (full, inside) = pairs_within(session, low, high);
     let own = full.len() >= LEAST_FULL;
     let sharper = core(session, if own { &full } else { &inside }).filter(|core| {
-        core.high - core.low < filtered.high - filtered.low && (filtered.low..=filtered.high).contains(&core.rate)
+        let narrower = core.high - core.low < filtered.high - filtered.low;
+        narrower && core.explained && (filtered.low..=filtered.high).contains(&core.rate)
     });
     let found = sharper.unwrap_or(Pooled {
         rate: filtered.rate,
         low: filtered.low,
         high: filtered.high,
+        explained: false,
     });
     Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "capprobe"))
 }
@@ -293,8 +311,9 @@ fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reaso
     if decision.width > WIDEST * winner.centre() {
         return Err(too_wide(session));
     }
-    let (rate, low, high) = sharpen(session, winner.central.low(), winner.central.high());
-    let mut estimate = plain(session, rate, low, high)?.with("branch", "modes");
+    let found = sharpen(session, winner.central.low(), winner.central.high());
+    let rate = found.rate;
+    let mut estimate = plain(session, rate, found.low, found.high)?.with("branch", "modes");
     if let Some(other) = rival(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
         estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
     }
@@ -323,67 +342,6 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
     };
     let own = session.params.preset == Preset::Adaptive;
     (own && !agrees && share > FASTER_SHARE).then_some(rate)
-}
-
-/// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
-/// assumed framing drops out. The tool's answer is its bin.
-fn sharpen(session: &Session, low: f64, high: f64) -> (f64, f64, f64) {
-    if session.params.preset == Preset::Faithful {
-        return (low.midpoint(high), low, high);
-    }
-    let (full, inside) = pairs_within(session, low, high);
-    let own = full.len() >= LEAST_FULL;
-    pooled(session, if own { &full } else { &inside }).map_or((low.midpoint(high), low, high), |pooled| {
-        (pooled.rate, pooled.low, pooled.high)
-    })
-}
-
-/// Pairs whose wire rate lies in a range: those of full size, and all.
-fn pairs_within(session: &Session, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
-    let within = |sample: &&Sample| {
-        sample
-            .wire_rate(session.framing())
-            .is_some_and(|rate| rate >= low && rate <= high)
-    };
-    let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
-    let full = inside.iter().copied().filter(|s| s.ip_octets == session.full_size());
-    (full.collect(), inside)
-}
-
-/// One rate from samples of one mode, and its interval: that of their core, or, without one, their median and what all scatter by.
-fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
-    if let Some(core) = core(session, samples) {
-        return Some(core);
-    }
-    let rates: Vec<f64> = samples.iter().filter_map(|s| s.wire_rate(session.framing())).collect();
-    let (centre, all) = (stat::median(&rates)?, pool(session, samples)?);
-    let half = (all.high - all.low) / 2.0;
-    Some(Pooled {
-        rate: centre,
-        low: centre - half,
-        high: centre + half,
-    })
-}
-
-/// Bits over time of those samples that lie around the median as near as the clock's steps let them, so that the steps average out and
-/// samples that other packets widened a little do not count; `None` where samples scatter by more than stamps explain.
-fn core(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
-    let read: Vec<(f64, &Sample)> = samples
-        .iter()
-        .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
-        .collect();
-    let centre = stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
-    let span = stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
-    let steps = nanos(session.facts.receiver.clock_resolution) / span;
-    let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
-    let near = (2.0 * steps.max(noise)).max(NEAREST);
-    let near: Vec<&Sample> = read
-        .iter()
-        .filter(|(rate, _)| (rate / centre - 1.0).abs() <= near)
-        .map(|(_, sample)| *sample)
-        .collect();
-    let enough = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
-    enough.then(|| pool(session, &near)).flatten()
 }
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
@@ -463,12 +421,6 @@ pub(super) fn bit_rate(bps: f64) -> Option<BitRate> {
     BitRate::from_bps_f64(bps)
 }
 
-/// Ours.
-const LEAST_FULL: usize = 5;
-/// Ours: a quarter.
-const CORE_SHARE: usize = 4;
-/// Ours: the packets of others that slip between two of ours are longer than this against them.
-const NEAREST: f64 = 0.002;
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
 /// Ours: a window wider than this share of its rate says little about which rate it is.

@@ -7,7 +7,7 @@ use super::params::Preset;
 use super::sample::Phase;
 use super::session::Session;
 use crate::bucket::Knee;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit};
+use crate::outcome::{Caveat, Confidence, Estimate, Limit, Verdict};
 
 /// Other traffic bends trains as well, but not several of them at one place.
 pub(super) fn believed(session: &Session, knee: &Knee) -> bool {
@@ -42,6 +42,37 @@ pub(super) fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
         estimate.confidence = Confidence::Low;
     }
     estimate
+}
+
+/// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as long as one that does, the path carries
+/// the least of it for long, and nobody knows that it carries more. Others' traffic bends one now and then.
+pub(super) fn kept_up(session: &Session, estimate: Estimate) -> Estimate {
+    let bent = || session.courses.iter().filter(|course| course.bend.is_some());
+    let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
+    let due = session
+        .courses
+        .iter()
+        .filter(|course| course.octets >= shortest)
+        .count();
+    if estimate.verdict == Verdict::Estimated && bent().count() * 4 < due * 3 {
+        return estimate;
+    }
+    let bends = bent().filter_map(|course| course.bend);
+    let least = bends
+        .map(|bend| bend.sustained_bps * bend.ours)
+        .fold(f64::INFINITY, f64::min);
+    match bit_rate(least * (1.0 - SUSTAINED_ERROR)) {
+        Some(least) if least.bps() < estimate.low => {
+            let found = estimate.value;
+            let bound = Estimate {
+                value: least.bps(),
+                low: least.bps(),
+                ..estimate
+            };
+            bound.at_least(Limit::Shaper).with("burst_bps", found)
+        }
+        _ => estimate,
+    }
 }
 
 /// Ours: on a path whose trains else agree.

@@ -23,6 +23,8 @@ pub(super) struct Pooled {
     pub(super) rate: f64,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// Clocks and hosts explain what the samples differ by; if not, something else moved them, and need not have moved all alike.
+    pub(super) explained: bool,
 }
 
 /// What was read of one train; bits are counted in units of 10⁻⁹, so that bits over nanoseconds are bit/s.
@@ -111,6 +113,7 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
         rate: mean.recip(),
         low: quantile(0.95).max(mean).recip(),
         high: quantile(0.05).min(mean).recip(),
+        explained: true,
     })
 }
 
@@ -167,6 +170,7 @@ fn by_scatter(read: &[Reading], step: f64) -> Option<Pooled> {
         rate,
         low: rate * (1.0 - random),
         high: rate * (1.0 + random),
+        explained: false,
     })
 }
 
@@ -176,6 +180,7 @@ fn with_clock(found: Pooled) -> Pooled {
         rate: found.rate,
         low: found.rate - (found.rate - found.low).hypot(clock),
         high: found.rate + (found.high - found.rate).hypot(clock),
+        ..found
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Params {
     pub utilisation: f64,
     /// No further round begins once this many octets were sent (adaptive).
     pub max_octets: u64,
+    /// Most octets of a train that looks for a token bucket; none is sent with 0 (adaptive).
+    pub bucket_octets: u64,
     /// Packet sizes of Phase I (faithful).
     pub sizes: u32,
     /// Pairs of each size (faithful).
@@ -62,6 +64,7 @@ impl Params {
             batch_minus_one: faithful,
             utilisation: 0.15,
             max_octets: 1_700_000,
+            bucket_octets: MOST_BUCKET_OCTETS,
             sizes: 40,
             pairs_per_size: 25,
             trains: 500,
@@ -105,6 +108,10 @@ pub(crate) const AUTOMATIC_PARAMETERS: &[(&str, &str)] = &[
     ("spacing", "least time between begins of trains, s; 0"),
     ("utilisation", "largest mean share of the narrow link, 0.001..1; 0.15"),
     ("max_octets", "no new round after this many IP octets; 1.7 MB"),
+    (
+        "bucket_octets",
+        "most IP octets of a train that looks for a token bucket, 0 for none; 1.2 MB",
+    ),
 ];
 
 /// Names and descriptions, for the registry.
@@ -138,6 +145,10 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
         "max_octets",
         "no new round after this many IP octets, adaptive only; 1.7 MB",
     ),
+    (
+        "bucket_octets",
+        "most IP octets of a train that looks for a token bucket, 0 for none, adaptive only; 1.2 MB",
+    ),
     ("sizes", "packet sizes of Phase I, 1..1000, faithful only; 40"),
     ("pairs_per_size", "pairs of each size, 1..1000, faithful only; 25"),
     ("trains", "trains of Phase II, 1..10000, faithful only; 500"),
@@ -170,6 +181,7 @@ impl Params {
             batch_minus_one: raw.get("batch_minus_one", base.batch_minus_one)?,
             utilisation: raw.get("utilisation", base.utilisation)?,
             max_octets: raw.get("max_octets", Octets::new(base.max_octets))?.count(),
+            bucket_octets: raw.get("bucket_octets", Octets::new(base.bucket_octets))?.count(),
             sizes: raw.get("sizes", base.sizes)?,
             pairs_per_size: raw.get("pairs_per_size", base.pairs_per_size)?,
             trains: raw.get("trains", base.trains)?,
@@ -211,6 +223,12 @@ impl Params {
             self.sizes.to_string(),
             "1 to 1000",
         )?;
+        range(
+            self.bucket_octets <= MOST_BUCKET_OCTETS,
+            "bucket_octets",
+            self.bucket_octets.to_string(),
+            "at most 1.2 MB",
+        )?;
         let pairs = (1..=1000).contains(&self.pairs_per_size);
         range(pairs, "pairs_per_size", self.pairs_per_size.to_string(), "1 to 1000")?;
         range(
@@ -221,6 +239,9 @@ impl Params {
         )
     }
 }
+
+/// Ours: 800 packets, what empties a bucket of 300 at half the link's rate, and some more behind the bend.
+const MOST_BUCKET_OCTETS: u64 = 1_200_000;
 
 fn read_merit(raw: &RawParams, default: Merit) -> Result<Merit, ParamError> {
     let word: String = raw.get("merit", String::new())?;

@@ -156,6 +156,6 @@ fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
 
 /// All members' bits over all their dispersions: each weighs as its timing deserves.
 fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
-    let Pooled { rate, low, high } = pool(session, members)?;
+    let Pooled { rate, low, high, .. } = pool(session, members)?;
     Some(Agreement { rate, low, high })
 }

@@ -53,8 +53,9 @@ impl Session {
         self.tally.add(report);
         let paced = Phase::of(report.id) == Some(Phase::Check);
         if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
+            let tick = self.facts.receiver.clock_resolution;
             self.courses
-                .extend(bucket::course(report, LookParams::default().min_ratio));
+                .extend(bucket::course(report, LookParams::default().min_ratio, tick));
         }
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);

@@ -8,7 +8,8 @@ use super::trains::{Answered, mean, parts};
 use super::{Params, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
+use crate::methods::campaign::{Campaign, Next, uneven};
+use crate::methods::far_ends::FarEnds;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
 
@@ -43,8 +44,7 @@ pub(in crate::methods) struct Session {
     pub(super) mixed: u32,
     silent: u32,
     trains: u32,
-    far_ends: Vec<FarEnd>,
-    resized: u32,
+    far_ends: FarEnds,
 }
 
 impl Session {
@@ -58,8 +58,7 @@ impl Session {
             mixed: 0,
             silent: 0,
             trains: 0,
-            far_ends: vec![FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort],
-            resized: 0,
+            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort]),
         }
     }
 
@@ -120,7 +119,7 @@ impl Campaign for Session {
         self.trains = self.trains.saturating_add(1);
         Some(Next {
             packets: self.plan(),
-            far_end: *self.far_ends.first()?,
+            far_end: self.far_ends.first()?,
             spacing: uneven(self.params.spacing, self.trains),
             rest: Duration::ZERO,
         })
@@ -167,25 +166,16 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && (100..self.octets).contains(&max_ip_octets) => {
-                self.octets = max_ip_octets;
-                self.hops = vec![HopTrains::default()];
+        let (octets, hops) = (&mut self.octets, &mut self.hops);
+        let what = "trains whose packets carry a hop limit, and the routers' answers";
+        self.far_ends.refused(refusal, what, |refusal| match refusal {
+            Refusal::TooLarge { max_ip_octets } if (100..*octets).contains(&max_ip_octets) => {
+                *octets = max_ip_octets;
+                *hops = vec![HopTrains::default()];
+                true
             }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                if !self.far_ends.is_empty() {
-                    self.far_ends.remove(0);
-                }
-                if self.far_ends.is_empty() {
-                    let what = "trains whose packets carry a hop limit, and the routers' answers";
-                    return Err(refusal_reason(refusal, what));
-                }
-            }
-        }
-        Ok(())
+            _ => false,
+        })
     }
 
     fn reads(&self, asked: &Train) -> bool {
@@ -208,4 +198,3 @@ impl Campaign for Session {
 const SILENT_HOPS: u32 = 4;
 /// Trains to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 2;
-const MOST_RESIZED: u32 = 8;

@@ -2,9 +2,10 @@
 
 use units::{BitRate, Metric};
 
-use super::chain::{Difference, HopTime, chain, densest, either_way};
+use super::chain::{HopTime, chain, either_way};
 use super::session::Session;
 use crate::methods::campaign::nanos;
+use crate::methods::densest::{Difference, densest};
 use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {

@@ -1,13 +1,6 @@
 //! From differences of delays to the time that each hop takes for a large packet.
 
-/// A difference of delays, ns, and what it may be wrong by.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Difference {
-    pub(super) ns: f64,
-    pub(super) error_ns: f64,
-    /// How far the middle half reaches: what a bound must hold against.
-    pub(super) spread_ns: f64,
-}
+use crate::methods::densest::Difference;
 
 /// What a hop takes for a large packet, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,23 +55,6 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
     hops
 }
 
-/// The middle of the shortest range that holds a quarter, five at least, and half of its length or `floor_ns`; half of the middle half's
-/// range where that quarter is not much denser than the rest. `None` with fewer.
-pub(super) fn densest(differences_ns: &[f64], floor_ns: f64) -> Option<Difference> {
-    let mut sorted = differences_ns.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let hold = sorted.len().div_ceil(QUARTER).max(LEAST);
-    let ranges = sorted.windows(hold).map(|range| (range[0], range[hold - 1]));
-    let (low, high) = ranges.min_by(|one, other| (one.1 - one.0).total_cmp(&(other.1 - other.0)))?;
-    let middle = sorted[sorted.len() * 3 / 4] - sorted[sorted.len() / 4];
-    let error = if high - low > middle / SHARP { middle / 2.0 } else { 0.0 };
-    Some(Difference {
-        ns: f64::midpoint(low, high),
-        error_ns: ((high - low) / 2.0).max(error).max(floor_ns),
-        spread_ns: middle,
-    })
-}
-
 /// Of quartets sent either way around: clocks that drift apart add to one what they take from the other, no more than `drift_ns`. What
 /// differs by more is not known any better than that.
 pub(super) fn either_way(one: Difference, other: Difference, drift_ns: f64) -> Difference {
@@ -97,15 +73,11 @@ const ERRORS: f64 = 2.0;
 const LEAST_HALF: f64 = 0.02;
 /// Share of what it is behind by that a small packet must have been held back for, to have caught up (ours).
 const CAUGHT: f64 = 0.05;
-/// The densest quarter is this much shorter than the middle half, or no mode (ours).
-const SHARP: f64 = 8.0;
-/// One in so many, and so many at least (ours).
-const QUARTER: usize = 4;
-const LEAST: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::densest::densest;
 
     const RATIO: f64 = 102.0 / 1538.0;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{Params, answer};
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, arrived_ns, refusal_reason, returned_ns, uneven};
+use crate::methods::campaign::{Campaign, Next, arrived_ns, returned_ns, uneven};
+use crate::methods::far_ends::{FarEnds, resize_two};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
 
@@ -34,8 +35,7 @@ pub(in crate::methods) struct Session {
     quartets: u32,
     round: u32,
     hop: u8,
-    far_ends: Vec<FarEnd>,
-    resized: u32,
+    far_ends: FarEnds,
 }
 
 impl Session {
@@ -57,8 +57,7 @@ impl Session {
             quartets: 0,
             round: 0,
             hop: 1,
-            far_ends: vec![FarEnd::Receiver, FarEnd::EchoSized(0), FarEnd::Echo],
-            resized: 0,
+            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::EchoSized(0), FarEnd::Echo]),
         }
     }
 
@@ -155,7 +154,7 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = match *self.far_ends.first()? {
+        let far_end = match self.far_ends.first()? {
             FarEnd::EchoSized(_) => FarEnd::EchoSized(self.small),
             other => other,
         };
@@ -213,27 +212,10 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && (200..self.large).contains(&max_ip_octets) => {
-                self.large = max_ip_octets;
-            }
-            Refusal::TooSmall { min_ip_octets } if again && (self.small + 1..=500).contains(&min_ip_octets) => {
-                self.small = min_ip_octets;
-            }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                if !self.far_ends.is_empty() {
-                    self.far_ends.remove(0);
-                }
-                if self.far_ends.is_empty() {
-                    let what = "packets with a hop limit to a far end that answers";
-                    return Err(refusal_reason(refusal, what));
-                }
-            }
-        }
-        Ok(())
+        let (large, small) = (&mut self.large, &mut self.small);
+        let what = "packets with a hop limit to a far end that answers";
+        self.far_ends
+            .refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 
     /// Its own sizes only: delays of others do not compare.
@@ -261,5 +243,4 @@ impl Campaign for Session {
 const LEAST_ROUNDS: u32 = 20;
 /// Quartets without any answer after which no more are sent (ours).
 const UNANSWERED: u32 = 3;
-const MOST_RESIZED: u32 = 8;
 const LONGEST_LEAD: Duration = Duration::from_secs(1);

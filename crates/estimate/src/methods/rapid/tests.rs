@@ -1,12 +1,10 @@
-use units::BitRate;
-
 use super::*;
+use crate::World;
 use crate::fluid_path::Fluid;
-use crate::methods::chirps::points::Reader;
-use crate::methods::chirps::testing::{chirp_report, fluid, train};
-use crate::outcome::{Caveat, Estimate, Limit, Reason, Verdict};
+use crate::methods::chirps::testing::{self, estimate, fluid, found, mbps, train};
+use crate::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, World, run};
 
 const FLAVOUR: MultiRate = MultiRate {
     packets: 64,
@@ -17,37 +15,11 @@ const FLAVOUR: MultiRate = MultiRate {
 };
 
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
-    let raw: RawParams = params.iter().copied().collect();
-    let mut method = Rapid.begin(&raw).unwrap();
-    let budget = Budget {
-        octets: 500_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    };
-    let Ok(measured) = run(world, method.as_mut(), budget);
-    measured.outcome
-}
-
-fn estimate(outcome: &Outcome) -> &Estimate {
-    outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}"))
-}
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
+    testing::measure(&Rapid, world, params)
 }
 
 fn one(rates: &[f64], delays: &[i64]) -> Found {
-    let asked = train(rates);
-    let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
-    let reader = Reader {
-        short_ns: 0.0,
-        tick_ns: 0.0,
-        noise_ns: 0.0,
-        loss: 0.1,
-        tool: false,
-        group: 1,
-    };
-    FLAVOUR.find(&reader.read(&asked, &report).unwrap()).unwrap()
+    found(&FLAVOUR, false, rates, delays)
 }
 
 #[test]

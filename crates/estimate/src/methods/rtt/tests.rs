@@ -156,3 +156,99 @@ fn parameters_are_checked() {
     }
     assert_eq!(Params::try_from(&RawParams::new()), Ok(Params::default()));
 }
+
+/// Echoes turned by a clock that is `offset_ns` ahead and `skew` faster; queueing of each way in ns, by position.
+fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i64) -> (i64, i64)) -> TrainReport {
+    const FORWARD: i64 = 10_000_000;
+    const REVERSE: i64 = 30_000_000;
+    let mut report = report(&[]);
+    report.arrivals = (0..count)
+        .map(|seq| {
+            let departed = i64::from(seq) * every_ns;
+            let (there, back) = waits(seq.into());
+            let at = departed + FORWARD + there;
+            let drift = whole(at as f64 * skew);
+            Arrival {
+                seq,
+                departed: Stamp::from_nanos(departed),
+                ip_octets: 72,
+                fate: Fate::Echoed {
+                    returned: Stamp::from_nanos(at + REVERSE + back),
+                    turned: Some(Stamp::from_nanos(at + drift + offset_ns)),
+                },
+            }
+        })
+        .collect();
+    report
+}
+
+fn told(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
+    let outcome = analyse(&facts(), &[report]);
+    let evidence = outcome.estimate().unwrap().evidence.clone();
+    move |name| evidence.get(name).and_then(crate::EvidenceValue::as_f64)
+}
+
+#[test]
+fn each_way_has_its_own_variation_whatever_the_clocks_say() {
+    for offset_ns in [0, -7, 1_700_000_000_000_000_003, -3_000_000_000] {
+        // 0, 1, 2, 3, 4 ms there and a fifth of that back, over and over.
+        let told = told(turned(25, 20_000_000, offset_ns, 0.0, |seq| {
+            (1_000_000 * (seq % 5), 200_000 * (seq % 5))
+        }));
+        // The ways differ by 20 ms, of which nothing is known: the offset is wrong by half of that, within a bound of half the 40 ms.
+        let error = told("clock_offset_ns").unwrap() - offset_ns as f64;
+        assert!((error + 10_000_000.0).abs() < 300.0, "{error}");
+        assert_eq!(told("clock_error_bound_ns"), Some(20_000_001.0));
+        for (name, value) in [
+            ("forward_one_way_delay_min_ns", 20e6),
+            ("forward_one_way_delay_median_ns", 22e6),
+            ("forward_one_way_delay_max_ns", 24e6),
+            ("forward_delay_variation_median_ns", 2e6),
+            ("forward_delay_variation_p95_ns", 4e6),
+            ("reverse_one_way_delay_min_ns", 20e6),
+            ("reverse_delay_variation_median_ns", 0.4e6),
+            ("reverse_delay_variation_max_ns", 0.8e6),
+            // Twenty steps by 1 ms and four back by 4.
+            ("forward_successive_variation_mean_ns", 1.5e6),
+            ("reverse_successive_variation_mean_ns", 0.3e6),
+        ] {
+            assert_eq!(told(name), Some(value), "{name}");
+        }
+        assert_eq!(told("clock_skew_ppm"), None, "too short to tell");
+    }
+}
+
+#[test]
+fn skew_is_taken_out_and_a_rising_queue_is_not() {
+    let skewed = told(turned(200, 100_000_000, 5_000_000, 30e-6, |seq| {
+        (40_000 * (seq % 3), 9_000 * (seq % 7))
+    }));
+    let ppm = skewed("clock_skew_ppm").unwrap();
+    assert!((ppm - 30.0).abs() < 0.1, "{ppm}");
+    let most = skewed("forward_delay_variation_max_ns").unwrap();
+    assert!(
+        (most - 80_000.0).abs() < 2_000.0,
+        "20 s of 30 ppm would be 600 µs: {most}"
+    );
+    // A queue that grows by 0.1 ms a second one way: the other way does not fall.
+    let rising = told(turned(200, 100_000_000, 0, 0.0, |seq| (10_000 * seq, 0)));
+    assert_eq!(rising("clock_skew_ppm"), None);
+    let most = rising("forward_delay_variation_max_ns").unwrap();
+    assert!((most - 1_990_000.0).abs() < 1.0, "{most}");
+    assert_eq!(rising("reverse_delay_variation_max_ns"), Some(0.0));
+}
+
+#[test]
+fn a_far_end_that_tells_no_time_or_nonsense_tells_nothing_of_the_ways() {
+    assert_eq!(told(report(&[Some(10), Some(20)]))("clock_error_bound_ns"), None);
+    let mut wild = turned(9, 1_000_000, 0, 0.0, |_| (0, 0));
+    for (k, row) in (0..).zip(&mut wild.arrivals) {
+        if let Fate::Echoed { turned, .. } = &mut row.fate {
+            let at = if k % 2 == 0 { i64::MIN + k } else { i64::MAX - k };
+            *turned = Some(Stamp::from_nanos(at));
+        }
+    }
+    // What cannot be subtracted is left out; what is left may be as wild as it is.
+    let told = told(wild);
+    assert!(told("median_ns").is_some());
+}

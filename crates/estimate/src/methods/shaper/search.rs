@@ -29,6 +29,8 @@ pub(super) struct Search {
     pub(super) courses: Vec<Course>,
     /// Highest rate of a packet behind another, bit/s, or that at which they left if it is lower.
     pub(super) closest_bps: f64,
+    /// What the receiver's clock ticks by.
+    tick: Duration,
 }
 
 /// The closest of neighbours: what others' traffic does to most of a train it does not do to all.
@@ -73,6 +75,7 @@ impl Search {
             straight_here: 0,
             courses: Vec::new(),
             closest_bps: 0.0,
+            tick: facts.receiver.clock_resolution,
         }
     }
 
@@ -127,7 +130,7 @@ impl Search {
     /// Takes the answer to the train. Returns the pause before the next, or `None` if there is none.
     pub(super) fn note(&mut self, report: &TrainReport, rtt: Duration) -> Option<Duration> {
         self.closest_bps = self.closest_bps.max(closest_bps(report));
-        let course = bucket::course(report, self.params.min_ratio);
+        let course = bucket::course(report, self.params.min_ratio, self.tick);
         self.here += 1;
         self.straight_here += u32::from(course.is_some_and(|course| course.bend.is_none()));
         self.courses.extend(course);
@@ -183,7 +186,8 @@ impl Search {
 
     /// Takes the answer to a train of another phase.
     pub(super) fn keep(&mut self, report: &TrainReport) {
-        self.courses.extend(bucket::course(report, self.params.min_ratio));
+        self.courses
+            .extend(bucket::course(report, self.params.min_ratio, self.tick));
     }
 
     /// What the train that is out really was.

@@ -7,16 +7,12 @@ use units::{BitRate, Metric, Sender, Stamp};
 use super::curve::Curve;
 use super::joint::{Joint, fastest};
 use super::train::TrainSlope;
+use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::TrainReport;
 use crate::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
-/// Growth of delay from which a train has overloaded the path beyond doubt.
-const OVERLOAD: f64 = 0.05;
-/// Overloaded trains whose heads outrun their tails by this share, in the median, have emptied a token bucket on the way (ours, as in
-/// `fac2`).
-const SHAPED: f64 = 0.15;
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
 /// An interval wider than this share of the path's rate is a range, not a value (ours).
@@ -24,6 +20,8 @@ const RANGE: f64 = 0.3;
 /// Curves read low by up to this share of the path's rate where traffic comes in packets (ours, from the simulator; the specification's
 /// own figures for single streams of 256 and 1024 packets are more): the upper end of their interval reaches so much further.
 const CURVES_LOW: f64 = 0.12;
+/// Trains longer than this outlast the round trips of many transfers, whose answers their begins may be too short to tell (ours).
+const OUTLASTS: f64 = 0.05;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
 
@@ -58,6 +56,7 @@ pub(super) struct Seen {
     pub(super) packet_octets: u16,
     /// The sender's highest rate, bit/s, as far as known.
     pub(super) max_rate: Option<f64>,
+    pub(super) buckets: BucketWatch,
     pub(super) count: usize,
     pub(super) octets: u64,
     pub(super) sent: u64,
@@ -135,6 +134,9 @@ impl Seen {
     fn estimated(&self, joint: &Joint, ending: &Ending) -> Option<Estimate> {
         let scale = self.scale()?;
         let half = joint.half_width(FLOOR * scale);
+        let (low_half, high_half) = joint.halves(FLOOR * scale);
+        let given_up = joint.given_up();
+        let available = (joint.available - given_up).max(0.0);
         // What is lost behind the tight link has gone through it; nothing tells which losses those are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
         let low_by = if self.curves.is_empty() {
@@ -145,9 +147,13 @@ impl Seen {
         let rate = BitRate::from_bps_f64;
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
-            rate(joint.available)?,
-            rate((joint.available - half).max(0.0))?,
-            rate((joint.available + half + low_by) / through)?,
+            rate(available)?,
+            rate((joint.available - low_half).clamp(0.0, available))?,
+            rate(
+                ((joint.available + high_half + low_by) / through)
+                    .min(joint.most())
+                    .max(available),
+            )?,
         )
         .with("path_rate_bps", scale)
         .with("tight_capacity_bps", joint.capacity)
@@ -158,9 +164,20 @@ impl Seen {
         .with("tight_is_narrow", joint.one_link)
         .with("spread_error_bps", joint.spread_error)
         .with("train_spread_bps", joint.train_spread)
-        .with("capacity_error_bps", joint.capacity_error);
-        let wide = 2.0 * half > RANGE * scale;
-        if low_by > 0.0 || joint.is_bursty() {
+        .with("capacity_error_bps", joint.capacity_error)
+        .with("given_up_bps", given_up)
+        .with("idle_more_bps", joint.idle_more);
+        if let Some((less, error)) = joint.yielded {
+            estimate = estimate
+                .with("early_less_bps", less)
+                .with("early_less_error_bps", error);
+        }
+        if given_up > FLOOR * scale {
+            estimate = estimate.caveat(Caveat::OthersYield);
+            estimate.confidence = Confidence::Low;
+        }
+        let wide = low_half + high_half > RANGE * scale;
+        if low_by > 0.0 || joint.is_bursty() || self.outlasts_round_trips(joint) {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {
@@ -177,6 +194,13 @@ impl Seen {
         }
         estimate.also = self.by_products(joint, half);
         Some(self.windows(estimate, joint))
+    }
+
+    /// Trains outlast the round trips of transfers, which may then have given way to them, and nothing in what was seen would tell.
+    fn outlasts_round_trips(&self, joint: &Joint) -> bool {
+        let trains = joint.per_train.iter().filter_map(|(index, _)| self.trains.get(*index));
+        let lengths: Vec<f64> = trains.map(|train| train.send_time).collect();
+        self.curves.is_empty() && stat::median(&lengths).is_some_and(|length| length > OUTLASTS)
     }
 
     /// How what is available varied: one value per train, each over the time that its train kept the tight link busy.
@@ -284,7 +308,11 @@ impl Seen {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        if self.shaped() {
+        if estimate.verdict == crate::Verdict::Estimated {
+            estimate = self.buckets.tell(estimate);
+        }
+        if self.overflows > 0 {
+            // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;
         }
         if matches!(ending, Ending::Stopped(_)) {
@@ -305,13 +333,6 @@ impl Seen {
             .with("trains", self.count)
     }
 
-    /// A full bucket lets the head of each overloaded train through faster than the rest.
-    fn shaped(&self) -> bool {
-        let overloaded = self.trains.iter().filter(|train| train.growth > OVERLOAD);
-        let excess: Vec<f64> = overloaded.map(|train| train.head_excess).collect();
-        excess.len() >= 4 && stat::median(&excess).is_some_and(|median| median > SHAPED)
-    }
-
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
         let seen = [
@@ -328,7 +349,6 @@ impl Seen {
             (self.clock_steps > 0).then_some(Caveat::ClockStep),
             (self.paused > 0 || self.trains.iter().any(|train| train.slept)).then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
-            self.shaped().then_some(Caveat::Shaped),
         ];
         seen.into_iter().flatten().collect()
     }

@@ -12,9 +12,15 @@ const BLOCKS: usize = 8;
 const STILL_BUSY: f64 = 0.3;
 /// Busy parts are believed from this share of the train's time on (ours).
 const ENOUGH: f64 = 0.1;
+/// Seconds after which transfers may have answered a train: round trips as they are met (ours).
+pub(super) const ROUND_TRIPS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// Variance of a least-squares slope over a random walk, relative to that of the line from end to end: 6/5 (ours: the integral of the
 /// squared weights of the regression, `36 ∫ (x - x²)² dx`).
 const WALK: f64 = 1.2;
+
+/// A packet that waited for less than this share of its own time on the narrow link found nobody before it (ours: stamps of a
+/// microsecond, and what is left of a small packet).
+const WAITED: f64 = 0.2;
 
 /// The line through the parts of a train.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +34,53 @@ pub(super) struct Slope {
     pub(super) time: f64,
     /// The tight link was busy throughout; otherwise the line is of all but the first third.
     pub(super) busy: bool,
+    /// What lies outside the busy parts.
+    pub(super) idle: Idle,
+    /// What of the busy parts left before a round trip of others was over, for each of [`ROUND_TRIPS`].
+    pub(super) early: [Early; 4],
+}
+
+/// The begin of a train, before transfers that share the link can have answered it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Early {
+    /// Seconds in which the tight link was busy.
+    pub(crate) time: f64,
+    /// Departure rate, bit/s.
+    pub(crate) rate: f64,
+    /// Growth of delay per unit of send time.
+    pub(crate) growth: f64,
+}
+
+impl Early {
+    /// Nothing was busy in it.
+    const NONE: Self = Self {
+        time: 0.0,
+        rate: 0.0,
+        growth: 0.0,
+    };
+
+    /// What is available in it on a link of `capacity`.
+    pub(crate) fn available(self, capacity: f64) -> f64 {
+        self.rate - capacity * self.growth
+    }
+}
+
+/// The parts of a train between those that kept the tight link busy.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Idle {
+    /// Seconds; none where receiving in batches hides which packets waited.
+    pub(crate) time: f64,
+    /// Departure rate, bit/s.
+    pub(crate) rate: f64,
+    /// Share of the packets there that did not wait.
+    pub(crate) free: f64,
+}
+
+impl Idle {
+    /// What is available in it on a link of `capacity`: of what the train leaves, the share of packets that found nobody there.
+    pub(crate) fn available(self, capacity: f64) -> f64 {
+        self.rate + self.free * (capacity - self.rate).max(0.0)
+    }
 }
 
 impl Slope {
@@ -38,6 +91,12 @@ impl Slope {
         error: 0.0,
         time: 0.0,
         busy: true,
+        idle: Idle {
+            time: 0.0,
+            rate: 0.0,
+            free: 0.0,
+        },
+        early: [Early::NONE; 4],
     };
 }
 
@@ -54,7 +113,7 @@ pub(super) fn behind(kept: &[Sample], head: f64) -> &[Sample] {
 /// whatever the traffic of others did to begin or end it; idle moments of the link, in which delays do not fall as they should, stay out.
 /// So the parts' slopes are those from end to end, summed over all of them, and not regressions, which would favour parts that ended
 /// early. Delays are medians of five neighbours, so that no single stamp makes an end.
-pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_from: f64) -> Option<Slope> {
+pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_from: f64, packet: f64) -> Option<Slope> {
     let delays = smoothed(kept);
     let stretches = stretches(kept, least, pauses);
     let parts: Vec<(usize, usize)> = stretches
@@ -64,10 +123,73 @@ pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_fro
     let length = |&(begin, end): &(usize, usize)| kept[end].departed - kept[begin].departed;
     let whole: f64 = stretches.iter().map(length).sum();
     let busy: f64 = parts.iter().map(length).sum();
-    if busy > 0.0 && busy >= ENOUGH * whole {
-        from_end_to_end(kept, &delays, &parts, busy)
+    let line = if busy > 0.0 && busy >= ENOUGH * whole {
+        from_end_to_end(kept, &delays, &parts, busy)?
     } else {
-        regression(kept, &delays, &stretches)
+        regression(kept, &delays, &stretches)?
+    };
+    let idle = if line.busy {
+        idle(kept, least, &stretches, &parts, packet)
+    } else {
+        idle(kept, least, &stretches, &[], packet)
+    };
+    let early = if line.busy {
+        ROUND_TRIPS.map(|within| early(kept, &delays, &parts, within))
+    } else {
+        [Early::NONE; 4]
+    };
+    Some(Slope { idle, early, ..line })
+}
+
+/// What of the parts left `within` so many seconds of the train's first departure.
+fn early(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], within: f64) -> Early {
+    let (mut time, mut bits, mut growth) = (0.0, 0.0, 0.0);
+    for &(begin, end) in parts {
+        let end = (begin..=end)
+            .take_while(|&index| kept[index].departed <= within)
+            .last()
+            .unwrap_or(begin);
+        time += kept[end].departed - kept[begin].departed;
+        bits += kept[end].carried - kept[begin].carried;
+        growth += delays[end] - delays[begin];
+    }
+    if time > 0.0 {
+        Early {
+            time,
+            rate: bits / time,
+            growth: growth / time,
+        }
+    } else {
+        Early::NONE
+    }
+}
+
+/// What lies outside `parts`, all of it together.
+fn idle(kept: &[Sample], least: f64, stretches: &[(usize, usize)], parts: &[(usize, usize)], packet: f64) -> Idle {
+    let (mut time, mut bits, mut free, mut count) = (0.0, 0.0, 0u32, 0u32);
+    let mut add = |begin: usize, end: usize| {
+        if end <= begin {
+            return;
+        }
+        time += kept[end].departed - kept[begin].departed;
+        bits += kept[end].carried - kept[begin].carried;
+        for sample in &kept[begin + 1..=end] {
+            count += 1;
+            free += u32::from(sample.delay() - least < WAITED * packet);
+        }
+    };
+    for &(begin, end) in stretches {
+        let mut from = begin;
+        for &(start, stop) in parts.iter().filter(|(start, stop)| begin <= *start && *stop <= end) {
+            add(from, start);
+            from = stop;
+        }
+        add(from, end);
+    }
+    Idle {
+        time,
+        rate: if time > 0.0 { bits / time } else { 0.0 },
+        free: f64::from(free) / f64::from(count.max(1)),
     }
 }
 
@@ -132,6 +254,8 @@ fn from_end_to_end(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], ti
         error: (wander / time).sqrt(),
         time,
         busy: true,
+        idle: Idle::default(),
+        early: [Early::NONE; 4],
     })
 }
 
@@ -165,6 +289,8 @@ fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> 
         error: (wander / time / time).sqrt(),
         time,
         busy: false,
+        idle: Idle::default(),
+        early: [Early::NONE; 4],
     };
     (time > 0.0 && slope.rate.is_finite() && slope.growth.is_finite()).then_some(slope)
 }
@@ -187,4 +313,34 @@ fn wandering(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], growth: 
     // The growth itself took one of the steps.
     let taken = f64::from(steps) / f64::from(steps.saturating_sub(1).max(1));
     if time > 0.0 { taken * squares / time } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets every 2 ms of a link of 24 Mbit/s; every other one waits for a packet time, too little for a busy part.
+    #[test]
+    fn packets_that_wait_nowhere_show_an_idle_link() {
+        let kept: Vec<Sample> = (0..41)
+            .map(|index| {
+                let departed = f64::from(index) * 0.002;
+                let waits = if index % 2 == 1 { 0.0005 } else { 0.0 };
+                Sample {
+                    departed,
+                    arrived: departed + waits,
+                    carried: f64::from(index + 1) * 12_000.0,
+                }
+            })
+            .collect();
+        let found = slope(&kept, 0.0, &[], f64::INFINITY, 0.0005).expect("a line");
+        assert!(!found.busy);
+        assert!((found.idle.time - 0.08).abs() < 1e-9, "{:?}", found.idle);
+        assert!((found.idle.rate - 6e6).abs() < 1.0, "{:?}", found.idle);
+        assert!((found.idle.free - 0.5).abs() < 1e-9, "{:?}", found.idle);
+        // Half of what the train leaves.
+        assert!((found.idle.available(24e6) - 15e6).abs() < 1.0);
+        // Never below what it sent.
+        assert!((found.idle.available(3e6) - 6e6).abs() < 1.0);
+    }
 }

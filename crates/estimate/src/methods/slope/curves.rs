@@ -45,5 +45,8 @@ pub(super) fn joint(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) -> 
         train_spread: (squares / dof).sqrt(),
         overload: 0.0,
         scale,
+        by_capacity: (0.0, 0.0),
+        yielded: None,
+        idle_more: 0.0,
     })
 }

@@ -1,6 +1,7 @@
 //! From trains to available bandwidth: `s = (R - A)/C` over all trains near the knee, with as much or as little as is known of `C`.
 //! Pure, and usable without the method's machine.
 
+use super::begins::{beyond_chance, yielded};
 use super::train::TrainSlope;
 
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
@@ -20,7 +21,7 @@ const ROUNDED: f64 = 0.005;
 /// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
 const PASSES: f64 = 1.02;
 /// Share of belief in the tight link being the narrow one, before the trains have spoken (ours).
-const ONE_LINK: f64 = 0.85;
+const ONE_LINK: f64 = 0.7;
 /// The tight link is at least this and at most that many times as fast as the narrow one (ours).
 const OTHER: (f64, f64) = (0.9, 10.0);
 /// Capacities tried.
@@ -36,6 +37,15 @@ const ROUNDS: usize = 12;
 const HEAVY: (f64, f64) = (1.05, 1.6);
 /// Spread of single trains from which no value is certain, as a share of the path's rate (ours).
 const BURSTY: f64 = 0.15;
+/// The same for what the trains say more with what lies between their busy parts (ours).
+const IDLE_MORE: f64 = 0.08;
+/// Idle parts alone read high by up to this share of the path's rate beside packets that come one by one (ours: decision 15's 1 to 3 %).
+const IDLE_BIAS: f64 = 0.03;
+/// From this spread of single trains on, as a share of the path's rate, what lies between their busy parts counts, and all of it from
+/// the second on (ours: packets of one size that come at random stay below the first).
+const WHOLE: (f64, f64) = (0.3, 0.45);
+/// From this share of its error on, what the begins read less is no reason to say less, but one not to be sure (ours).
+const HINT: f64 = 0.4;
 /// Weight of a train during which the receiving host slept (ours).
 const SLEPT: f64 = 0.25;
 
@@ -85,6 +95,12 @@ pub(crate) struct Joint {
     pub(crate) scale: f64,
     /// Mean overload of the trains.
     pub(crate) overload: f64,
+    /// How far below and above `available` the capacities that are possible put the knee: a twentieth of the belief lies beyond.
+    pub(crate) by_capacity: (f64, f64),
+    /// How much lower the begins of the trains read than all of them, and the standard error of that.
+    pub(crate) yielded: Option<(f64, f64)>,
+    /// How much more all of the trains say, what lies between their busy parts included, beyond what that reads high anyway.
+    pub(crate) idle_more: f64,
 }
 
 impl Joint {
@@ -94,16 +110,45 @@ impl Joint {
         (HEAVY.0 + self.train_spread / self.scale).min(HEAVY.1)
     }
 
-    /// Trains disagree by more than a tenth of the path's rate or so: bursts.
+    /// Trains disagree by more than a tenth of the path's rate or so, or say another thing when what lies between their busy parts counts:
+    /// bursts.
     pub(crate) fn is_bursty(&self) -> bool {
-        self.train_spread > BURSTY * self.scale
+        self.train_spread > BURSTY * self.scale || self.idle_more > IDLE_MORE * self.scale
+    }
+
+    /// No more is available than the tight link carries, whatever the trains' spread says.
+    pub(crate) fn most(&self) -> f64 {
+        (self.capacity + 2.0 * self.capacity_own_error).max(MOST * self.scale)
+    }
+
+    /// How much of it others gave up within the trains: what the begins read less, but for what chance makes of that.
+    pub(crate) fn given_up(&self) -> f64 {
+        self.yielded.map_or(0.0, beyond_chance)
+    }
+
+    /// What the trains' spread makes half of the interval.
+    fn by_spread(&self) -> f64 {
+        let t = stat::student_t_quantile(0.95, self.dof.max(1.0)).unwrap_or(6.31);
+        t * self.spread_error * self.heavy()
+    }
+
+    /// The lower and the upper half of the interval: beside what the spread and the capacity make of it, down to what the begins say, and
+    /// up to what all of the trains say.
+    pub(crate) fn halves(&self, floor: f64) -> (f64, f64) {
+        let spread = self.by_spread().hypot(floor);
+        let low = spread.hypot(self.by_capacity.0);
+        let high = spread.hypot(self.by_capacity.1).hypot(self.idle_more);
+        // From what the begins say without the others' answer to what the trains found with it.
+        let begins = self
+            .yielded
+            .filter(|(less, error)| *less > HINT * error)
+            .map(|(less, error)| less + (1.645 * error).hypot(self.by_capacity.0).hypot(floor));
+        (begins.map_or(low, |begins| low.max(begins)), high)
     }
 
     /// Half-widths of the interval that holds the truth with 90 %: Student's for the spread, normal for the capacity, and a floor.
     pub(crate) fn half_width(&self, floor: f64) -> f64 {
-        let t = stat::student_t_quantile(0.95, self.dof.max(1.0)).unwrap_or(6.31);
-        let spread = t * self.spread_error * self.heavy();
-        spread.hypot(1.645 * self.capacity_error).hypot(floor)
+        self.by_spread().hypot(1.645 * self.capacity_error).hypot(floor)
     }
 }
 
@@ -150,9 +195,9 @@ pub(crate) fn fastest(trains: &[TrainSlope]) -> Option<f64> {
 }
 
 /// Trains that the narrow link lets through, and not far below the knee: there delays are steadier than the model says.
-fn near(trains: &[TrainSlope], available: f64, scale: f64) -> Vec<(usize, &TrainSlope)> {
+fn near(trains: &[TrainSlope], available: f64, scale: f64, idle: f64) -> Vec<(usize, &TrainSlope)> {
     let top = (PASSES * scale).max(available + PAST * scale);
-    let range = (available - BELOW * scale)..=top;
+    let range = (available - (BELOW + idle) * scale)..=top;
     trains
         .iter()
         .enumerate()
@@ -163,11 +208,34 @@ fn near(trains: &[TrainSlope], available: f64, scale: f64) -> Vec<(usize, &Train
 /// Estimates from all trains; `start` is where the knee is believed to be, `scale` the path's rate. `None` while no train has overloaded
 /// the path near the knee.
 pub(crate) fn joint(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity) -> Option<Joint> {
+    let busy = among(trains, start, scale, capacity, 0.0)?;
+    let (from, to) = WHOLE;
+    let idle = ((busy.train_spread / scale - from) / (to - from)).clamp(0.0, 1.0);
+    let all = among(trains, start, scale, capacity, 1.0).map_or(busy.available, |all| all.available);
+    if idle <= 0.0 {
+        let idle_more = (all - busy.available - IDLE_BIAS * scale).max(0.0);
+        return Some(Joint { idle_more, ..busy });
+    }
+    let Some(whole) = among(trains, start, scale, capacity, idle) else {
+        return Some(busy);
+    };
+    // Idle moments are alike, bursts are not: few trains that met few of them would agree by chance.
+    Some(Joint {
+        spread_error: whole.spread_error.max(busy.spread_error),
+        capacity_error: whole.capacity_error.max(busy.capacity_error),
+        train_spread: whole.train_spread.max(busy.train_spread),
+        idle_more: (all - whole.available - IDLE_BIAS * scale).max(0.0),
+        ..whole
+    })
+}
+
+/// The same with what lies between the busy parts counting by `idle` of its time.
+fn among(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity, idle: f64) -> Option<Joint> {
     let mut available = start;
     let mut result = None;
     for _ in 0..ROUNDS {
-        let near = near(trains, available, scale);
-        let Some(found) = posterior(&near, available, scale, capacity) else {
+        let near = near(trains, available, scale, idle);
+        let Some(found) = posterior(&near, available, scale, capacity, idle) else {
             break;
         };
         let settled = (found.available - available).abs() <= 1e-4 * scale;
@@ -193,11 +261,11 @@ struct Under {
 /// variances go with the inverse of the trains' lengths. `A` has a flat prior and the common variance Jeffreys' (both drop out in closed
 /// form, given which trains are above the knee); `C` is on a grid, whose prior is a mixture: either the narrow link's, as far as that is
 /// known, or any faster one.
-fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Capacity) -> Option<Joint> {
-    let weights = lengths(near);
+fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Capacity, idle: f64) -> Option<Joint> {
+    let weights = lengths(near, idle);
     let mut grid: Vec<Under> = Vec::new();
     let mut add = |candidate: f64, log_prior: f64, narrow: bool| {
-        let found = under(near, &weights, start, scale, candidate);
+        let found = under(near, &weights, start, scale, candidate, idle);
         grid.extend(found.map(|(available, variance, log_likelihood)| Under {
             capacity: candidate,
             log_weight: log_prior + log_likelihood,
@@ -224,14 +292,20 @@ fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Ca
             }
         }
     }
-    average(&grid, near, scale, &weights)
+    average(&grid, near, scale, &weights, idle)
 }
 
 /// The train went above the knee, or at it with a head that kept the link busy.
-fn is_above(train: &TrainSlope, knee: f64, scale: f64) -> bool {
+fn is_above(train: &TrainSlope, knee: f64, scale: f64, idle: f64) -> bool {
     // One that found the link idle although it went faster counts, too: without it, only trains that met a burst would. Between batches
     // nobody sees whether the link was idle.
     let margin = if train.headed && train.busy { -HEADED } else { NEAR };
+    // With what lies between the busy parts read, any train says what is available.
+    let margin = if train.idle.time > 0.0 && idle > 0.5 {
+        -1.0
+    } else {
+        margin
+    };
     (train.busy || train.batch.is_none()) && train.rate >= knee + margin * scale
 }
 
@@ -242,13 +316,14 @@ fn under(
     start: f64,
     scale: f64,
     capacity: f64,
+    idle: f64,
 ) -> Option<(f64, f64, f64)> {
     let pairs = || near.iter().map(|(_, train)| *train).zip(weights);
     let mut knee = start;
     for _ in 0..ROUNDS {
         let (mut sum, mut total) = (0.0, 0.0);
-        for (train, weight) in pairs().filter(|(train, _)| is_above(train, knee, scale)) {
-            sum += weight * train.available(capacity);
+        for (train, weight) in pairs().filter(|(train, _)| is_above(train, knee, scale, idle)) {
+            sum += weight * train.whole(capacity, idle).0;
             total += weight;
         }
         let next = (sum / total).clamp(0.0, MOST * scale);
@@ -265,14 +340,15 @@ fn under(
     let (mut own, mut above) = (0.0, Vec::new());
     for (train, weight) in pairs() {
         let over = train.rate - knee;
-        let counts = is_above(train, knee, scale);
-        let expected = if counts {
-            over
+        let counts = is_above(train, knee, scale, idle);
+        // Right above the knee an idle link makes delays grow a little anyway.
+        let expected = f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale));
+        let off = if counts {
+            train.whole(capacity, idle).0 - knee
         } else {
-            // Right above the knee an idle link makes delays grow a little anyway.
-            f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale))
+            capacity * train.growth - expected
         };
-        let square = weight * ((capacity * train.growth - expected).powi(2) + (RESOLUTION * scale).powi(2));
+        let square = weight * (off.powi(2) + (RESOLUTION * scale).powi(2));
         squares += square;
         total += weight;
         if counts {
@@ -290,7 +366,7 @@ fn under(
 }
 
 /// The mean over the grid.
-fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &[f64]) -> Option<Joint> {
+fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &[f64], idle: f64) -> Option<Joint> {
     let most = grid.iter().map(|under| under.log_weight).reduce(f64::max)?;
     let weights: Vec<f64> = grid.iter().map(|under| (under.log_weight - most).exp()).collect();
     let sum: f64 = weights.iter().sum();
@@ -301,7 +377,9 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
             .sum::<f64>()
             / sum
     };
-    let available = middle(grid, &weights, sum)?;
+    let knees = knees(grid, &weights);
+    // The median: the mean would lean to where little belief reaches far, for faster links put the knee lower, never higher.
+    let available = quantile(&knees, sum, 0.5)?;
     let capacity = mean(&|under| under.capacity);
     if !(available.is_finite() && capacity.is_finite() && capacity > 0.0) {
         return None;
@@ -309,12 +387,12 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
     let variance = mean(&|under| under.variance);
     let above: Vec<&(usize, &TrainSlope)> = near
         .iter()
-        .filter(|(_, train)| is_above(train, available, scale))
+        .filter(|(_, train)| is_above(train, available, scale, idle))
         .collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
     let per_train = above
         .iter()
-        .map(|(index, train)| (*index, train.available(capacity).max(0.0)));
+        .map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
     Some(Joint {
         available,
         spread_error: variance.sqrt(),
@@ -327,29 +405,41 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
         train_spread: (variance * above.len() as f64).sqrt().max(RESOLUTION * scale),
         overload,
         scale,
+        by_capacity: beyond(&knees, sum, available),
+        yielded: yielded(near, capacity),
+        idle_more: 0.0,
     })
 }
 
-/// The posterior's median. Its mean would lean to where little belief reaches far: faster links put the knee lower, never higher.
-fn middle(grid: &[Under], weights: &[f64], sum: f64) -> Option<f64> {
+/// The knees of the grid with their weights, lowest first.
+fn knees(grid: &[Under], weights: &[f64]) -> Vec<(f64, f64)> {
     let mut knees: Vec<(f64, f64)> = grid
         .iter()
         .map(|under| under.available)
         .zip(weights.iter().copied())
         .collect();
     knees.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut below = 0.0;
     knees
-        .into_iter()
-        .find(|(_, weight)| {
-            below += weight;
-            below >= 0.5 * sum
-        })
-        .map(|(knee, _)| knee.max(0.0))
+}
+
+/// The knee below which `share` of the belief lies; `knees` as [`knees`] gives them, `sum` their weight.
+fn quantile(knees: &[(f64, f64)], sum: f64, share: f64) -> Option<f64> {
+    let mut below = 0.0;
+    let found = knees.iter().find(|(_, weight)| {
+        below += weight;
+        below >= share * sum
+    });
+    found.map(|(knee, _)| knee.max(0.0))
+}
+
+/// How far below and above `available` a twentieth of the belief begins.
+fn beyond(knees: &[(f64, f64)], sum: f64, available: f64) -> (f64, f64) {
+    let at = |share: f64| quantile(knees, sum, share).unwrap_or(available);
+    ((available - at(0.05)).max(0.0), (at(0.95) - available).max(0.0))
 }
 
 /// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.
-fn dof(weights: &[f64]) -> f64 {
+pub(super) fn dof(weights: &[f64]) -> f64 {
     let (sum, squares) = weights
         .iter()
         .fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
@@ -358,14 +448,11 @@ fn dof(weights: &[f64]) -> f64 {
 
 /// Lengths of the trains; those during which the receiving host slept count less. No other outliers are: a rare train that met a burst
 /// is what bursty traffic looks like.
-fn lengths(near: &[(usize, &TrainSlope)]) -> Vec<f64> {
+fn lengths(near: &[(usize, &TrainSlope)], idle: f64) -> Vec<f64> {
     near.iter()
         .map(|(_, train)| {
-            if train.slept {
-                SLEPT * train.busy_time
-            } else {
-                train.busy_time
-            }
+            let time = train.whole(1.0, idle).1;
+            if train.slept { SLEPT * time } else { time }
         })
         .collect()
 }

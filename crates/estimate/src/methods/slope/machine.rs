@@ -30,6 +30,9 @@ const FAIR: f64 = 0.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
 const EXTENDED: f64 = 12.0;
 const LONGEST: Duration = Duration::from_secs(5);
+/// After that, so many times the fewest trains near the knee end it even if too few of them tell: where a receiver batches, an idle path shows
+/// its knee by batches and not by delays that grow.
+const STUCK: usize = 3;
 /// Its load is up to so many times the usual.
 const MORE: f64 = 6.0;
 /// Batches that a train is to span.
@@ -155,11 +158,19 @@ impl Machine {
     /// A train at that time would be one too many: there are enough, and the longest that a run may last is over.
     fn would_be_late(&self, until: Stamp<Sender>) -> bool {
         let trains = self.joint.as_ref().map_or(0, |found| found.per_train.len());
-        trains >= self.params.min_trains && until.since(self.began) >= LONGEST.max(self.params.time)
+        (trains >= self.params.min_trains || self.is_stuck())
+            && until.since(self.began) >= LONGEST.max(self.params.time)
+    }
+
+    /// So many trains near the knee, and hardly one that tells: more of them will not. (Curves are fewer than trains that were sent.)
+    fn is_stuck(&self) -> bool {
+        let constant = self.params.mode == Mode::Slope;
+        constant && self.joint.is_some() && self.near_sent >= STUCK * self.params.min_trains
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         self.seen.count(report);
+        self.seen.buckets.take_headed(report, self.head.0);
         let ending = self.read(now, report);
         if let Some(ending) = ending {
             return self.done(&ending);
@@ -303,7 +314,9 @@ impl Machine {
     /// What all trains say by now. Those that the receiving host slowed down say nothing of the path, unless they are all there is.
     fn update(&mut self) -> Option<bool> {
         let (scale, capacity) = (self.scale().rate, self.capacity()?);
-        if self.params.mode == Mode::Curve && self.phase == Phase::Near && !self.seen.curves.is_empty() {
+        let by_curves = !self.seen.curves.is_empty() || self.seen.flat_curves > 0;
+        if self.params.mode == Mode::Curve && self.phase == Phase::Near && by_curves {
+            // Curves without a knee say that it lies elsewhere than the first trains had it: those no longer count.
             self.joint = super::curves::joint(&self.seen.curves, scale);
             return Some(false);
         }
@@ -349,12 +362,17 @@ impl Machine {
             curve::Shape::Knee(found) => {
                 let (first, last) = (report.arrivals.first()?, report.arrivals.last()?);
                 let length = last.departed.since(first.departed);
+                if self.seen.curves.is_empty() {
+                    self.available = found.available;
+                }
                 self.seen.curves.push((first.departed, length, found));
                 self.seen.flat_curves = 0;
             }
             curve::Shape::Flat => {
                 self.seen.flat_curves += 1;
-                let top = report.departure_rate().map_or(0.0, BitRate::as_f64);
+                // More is available than the highest rate of the train, which is not the mean that it left at.
+                let sent = report.departure_rate().map_or(0.0, BitRate::as_f64);
+                let top = self.rate.unwrap_or(sent);
                 let at_max = self
                     .seen
                     .max_rate
@@ -365,7 +383,8 @@ impl Machine {
                 if self.seen.flat_curves > 2 * PATIENCE {
                     return Some(Ending::Flawed(Reason::NoAgreement));
                 }
-                if self.seen.curves.is_empty() {
+                // One knee is too few to look around.
+                if self.seen.curves.len() < 2 {
                     self.available = self.available.max(top);
                 }
             }
@@ -379,10 +398,10 @@ impl Machine {
         let half = found.half_width(FLOOR * scale.rate) / scale.rate;
         let trains = found.per_train.len();
         let least = self.params.min_trains;
-        if trains < least {
-            return false;
-        }
         let elapsed = now.since(self.began);
+        if trains < least {
+            return self.is_stuck() && elapsed >= LONGEST.max(self.params.time);
+        }
         let spent = self.seen.octets as f64 / scale.octets(&self.params);
         let over = spent >= 1.0 || elapsed >= self.params.time;
         let long_over = spent >= EXTENDED || elapsed >= LONGEST.max(self.params.time);

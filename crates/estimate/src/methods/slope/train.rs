@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use units::{BitRate, Sender, Stamp};
 
-use super::busy::{Slope, behind, slope};
+use super::busy::{Early, Idle, Slope, behind, slope};
 use super::ends::{Ends, Sample, batch_ends, rate_between, samples};
 use crate::probe::{Fate, TrainReport};
 
@@ -64,12 +64,14 @@ pub(crate) struct TrainSlope {
     pub(crate) pauses: usize,
     /// The highest delay above the least, seconds.
     pub(crate) highest_delay: f64,
-    /// The first tenth of the arrivals outran the late ones by this share; large behind a token bucket.
-    pub(crate) head_excess: f64,
     /// Its head filled the queue, so that its slope is that of a busy link even at the knee.
     pub(crate) headed: bool,
     /// The tight link was busy over the part that counts; otherwise that part is all but the first third.
     pub(crate) busy: bool,
+    /// What lies between the busy parts.
+    pub(crate) idle: Idle,
+    /// What of the busy parts left before transfers can have answered the train, for round trips from short to long.
+    pub(crate) early: [Early; 4],
     /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
     pub(crate) receiver_bound: bool,
 }
@@ -78,6 +80,28 @@ impl TrainSlope {
     /// What is available while it passes, if the tight link carries `capacity` and the train overloads it: `A = R - C s`.
     pub(crate) fn available(&self, capacity: f64) -> f64 {
         self.rate - capacity * self.growth
+    }
+
+    /// The same over all of the train, what lies between its busy parts by `share` of its time; and the time.
+    pub(crate) fn whole(&self, capacity: f64, share: f64) -> (f64, f64) {
+        let idle = share * self.idle.time;
+        if self.busy {
+            let time = self.busy_time + idle;
+            let sum = self.busy_time * self.available(capacity) + idle * self.idle.available(capacity);
+            return (
+                if time > 0.0 {
+                    sum / time
+                } else {
+                    self.available(capacity)
+                },
+                time,
+            );
+        }
+        let found = (1.0 - share) * self.available(capacity) + share * self.idle.available(capacity);
+        (
+            if idle > 0.0 { found } else { self.available(capacity) },
+            self.busy_time.max(idle),
+        )
     }
 
     /// It has not overloaded the path: neither its rate nor its delays say so.
@@ -125,7 +149,9 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
     let tail = behind(&ends.kept, head);
     let line = if span > 0.0 {
         let busy_from = belief.map_or(f64::INFINITY, |belief| belief.busy_from);
-        slope(tail, least, &pauses, busy_from).ok_or(Unusable::FewBatches)?
+        let packet = samples.last().map_or(0.0, |last| last.carried) / samples.len() as f64;
+        let packet = belief.map_or(0.0, |belief| packet / belief.fastest);
+        slope(tail, least, &pauses, busy_from, packet).ok_or(Unusable::FewBatches)?
     } else {
         Slope::UNTIMED
     };
@@ -148,9 +174,14 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
         slept: ends.slept,
         pauses: pauses.len(),
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
-        head_excess: head_excess(tail),
         headed: head > 0.0,
         busy: line.busy,
+        idle: if ends.period.is_some() {
+            Idle::default()
+        } else {
+            line.idle
+        },
+        early: line.early,
         receiver_bound: false,
     })
 }
@@ -217,19 +248,4 @@ fn pauses(samples: &[Sample]) -> Vec<(f64, f64)> {
         .filter(|pair| pair[1].departed - pair[0].departed > PAUSE * usual);
     long.map(|pair| (pair[1].departed, pair[1].departed - pair[0].departed))
         .collect()
-}
-
-/// By how much the first tenth of the arrivals outruns the median of the last five tenths, as a share of the latter.
-fn head_excess(kept: &[Sample]) -> f64 {
-    let steps = kept.len().saturating_sub(1);
-    let tenths = 10.min(steps);
-    let rates: Vec<f64> = (0..tenths)
-        .map(|part| rate_between(&kept[part * steps / tenths..=(part + 1) * steps / tenths]))
-        .filter(|rate| rate.is_finite())
-        .collect();
-    let late = rates.get(rates.len() / 2..).and_then(stat::median);
-    match (rates.first(), late) {
-        (Some(first), Some(late)) if rates.len() >= 4 && late > 0.0 => (first / late - 1.0).max(0.0),
-        _ => 0.0,
-    }
 }

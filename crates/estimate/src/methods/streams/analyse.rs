@@ -39,12 +39,48 @@ pub(super) struct Findings {
     pub(super) high: u16,
     /// How that was found.
     pub(super) basis: Basis,
-    /// Fewest streams that take from others.
-    pub(super) intrusive: Option<u16>,
+    /// Fewest streams that take from others, and what tells it.
+    pub(super) intrusive: Option<(u16, Vec<Sign>)>,
     /// Fewest streams that get less than fewer do.
     pub(super) harmful: Option<u16>,
     /// More than one stream is worth its trouble.
     pub(super) recommended: bool,
+}
+
+/// What tells that streams take from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// They get more than is available.
+    MoreThanAvailable,
+    /// Round trips are half as long again as at the filling number.
+    RoundTrip,
+    /// Twice as much is sent again, above 0.1 %.
+    Retransmissions,
+    /// One stream among them gets a fifth less than alone: any of them is the others' canary.
+    Canary,
+    /// The sum still rises, by less than half a stream each.
+    SmallGain,
+}
+
+impl Sign {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::MoreThanAvailable => "more than is available",
+            Self::RoundTrip => "round trip",
+            Self::Retransmissions => "retransmissions",
+            Self::Canary => "canary",
+            Self::SmallGain => "small gain",
+        }
+    }
+}
+
+/// Others on the path, by the curve `T(n) = C n / (n + m)` of `m` connections of the same kind beside `n` of ours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sharing {
+    /// What all share, payload bit/s.
+    pub(super) shared_bps: f64,
+    /// Connections of others.
+    pub(super) flows: f64,
 }
 
 /// How the number of streams was found.
@@ -69,6 +105,13 @@ const GAIN: f64 = 0.10;
 const HARM: f64 = 0.97;
 const ENOUGH: f64 = 0.8;
 const SIGNIFICANT: f64 = 0.05;
+/// A sum of this much more than is available counts as more (ours: what layers and rounding may make).
+const MORE: f64 = 1.02;
+/// A stream that gets less than this share of what it gets alone is crowded.
+const CANARY: f64 = 0.8;
+/// Levels that a curve is fitted to, and how far off they may lie (ours).
+const FEWEST_LEVELS: usize = 4;
+const OFF_MODEL: f64 = 0.08;
 /// A sum of at least this share of `n T1` still rises in proportion.
 const PROPORTIONAL: f64 = 0.8;
 
@@ -156,9 +199,8 @@ pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option
     })
 }
 
-/// Fewest streams beyond `filling` that show two of: more than is available; round trips 1.5 times those at `filling`;
-/// retransmissions twice those, above 0.1 %; a gain of less than half a stream each while the sum still rises.
-fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) -> Option<u16> {
+/// Fewest streams beyond `filling` that show two [`Sign`]s.
+fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) -> Option<(u16, Vec<Sign>)> {
     let one = levels.first()?.mean();
     levels.windows(2).find_map(|pair| {
         let (less, more) = (&pair[0], &pair[1]);
@@ -170,20 +212,54 @@ fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) ->
                 rates: vec![available.high_bps; 2],
                 ..more.clone()
             };
-            exceeds(more, &constant)
+            more.mean() > MORE * available.high_bps && exceeds(more, &constant)
         });
         // A level that was given, not measured here, has no round-trip time.
         let slower = filling.rtt > 0.0 && more.rtt > 1.5 * filling.rtt;
         let lossier = more.loss > 2.0 * filling.loss && more.loss > 0.001;
         let gain = (more.mean() - less.mean()) / (f64::from(more.streams - less.streams) * one.max(1.0));
         let grudging = gain < 0.5 && gain > 0.0 && exceeds(more, less);
-        let signs = [over, slower, lossier, grudging];
-        (signs.iter().filter(|sign| **sign).count() >= 2).then_some(more.streams)
+        let crowded = more.mean() / f64::from(more.streams) < CANARY * one;
+        let signs: Vec<Sign> = [
+            (Sign::MoreThanAvailable, over),
+            (Sign::RoundTrip, slower),
+            (Sign::Retransmissions, lossier),
+            (Sign::Canary, crowded),
+            (Sign::SmallGain, grudging),
+        ]
+        .into_iter()
+        .filter_map(|(sign, shown)| shown.then_some(sign))
+        .collect();
+        (signs.len() >= 2).then_some((more.streams, signs))
     })
 }
 
+/// Least squares of `n / T(n) = (n + m) / C` over the levels. `None` for fewer than four, where others are no more than chance (below half
+/// a connection), or where the curve is another one: a rate more than 8 % off the model.
+pub(super) fn sharing(levels: &[Level]) -> Option<Sharing> {
+    let streams: Vec<f64> = levels.iter().map(|level| f64::from(level.streams)).collect();
+    let inverse: Vec<f64> = levels
+        .iter()
+        .map(|level| f64::from(level.streams) * 1e6 / level.mean())
+        .collect();
+    if levels.len() < FEWEST_LEVELS || inverse.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let weights: Vec<f64> = inverse.iter().map(|value| value.powi(-2)).collect();
+    let line = stat::weighted_ols(&streams, &inverse, &weights).ok()?.line;
+    let found = Sharing {
+        shared_bps: 1e6 / line.slope,
+        flows: line.intercept / line.slope,
+    };
+    let fits = streams.iter().zip(levels).all(|(n, level)| {
+        let model = found.shared_bps * n / (n + found.flows);
+        (model - level.mean()).abs() <= OFF_MODEL * level.mean()
+    });
+    (line.slope > 0.0 && found.flows >= 0.5 && found.flows.is_finite() && fits).then_some(found)
+}
+
 /// Fewest streams whose sum is below 97 % of the best of fewer streams, beyond chance.
-fn harmful(levels: &[Level]) -> Option<u16> {
+pub(super) fn harmful(levels: &[Level]) -> Option<u16> {
     let mut best: Option<&Level> = None;
     for level in levels {
         if let Some(best) = best
@@ -266,9 +342,32 @@ mod tests {
             .to_vec();
         let found = findings(&levels, Some(available(33.0))).unwrap();
         assert_eq!((found.fill, found.basis), (2, Basis::Reached));
-        assert_eq!(found.intrusive, Some(3));
+        // Three get 42.9 where 33 are available, and 14.3 each where one got 20.
+        let (streams, signs) = found.intrusive.unwrap();
+        assert_eq!(streams, 3);
+        assert!(
+            signs.contains(&Sign::MoreThanAvailable) && signs.contains(&Sign::Canary),
+            "{signs:?}"
+        );
+        let shared = sharing(&levels).unwrap();
+        assert!(
+            (shared.flows - 4.0).abs() < 0.01 && (shared.shared_bps - 100e6).abs() < 1e4,
+            "{shared:?}"
+        );
         let unknown = findings(&levels, None).unwrap();
         assert_eq!(unknown.basis, Basis::Rising);
+    }
+
+    /// Windows that hold each stream, and a path that is then full, are no curve of that kind.
+    #[test]
+    fn no_others_without_their_curve() {
+        let held: Vec<_> = [1, 2, 3, 4, 6].map(|n| level(n, 10.0 * f64::from(n))).to_vec();
+        assert_eq!(sharing(&held), None);
+        let full: Vec<_> = [1, 2, 3, 4, 6]
+            .map(|n| level(n, (40.0 * f64::from(n)).min(95.0)))
+            .to_vec();
+        assert_eq!(sharing(&full), None);
+        assert_eq!(sharing(&held[..2]), None);
     }
 
     #[test]

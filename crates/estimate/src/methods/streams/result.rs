@@ -2,10 +2,10 @@
 
 use units::{BitRate, Layer, Metric};
 
-use super::analyse::{Available, Basis, Findings, Level, findings};
+use super::analyse::{Available, Basis, Findings, Level, Sign, findings, sharing};
 use crate::methods::bulk::{self, series};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
-use crate::probe::TransferReport;
+use crate::probe::{TcpSample, TransferReport};
 
 /// What the transfers have told.
 #[derive(Debug, Clone, Default)]
@@ -13,10 +13,26 @@ pub(super) struct Known {
     /// In rising order of their streams.
     pub(super) levels: Vec<Level>,
     pub(super) available: Option<Available>,
+    /// One stream was stalled by the peer's window or by its own buffer, for a fifth of the time.
+    pub(super) window_held: bool,
+    /// A run with explicit buffers: what was asked for, what the kernel granted, and the rate, bit/s.
+    pub(super) buffers: Option<Buffers>,
     /// Busiest threads at the level with most streams.
     cpu: (f32, f32),
 }
 
+/// A run with explicit buffers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Buffers {
+    pub(super) requested_octets: u32,
+    pub(super) granted_octets: Option<u32>,
+    pub(super) bps: f64,
+}
+
+/// A kernel that ties one buffer to the other shows so: without both, less than this share of what path and window allow; with both, so
+/// much more (`[Netest03]` §III.B: 22 times).
+const HELD_BACK: f64 = 0.5;
+const CURED: f64 = 1.5;
 /// A share of a CPU from which a thread counts as the limit.
 const BUSY: f32 = 0.9;
 
@@ -31,9 +47,25 @@ impl Known {
         });
     }
 
+    /// Takes in a run with explicit buffers.
+    pub(super) fn note_buffers(&mut self, requested_octets: u32, report: &TransferReport, bps: f64) {
+        let granted = report
+            .streams
+            .iter()
+            .filter_map(|stream| stream.granted_send_buffer_octets);
+        self.buffers = Some(Buffers {
+            requested_octets,
+            granted_octets: granted.min(),
+            bps,
+        });
+    }
+
     /// Adds a measurement to its level.
     pub(super) fn note(&mut self, streams: u16, rates: Vec<f64>, rtt: f64, report: &TransferReport) {
         let loss = series::sums(report).loss();
+        if streams == 1 {
+            self.window_held |= held_by_windows(report);
+        }
         self.cpu = (
             report.sender_cpu.unwrap_or(0.0).max(self.cpu.0),
             report.receiver_cpu.unwrap_or(0.0).max(self.cpu.1),
@@ -58,6 +90,23 @@ impl Known {
             ),
         }
     }
+}
+
+/// Whether a connection waited for a window or a buffer for more than a fifth of the time.
+fn held_by_windows(report: &TransferReport) -> bool {
+    let whole = report.ended.since(report.began).as_secs_f64();
+    report.streams.iter().any(|stream| {
+        let (Some(first), Some(last)) = (stream.samples.first(), stream.samples.last()) else {
+            return false;
+        };
+        let grown = |of: fn(&TcpSample) -> Option<std::time::Duration>| {
+            of(last)
+                .unwrap_or_default()
+                .saturating_sub(of(first).unwrap_or_default())
+        };
+        let stalled = grown(|sample| sample.limited_by_receive_window) + grown(|sample| sample.limited_by_send_buffer);
+        stalled.as_secs_f64() > 0.2 * whole
+    })
 }
 
 pub(super) fn outcome(known: &Known, reason: Option<Reason>) -> Outcome {
@@ -138,11 +187,48 @@ fn evidence(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
             .with("available_payload_bps", bulk::whole(available.bps))
             .with("fills_available", found.basis == Basis::Reached);
     }
-    if let Some(streams) = found.intrusive {
-        estimate = estimate.with("intrusive_streams", u32::from(streams));
+    if let Some((streams, signs)) = &found.intrusive {
+        let names: Vec<&str> = signs.iter().copied().map(Sign::name).collect();
+        estimate = estimate
+            .with("intrusive_streams", u32::from(*streams))
+            .with("intrusive_by", names.join(", ").as_str());
     }
     if let Some(streams) = found.harmful {
         estimate = estimate.with("harmful_streams", u32::from(streams));
+    }
+    if let Some(shared) = sharing(&known.levels) {
+        estimate = estimate
+            .with("competing_flows", shared.flows)
+            .with("shared_payload_bps", bulk::whole(shared.shared_bps));
+        if let Some(available) = known.available.filter(|available| shared.shared_bps > available.bps) {
+            let others = shared.shared_bps - available.bps;
+            let taken = |level: &Level| ((level.mean() - available.bps) / others).clamp(0.0, 1.0);
+            estimate = estimate.with("intrusion", known.levels.iter().map(taken).collect::<Vec<_>>());
+        }
+    }
+    buffers(estimate, known)
+}
+
+/// What explicit buffers at both sides of the sending host changed (`-FullD`).
+fn buffers(estimate: Estimate, known: &Known) -> Estimate {
+    let (Some(run), Some(one)) = (known.buffers, known.levels.first()) else {
+        return estimate;
+    };
+    let gain = run.bps / one.mean().max(1.0);
+    let clamped = run.granted_octets.is_some_and(|granted| granted < run.requested_octets);
+    let held = known
+        .available
+        .is_some_and(|available| one.mean() < HELD_BACK * available.bps);
+    let mut estimate = estimate
+        .with("buffer_requested_octets", run.requested_octets)
+        .with("buffer_gain", gain)
+        .with("buffer_clamped", clamped)
+        .with(
+            "kernel_at_fault",
+            held && one.loss <= 0.0 && !known.window_held && gain >= CURED,
+        );
+    if let Some(granted) = run.granted_octets {
+        estimate = estimate.with("buffer_granted_octets", granted);
     }
     estimate
 }

@@ -7,7 +7,7 @@ use crate::probe::{Congestion, TcpSample, TcpState};
 
 /// The rule by which the ramp's end is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub enum Rule {
     /// `[QuickMode03]`: the window moved less than in slow start since the poll before.
     Seed003,
     /// Ours: the same relative to the window, twice; or a plateau of the rate; or what BBR says of itself.
@@ -232,6 +232,7 @@ mod tests {
             limited_by_receive_window: None,
             limited_by_send_buffer: None,
             bbr_pacing_gain: None,
+            marks: crate::probe::TcpMarks::default(),
         }
     }
 

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use units::{BitRate, Delta, Layer, Metric};
+use units::{BitRate, Delta, Layer, Metric, Sender, Stamp};
 
-use super::limit::{Blame, Seen, diagnose};
+use super::quick::Stop;
 use super::ramp::RampEnd;
 use super::theory;
 use crate::facts::PathFacts;
+use crate::limits::{Blame, Seen, diagnose, limits, loss_pattern};
 use crate::methods::bulk::{self, series};
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
-use crate::probe::{Congestion, TransferReport};
+use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::probe::{Congestion, StreamReport, TcpSample, TransferReport};
 
 /// What the transfer has told.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +26,9 @@ pub(super) struct Known {
     pub(super) growing: bool,
     /// Segments of the measurement.
     pub(super) window: Vec<TransferReport>,
-    /// What the last of them is worth.
+    /// Quick: why it could end.
+    pub(super) stop: Option<Stop>,
+    /// Full: what the measurement is worth.
     pub(super) standing: Standing,
     /// The full length was run on purpose.
     pub(super) full: bool,
@@ -110,11 +113,19 @@ fn is_unfilled(report: &TransferReport) -> bool {
 }
 
 pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
-    // The newest segment alone if it is stable, else all of the measurement, else the ramp.
-    let measured = match known.window.as_slice() {
-        [.., last] if known.standing != Standing::Unstable => std::slice::from_ref(last),
-        [] => known.ramp.as_slice(),
-        all => all,
+    let merged = merged(known);
+    // What the quick rule ended with, else all of the measurement, else the ramp.
+    let measured = match (&merged, known.window.as_slice()) {
+        (Some(merged), _) => std::slice::from_ref(merged),
+        (None, []) => known.ramp.as_slice(),
+        (None, all) => all,
+    };
+    let worth = match (&known.stop, &merged) {
+        _ if known.full => known.standing,
+        (Some(_), _) => Standing::Stable,
+        // It stands, but nothing was found that holds it.
+        (None, Some(merged)) if standing(merged, pacing.is_some()) != Standing::Unstable => Standing::Unfilled,
+        _ => Standing::Unstable,
     };
     let slots: Vec<_> = measured.iter().flat_map(telling).collect();
     let sums = measured
@@ -122,7 +133,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         .map(series::sums)
         .fold(series::Sums::default(), series::Sums::plus);
     let Some(by_sender) = series::mean_bps(&slots).filter(|bps| *bps > 0.0) else {
-        return Outcome::inconclusive(reason.unwrap_or(Reason::NoAnswer));
+        return nothing_arrived(known, facts, pacing, reason);
     };
     let received = measured.last().and_then(received_bps).filter(|_| measured.len() == 1);
     let bps = received.unwrap_or(by_sender);
@@ -146,8 +157,11 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         pacing,
     };
     estimate = blame(estimate, &seen);
-    estimate = judge(estimate, known, reason.is_some());
-    estimate = window_evidence(estimate, known, &seen, seconds);
+    estimate = judge(estimate, known, worth, reason.is_some());
+    estimate = window_evidence(estimate, worth, &seen, seconds);
+    if let Some(stop) = &known.stop {
+        estimate = estimate.with("held_by", stop.held.name()).with("risk_share", stop.risk);
+    }
     estimate = estimate
         .with("sender_bps", bulk::whole(by_sender))
         .with("slot_bps", rates);
@@ -155,6 +169,80 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         estimate = estimate.with("receiver_bps", bulk::whole(rate));
     }
     cost_evidence(estimate, known, bps).into()
+}
+
+/// Nothing was acknowledged: what is known of why.
+fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
+    let mut evidence = Evidence::default();
+    let last = known.window.last().or(known.ramp.last());
+    if let Some(blame) = last
+        .and_then(|report| limits(report, facts, pacing))
+        .and_then(|limits| limits.verdicts.first().copied())
+    {
+        evidence.insert("limit", blame.name());
+    }
+    if let Some(sample) = last.and_then(|report| report.streams.first()?.samples.last()) {
+        evidence.insert("mss_octets", sample.mss_octets);
+        evidence.insert("retransmitted_segments", sample.retransmitted_segments);
+    }
+    Outcome::Inconclusive {
+        reason: reason.unwrap_or(Reason::NoAnswer),
+        caveats: Vec::new(),
+        evidence,
+    }
+}
+
+/// The quick measurement as one report, in as many slots as the rule had parts, or a tenth of a second each.
+fn merged(known: &Known) -> Option<TransferReport> {
+    if known.full || known.window.is_empty() {
+        return None;
+    }
+    let (first, last) = (known.window.first()?, known.window.last()?);
+    let from = known.stop.as_ref().map_or(first.began, |stop| stop.from);
+    let whole = last.ended.since(from);
+    let slots = match &known.stop {
+        Some(stop) => u32::try_from(stop.parts_bps.len()).unwrap_or(MOST_SLOTS),
+        None => u32::try_from(whole.as_millis() / 100).unwrap_or(MOST_SLOTS),
+    };
+    let slots = slots.clamp(1, MOST_SLOTS);
+    let count = known.window.iter().map(|report| report.streams.len()).min()?;
+    let streams = (0..count).map(|place| {
+        let samples = known.window.iter().flat_map(|report| &report.streams[place].samples);
+        let samples: Vec<TcpSample> = samples.copied().collect();
+        StreamReport {
+            samples: thinned(&samples, from, whole, slots),
+            ..last.streams[place].clone()
+        }
+    });
+    Some(TransferReport {
+        began: from,
+        streams: streams.collect(),
+        sender_cpu: busiest(known, |report| report.sender_cpu),
+        receiver_cpu: busiest(known, |report| report.receiver_cpu),
+        ..last.clone()
+    })
+}
+
+/// More slots than this are worth no more.
+const MOST_SLOTS: u32 = 100;
+
+fn busiest(known: &Known, of: fn(&TransferReport) -> Option<f32>) -> Option<f32> {
+    known.window.iter().filter_map(of).reduce(f32::max)
+}
+
+/// The newest sample at each of `slots + 1` times.
+fn thinned(samples: &[TcpSample], from: Stamp<Sender>, whole: Duration, slots: u32) -> Vec<TcpSample> {
+    let mut chosen: Vec<TcpSample> = Vec::new();
+    for slot in 0..=slots {
+        let at = from + whole.mul_f64(f64::from(slot) / f64::from(slots));
+        let next = samples.partition_point(|sample| sample.at.nanos() <= at.nanos());
+        let sample = samples.get(next.saturating_sub(1));
+        let newer = |sample: &&TcpSample| chosen.last().is_none_or(|last| sample.at.nanos() > last.at.nanos());
+        if let Some(sample) = sample.filter(newer) {
+            chosen.push(*sample);
+        }
+    }
+    chosen
 }
 
 /// The receiver's own account of a finished segment, if it covers most of it.
@@ -169,16 +257,20 @@ fn blame(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
     estimate.limited_by = verdicts.first().map_or(Limit::Path, |blame| blame.limit());
     for blame in &verdicts {
         estimate = match blame {
-            Blame::SendingHost => estimate.caveat(Caveat::SenderLimited),
+            Blame::SendingHost | Blame::Application => estimate.caveat(Caveat::SenderLimited),
             Blame::ReceivingHost => estimate.caveat(Caveat::ReceiverLimited),
             Blame::Policer => estimate.caveat(Caveat::Policed),
+            Blame::Shaper => estimate.caveat(Caveat::Shaped),
             Blame::Growing => estimate.caveat(Caveat::TestTooShort),
             Blame::PeerWindow
             | Blame::SendBuffer
             | Blame::Pacing
             | Blame::Interface
             | Blame::Queue
-            | Blame::RandomLoss => estimate,
+            | Blame::RandomLoss
+            | Blame::Loss
+            | Blame::Reordering
+            | Blame::MtuBlackHole => estimate,
         };
     }
     let names: Vec<&str> = verdicts.iter().map(|blame| blame.name()).collect();
@@ -192,7 +284,7 @@ fn blame(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
 }
 
 /// How much the number is worth.
-fn judge(mut estimate: Estimate, known: &Known, stopped: bool) -> Estimate {
+fn judge(mut estimate: Estimate, known: &Known, worth: Standing, stopped: bool) -> Estimate {
     if stopped {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::StoppedEarly);
@@ -205,14 +297,14 @@ fn judge(mut estimate: Estimate, known: &Known, stopped: bool) -> Estimate {
         }
         return estimate.caveat(Caveat::NotConverged);
     }
-    if known.standing == Standing::Unstable {
+    if worth == Standing::Unstable {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::VariableRate);
         if !known.full {
             estimate = estimate.caveat(Caveat::NotConverged);
         }
     }
-    if known.standing == Standing::Unfilled {
+    if worth == Standing::Unfilled {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::TestTooShort);
     }
@@ -220,7 +312,7 @@ fn judge(mut estimate: Estimate, known: &Known, stopped: bool) -> Estimate {
 }
 
 /// The state of the connection, and how far a short window may mislead.
-fn window_evidence(mut estimate: Estimate, known: &Known, seen: &Seen<'_>, seconds: f64) -> Estimate {
+fn window_evidence(mut estimate: Estimate, worth: Standing, seen: &Seen<'_>, seconds: f64) -> Estimate {
     let last = seen.reports.last().and_then(|report| report.streams.first());
     let Some((stream, sample)) = last.and_then(|stream| Some((stream, stream.samples.last()?))) else {
         return estimate;
@@ -253,17 +345,75 @@ fn window_evidence(mut estimate: Estimate, known: &Known, seen: &Seen<'_>, secon
             Delta::from(theory::slow_start(segments, floor)),
         )
         .with("worst_case_share", share)
-        .with("stable", known.standing == Standing::Stable);
+        .with("stable", worth == Standing::Stable);
     if let Some(recovery) = recovery {
         estimate = estimate.with("recovery_time_ns", bulk::whole(recovery * 1e9));
     }
     if let Some(octets) = sample.peer_window_octets {
         estimate = estimate.with("peer_window_octets", octets);
     }
+    estimate = host_evidence(estimate, seen);
     if let Some(octets) = stream.granted_send_buffer_octets {
         estimate = estimate.with("granted_send_buffer_octets", octets);
     }
     estimate
+}
+
+/// What the hosts and the kernel's marks say.
+fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
+    let busiest = |of: fn(&TransferReport) -> Option<f32>| {
+        let shares = seen.reports.iter().filter_map(of);
+        shares.filter(|share| share.is_finite()).reduce(f32::max)
+    };
+    if let Some(share) = busiest(|report| report.sender_cpu) {
+        estimate = estimate.with("sender_cpu_share", f64::from(share));
+    }
+    if let Some(share) = busiest(|report| report.receiver_cpu) {
+        estimate = estimate.with("receiver_cpu_share", f64::from(share));
+    }
+    let streams = seen.reports.last().map_or(&[][..], |report| &report.streams);
+    let Some(last) = streams.first().and_then(|stream| stream.samples.last()) else {
+        return estimate;
+    };
+    if let Some(scaled) = last.marks.window_scaled {
+        estimate = estimate.with("window_scaled", scaled);
+    }
+    for (name, count) in [
+        ("reordered", last.marks.reordered),
+        ("needless_retransmissions", last.marks.needless),
+        ("path_mtu_octets", last.marks.path_mtu_octets),
+    ] {
+        if let Some(count) = count {
+            estimate = estimate.with(name, count);
+        }
+    }
+    if let Some((burstiness, spacing)) = loss_pattern(seen) {
+        estimate = estimate.with("loss_burstiness", burstiness);
+        if let Some(spacing) = spacing {
+            estimate = estimate.with("loss_spacing_variation", spacing);
+        }
+    }
+    estimate.with("retransmitted_segments", last.retransmitted_segments)
+}
+
+/// What a test of the standard length would show, its ramp counted, if this one ended early.
+fn over_standard(known: &Known, bps: f64, elapsed: f64) -> Option<f64> {
+    known.stop.as_ref()?;
+    let last = known.window.last().or(known.ramp.last())?;
+    let newest = || last.streams.iter().filter_map(|stream| stream.samples.last());
+    let acked = newest().map(|sample| sample.acked_octets).fold(0, u64::saturating_add);
+    let first = newest().next()?;
+    let floor = first.min_rtt.unwrap_or(first.rtt);
+    let congestion = &last.streams.first()?.congestion;
+    Some(over_20_s(congestion, floor, acked, elapsed, bps))
+}
+
+/// What a test of 20 s would show, payload bit/s, its ramp counted: one that acknowledged so many octets until it ended early, after so many
+/// seconds, at this rate. `floor` is the empty round trip, which BBR looks for now and then.
+pub fn over_20_s(congestion: &Congestion, floor: Duration, acked_octets: u64, seconds: f64, bps: f64) -> f64 {
+    let looks = theory::looks(congestion, floor.as_secs_f64());
+    let rest = (STANDARD_SECONDS - seconds).max(0.0);
+    (acked_octets as f64 * 8.0 + bps * (1.0 - looks) * rest) / (seconds + rest).max(1e-9)
 }
 
 /// What the test took, and what it saved.
@@ -281,6 +431,10 @@ fn cost_evidence(estimate: Estimate, known: &Known, bps: f64) -> Estimate {
     let (ramp, window) = (time(&known.ramp), time(&known.window));
     let all = octets(&known.ramp).saturating_add(octets(&known.window));
     let standard_octets = bps * STANDARD_SECONDS / 8.0;
+    let estimate = match over_standard(known, bps, (ramp + window).as_secs_f64()) {
+        Some(over) => estimate.with("over_20_s_bps", bulk::whole(over)),
+        None => estimate,
+    };
     estimate
         .with("ramp_end", known.ramp_end.map_or("none", RampEnd::name))
         .with("ramp_octets", octets(&known.ramp))

@@ -5,19 +5,19 @@ use std::time::Duration;
 use crate::probe::Congestion;
 
 /// A path's window in segments: rate times round-trip time.
-pub(super) fn window_segments(bps: f64, rtt: Duration, mss_octets: f64) -> f64 {
+pub(crate) fn window_segments(bps: f64, rtt: Duration, mss_octets: f64) -> f64 {
     bps * rtt.as_secs_f64() / 8.0 / mss_octets
 }
 
 /// Time that slow start takes to reach a window of `segments`: `ceil(log2(W / 10))` round trips from an initial window of ten
 /// segments (RFC 6928). `[QuickMode03]` reckons with delayed acknowledgements and one segment: `2 ceil(log2(W))`.
-pub(super) fn slow_start(segments: f64, rtt: Duration) -> Duration {
+pub(crate) fn slow_start(segments: f64, rtt: Duration) -> Duration {
     rtt.mul_f64((segments / 10.0).log2().ceil().clamp(0.0, 64.0))
 }
 
 /// Time in which congestion avoidance climbs back to the window from which it was cut: `W RTT / 2` for Reno, `K = cbrt(0.3 W /
 /// 0.4)` seconds for CUBIC (RFC 9438 with beta 0.7, C 0.4). `None` for others, whose window is not cut by a constant factor.
-pub(super) fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duration) -> Option<f64> {
+pub(crate) fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duration) -> Option<f64> {
     match congestion {
         Congestion::Reno => Some(segments * rtt.as_secs_f64() / 2.0),
         Congestion::Cubic => Some((0.3 * segments / 0.4).cbrt()),
@@ -31,7 +31,7 @@ pub(super) fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duratio
 /// Reno, window of W segments: `2/3 (1 + T / (RTT W))`, as `[QuickMode03]` has it. CUBIC, with `x = T / K`: the mean of
 /// `W - 0.4 (K - t)^3` over the window over its mean over K, `(1 - 0.3 (1 - (1 - x)^4) / (4 x)) / 0.925`; ours, by integration. Both
 /// reach 1 when the window has recovered.
-pub(super) fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, seconds: f64) -> f64 {
+pub(crate) fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, seconds: f64) -> f64 {
     let Some(recovery) = recovery_time(congestion, segments, rtt) else {
         return 1.0;
     };
@@ -47,9 +47,43 @@ pub(super) fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, 
     }
 }
 
+/// The share of `horizon` seconds' octets that one cut of the window costs, from a window that fills the path of `segments` and leaves
+/// a backlog of `backlog` of them queued; zero where the queue does not run empty. Ours, by the growth laws of Reno (a segment per
+/// round trip) and CUBIC (RFC 9438 §4.2 with its Reno-friendly region, §4.3); others are taken for Reno, BBR is not cut.
+pub(super) fn one_cut(congestion: &Congestion, segments: f64, rtt: Duration, backlog: f64, horizon: f64) -> f64 {
+    const STEPS: u32 = 64;
+    let rtt = rtt.as_secs_f64();
+    if *congestion == Congestion::Bbr || segments <= 0.0 || rtt <= 0.0 || !segments.is_finite() {
+        return 0.0;
+    }
+    let top = segments * (1.0 + backlog);
+    let window = |seconds: f64| match congestion {
+        Congestion::Cubic => {
+            let k = (0.3 * top / 0.4).cbrt();
+            let cubic = top + 0.4 * (seconds - k).min(0.0).powi(3);
+            cubic.max((0.7 * top + 0.53 * seconds / rtt).min(top))
+        }
+        _ => (0.5 * top + seconds / rtt).min(top),
+    };
+    let used = (0..STEPS).map(|step| {
+        let seconds = horizon * (f64::from(step) + 0.5) / f64::from(STEPS);
+        (window(seconds) / segments).min(1.0)
+    });
+    (1.0 - used.sum::<f64>() / f64::from(STEPS)).max(0.0)
+}
+
+/// Share of the time that BBR spends with four segments in flight: 200 ms and a round trip in ten seconds (`[BBR16]`).
+pub(super) fn looks(congestion: &Congestion, floor: f64) -> f64 {
+    if *congestion == Congestion::Bbr {
+        ((0.2 + floor) / 10.0).min(1.0)
+    } else {
+        0.0
+    }
+}
+
 /// Rate that a loss ratio `p` allows, bit/s: Reno's `1.2247 / sqrt(p)` segments per round trip, or CUBIC's
 /// `1.054 RTT^(3/4) / p^(3/4)` where that is more (RFC 9438 §5.1 with its constants).
-pub(super) fn loss_model_bps(congestion: &Congestion, p: f64, rtt: Duration, mss_octets: f64) -> Option<f64> {
+pub(crate) fn loss_model_bps(congestion: &Congestion, p: f64, rtt: Duration, mss_octets: f64) -> Option<f64> {
     let seconds = rtt.as_secs_f64();
     if p <= 0.0 || seconds <= 0.0 {
         return None;
@@ -165,6 +199,27 @@ mod tests {
         assert!((share(0.5) - half).abs() < 1e-9);
         assert!((share(0.999_999) - 1.0).abs() < 1e-3);
         assert!((share(2.0) - 1.0).abs() < 1e-12);
+    }
+
+    /// Reno, 100 Mbit/s over 100 ms (863 segments, 43 s to recover): after 20 s the window is at 0.5 + 200/863, so the mean lacks
+    /// 1 - (0.5 + 0.732) / 2 = 0.384. A backlog as long as the path hides every cut of Reno, of 0.43 every cut of CUBIC.
+    #[test]
+    fn what_one_cut_costs() {
+        let cut = |congestion: &Congestion, backlog| one_cut(congestion, 863.0, ms(100), backlog, 20.0);
+        assert!(
+            (cut(&Congestion::Reno, 0.0) - 0.384).abs() < 2e-3,
+            "{}",
+            cut(&Congestion::Reno, 0.0)
+        );
+        assert!(cut(&Congestion::Reno, 1.0) < 1e-12);
+        assert!(cut(&Congestion::Cubic, 0.43) < 1e-3);
+        // K = 8.65 s: 7.5 % of it are lost, of 20 s so 3.2 %.
+        assert!(
+            (cut(&Congestion::Cubic, 0.0) - 0.0324).abs() < 3e-3,
+            "{}",
+            cut(&Congestion::Cubic, 0.0)
+        );
+        assert!(cut(&Congestion::Bbr, 0.0).abs() < 1e-12);
     }
 
     /// Reno, p = 1e-4, 100 ms, 1448 octets: 122.47 segments, 14.19 Mbit/s. CUBIC, p = 1e-5, 100 ms: 1054 segments.

@@ -249,7 +249,7 @@ mod tests {
     fn the_variance_of_the_answer_is_the_delta_formulas() {
         let mut random = stat::SplitMix64::new(7);
         let mut draw = || {
-            let unit = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            let unit = || random.next_unit();
             std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
         };
         let (mut values, mut told) = (Vec::new(), Vec::new());

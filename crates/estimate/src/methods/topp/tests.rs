@@ -3,40 +3,12 @@ use std::time::Duration;
 use units::BitRate;
 
 use crate::fluid_path::Fluid;
+use crate::methods::gaps::testing::{estimate, mbps, on_bed, on_fluid, raw};
 use crate::methods::{diettopp, topp};
-use crate::outcome::{Caveat, Estimate, EvidenceValue, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Caveat, EvidenceValue, Limit, Outcome, Reason, Verdict};
 use crate::probe::Fate;
-use crate::registry::{Method, RawParams};
+use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed, real_host};
-use crate::{Measured, run};
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
-}
-
-fn raw(params: &[(&str, &str)]) -> RawParams {
-    params.iter().copied().collect()
-}
-
-fn on_fluid(fluid: &mut Fluid, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
-    let raw = raw(params);
-    let mut machine = method.begin(&raw).unwrap();
-    let Ok(measured) = run(fluid, machine.as_mut(), method.imposes(&raw).budget());
-    measured
-}
-
-fn on_bed(bed: &mut Testbed, method: &dyn Method) -> Measured {
-    let raw = RawParams::new();
-    let mut machine = method.begin(&raw).unwrap();
-    bed.measure(machine.as_mut(), method.imposes(&raw).budget())
-}
-
-fn estimate(measured: &Measured) -> &Estimate {
-    measured
-        .outcome
-        .estimate()
-        .unwrap_or_else(|| panic!("{:?}", measured.outcome))
-}
 
 const BOTH: [&dyn Method; 2] = [&topp::Topp, &diettopp::DietTopp];
 
@@ -77,7 +49,7 @@ fn a_sender_slower_than_what_is_free_bounds_it() {
         );
         bed.facts.sender.send_cost = Duration::from_micros(30);
         let free = bed.available(1500).bps();
-        let measured = on_bed(&mut bed, method);
+        let measured = on_bed(&mut bed, method, &[]);
         let found = estimate(&measured);
         assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Sender));
         // 1500 octets in 30 us.
@@ -153,7 +125,7 @@ fn batches_are_no_obstacle() {
         );
         bed.stamping.batch = Some(Duration::from_micros(148));
         let free = bed.available(1500).as_f64();
-        let measured = on_bed(&mut bed, method);
+        let measured = on_bed(&mut bed, method, &[]);
         let found = estimate(&measured);
         let error = (found.value as f64 - free) / 975e6;
         assert!(error.abs() < 0.1, "{} {error}", method.info().name);
@@ -170,7 +142,7 @@ fn under_poisson_load_the_interval_holds_the_truth() {
                 let hop = Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
                 let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
                 let free = bed.available(1500).bps();
-                let measured = on_bed(&mut bed, method);
+                let measured = on_bed(&mut bed, method, &[]);
                 let Some(found) = measured.outcome.estimate() else {
                     held += 1;
                     continue;

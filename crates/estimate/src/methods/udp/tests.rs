@@ -6,6 +6,7 @@ use super::*;
 use crate::contract::Refusal;
 use crate::methods::fluid::{Fluid, between, bps, number, within, word};
 use crate::outcome::{Estimate, Limit, Verdict};
+use crate::registry::Method;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
     estimate.caveats.iter().any(|caveat| caveat.id() == id)

@@ -11,7 +11,8 @@ use super::settings::{Pause, Settings};
 use super::table::HopTable;
 use crate::PathFacts;
 use crate::contract::Refusal;
-use crate::methods::campaign::{Campaign, Next, refusal_reason, uneven};
+use crate::methods::campaign::{Campaign, Next, uneven};
+use crate::methods::far_ends::{FarEnds, SizeBounds};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, PacketPlan, Train, TrainReport};
 
@@ -33,17 +34,14 @@ pub(in crate::methods) struct Session {
     draw: SplitMix64,
     last_ns: i64,
     probes: u32,
-    far_ends: VecDeque<FarEnd>,
-    least_octets: u16,
-    most_octets: u16,
-    resized: u32,
+    far_ends: FarEnds,
+    bounds: SizeBounds,
 }
 
 /// Hops without an answer in a row after which nothing is expected from further on (ours).
 const SILENT_HOPS: u32 = 4;
 /// Probes to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 8;
-const MOST_RESIZED: u32 = 8;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
 /// Least share by which halves differ before more probes are sent (clink).
@@ -65,21 +63,21 @@ impl Session {
             draw: SplitMix64::new(0x6e61_7272_6f77),
             last_ns: 0,
             probes: 0,
-            far_ends: VecDeque::from([
+            far_ends: FarEnds::new([
                 FarEnd::ClosedPort,
                 FarEnd::EchoSized(REPLY_OCTETS),
                 FarEnd::Echo,
                 FarEnd::TcpSyn,
             ]),
-            least_octets: 0,
-            most_octets: u16::MAX,
-            resized: 0,
+            bounds: SizeBounds::ANY,
         }
     }
 
     fn resize(&mut self) {
         let path_mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
-        self.sizes = self.settings.sizes(self.least_octets, path_mtu.min(self.most_octets));
+        self.sizes = self
+            .settings
+            .sizes(self.bounds.least_octets, path_mtu.min(self.bounds.most_octets));
         self.hops.clear();
         self.start_hop();
     }
@@ -184,7 +182,7 @@ impl Campaign for Session {
                 ip_octets: *self.sizes.get(index)?,
                 hop_limit: Some(limit),
             }],
-            far_end: *self.far_ends.front()?,
+            far_end: self.far_ends.first()?,
             spacing: Duration::ZERO,
             rest: self.pause(),
         })
@@ -214,26 +212,9 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        self.resized += 1;
-        let again = self.resized <= MOST_RESIZED;
-        match refusal {
-            Refusal::TooLarge { max_ip_octets } if again && max_ip_octets < self.most_octets => {
-                self.most_octets = max_ip_octets;
-            }
-            Refusal::TooSmall { min_ip_octets } if again && min_ip_octets > self.least_octets => {
-                self.least_octets = min_ip_octets;
-            }
-            Refusal::ForbiddenByPeer => return Err(Reason::ForbiddenByPeer),
-            Refusal::NotOffered | Refusal::TooLarge { .. } | Refusal::TooSmall { .. } => {
-                self.far_ends.pop_front();
-            }
-        }
-        if self.far_ends.is_empty() {
-            return Err(refusal_reason(
-                refusal,
-                "packets with a hop limit, and the routers' answers",
-            ));
-        }
+        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let what = "packets with a hop limit, and the routers' answers";
+        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < super::fit::LEAST_SIZES {
             return Err(Reason::NotOffered {

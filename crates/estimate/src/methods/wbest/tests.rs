@@ -1,48 +1,20 @@
 use std::time::Duration;
 
-use units::BitRate;
-
 use super::*;
+use crate::Measured;
 use crate::fluid_path::Fluid;
-use crate::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
+use crate::methods::gaps::testing::{self, estimate, mbps, raw, reason};
+use crate::outcome::{Limit, Reason, Verdict};
 use crate::probe::Fate;
 use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Measured, run};
-
-fn mbps(rate: u64) -> BitRate {
-    BitRate::from_mbps(rate)
-}
-
-fn raw(params: &[(&str, &str)]) -> RawParams {
-    params.iter().copied().collect()
-}
 
 fn on_fluid(fluid: &mut Fluid, params: &[(&str, &str)]) -> Measured {
-    let raw = raw(params);
-    let mut machine = Wbest.begin(&raw).unwrap();
-    let Ok(measured) = run(fluid, machine.as_mut(), Wbest.imposes(&raw).budget());
-    measured
+    testing::on_fluid(fluid, &Wbest, params)
 }
 
 fn on_bed(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
-    let raw = raw(params);
-    let mut machine = Wbest.begin(&raw).unwrap();
-    bed.measure(machine.as_mut(), Wbest.imposes(&raw).budget())
-}
-
-fn estimate(measured: &Measured) -> &Estimate {
-    measured
-        .outcome
-        .estimate()
-        .unwrap_or_else(|| panic!("{:?}", measured.outcome))
-}
-
-fn reason(measured: &Measured) -> Reason {
-    match &measured.outcome {
-        Outcome::Inconclusive { reason, .. } => reason.clone(),
-        Outcome::Estimated(estimate) => panic!("{estimate:?}"),
-    }
+    testing::on_bed(bed, &Wbest, params)
 }
 
 fn loaded(rate: u64, cross: u64, seed: u64) -> Testbed {

@@ -11,6 +11,8 @@ pub(in crate::passive) struct PeerClock {
     /// Length of a slot, and when the last one begins.
     slot: i64,
     slot_begin: i64,
+    /// What the last slot has by now: here and not behind `floor`'s pointer, since nearly every packet asks for it.
+    newest: (i64, i64),
     /// Per slot of time the packet that took least: when it passed, in nanoseconds since the first, and its time under way, but for a
     /// constant.
     floor: Vec<(i64, i64)>,
@@ -34,7 +36,7 @@ impl PeerClock {
         let Some((begun, _)) = self.first else {
             self.first = Some((at, stamp));
             self.last = stamp;
-            (self.slot, self.slot_begin) = (FIRST_SLOT, i64::MAX);
+            (self.slot, self.slot_begin, self.newest) = (FIRST_SLOT, i64::MAX, (0, i64::MAX));
             return 0;
         };
         let step = super::distance(self.last, stamp);
@@ -72,6 +74,7 @@ impl PeerClock {
         let floor = self
             .floor
             .iter()
+            .chain([&self.newest])
             .map(|&(when, least)| least as f64 + MOST_DRIFT * (since - when).abs() as f64)
             .fold(f64::INFINITY, f64::min);
         // The connection's first packet is as good a witness as any.
@@ -89,12 +92,13 @@ impl PeerClock {
         let taken = under_way(since, ticks, tick);
         // Nearly every packet falls into the last slot.
         if (self.slot_begin..self.slot_begin.saturating_add(self.slot)).contains(&since) {
-            if let Some(least) = self.floor.last_mut()
-                && taken < least.1
-            {
-                *least = (since, taken);
+            if taken < self.newest.1 {
+                self.newest = (since, taken);
             }
             return;
+        }
+        if let Some(last) = self.floor.last_mut() {
+            *last = self.newest;
         }
         while since / self.slot >= i64::try_from(SLOTS).unwrap_or(i64::MAX) {
             self.slot = self.slot.saturating_mul(2);
@@ -111,6 +115,9 @@ impl PeerClock {
         }
         if place + 1 == self.floor.len() {
             self.slot_begin = since / self.slot * self.slot;
+        }
+        if let Some(last) = self.floor.last() {
+            self.newest = *last;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
 use crate::methods::pathrate::sample::{Phase, nanos};
 use crate::methods::pathrate::session::Session;
-use crate::methods::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes};
+use crate::methods::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
 
 impl Adaptive {
     /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
@@ -19,6 +19,8 @@ impl Adaptive {
             let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width, strong));
             filtered.outweighs() || (filtered.converged && agrees && (filtered.is_plain() || idle))
         });
+        let sharp = filtered.as_ref().filter(|filtered| filtered.converged);
+        let said = winner.map(|(rate, _)| rate).or(sharp.map(|filtered| filtered.rate));
         let clean = filtered.map_or(0, |filtered| filtered.clean);
         let (size, packets) = self.filter_pair(session, done);
         let octets = PAIRS_PER_FILTER as u64 * packets as u64 * u64::from(size);
@@ -33,12 +35,12 @@ impl Adaptive {
             || session.tally.failed >= FAILED_TRAINS;
         let paused = self.resume.filter(|_| spent || done >= EARLY_FILTERS);
         match paused {
-            _ if sure || converged => self.finish_filter(session, winner.map(|(rate, _)| rate)),
+            _ if sure || converged => self.finish_filter(session, said),
             Some(round) => {
                 self.resume = None;
                 self.round(session, round);
             }
-            None if spent => self.finish_filter(session, winner.map(|(rate, _)| rate)),
+            None if spent => self.finish_filter(session, said),
             None => {
                 self.stage = Stage::Filter(done + 1);
                 for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
@@ -48,10 +50,12 @@ impl Adaptive {
         }
     }
 
-    fn finish_filter(&mut self, session: &Session, winner: Option<f64>) {
-        let slow = winner.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
+    /// Long trains follow where trains come slower than other traffic makes them, or begin fast and end slow, all alike.
+    fn finish_filter(&mut self, session: &Session, said: Option<f64>) {
+        let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let knee = session.look().knee;
-        if slow || knee.is_some_and(|knee| buckets::believed(session, &knee)) {
+        let bent = shape::sustained(session).is_some() || knee.is_some_and(|knee| buckets::believed(session, &knee));
+        if slow || bent {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::Over;

@@ -5,15 +5,18 @@ use std::time::Duration;
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
 use crate::methods::pathrate::sample::Phase;
 use crate::methods::pathrate::session::Session;
-use crate::methods::pathrate::{Request, batches};
+use crate::methods::pathrate::{Request, batches, hosts};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one that bends is followed by more,
     /// each after a pause that fills the bucket again.
     pub(super) fn bucket(&mut self, session: &Session, asked: usize) {
-        let bent = session.look().bent;
-        let more = asked == 0 || (bent > 0 && asked < BUCKET_TRAINS);
-        let octets = reach_octets(session);
+        let look = session.look();
+        // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket, more are needed.
+        let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_OTHERS };
+        let told = look.knee.is_some_and(|knee| knee.trains >= enough);
+        let more = asked == 0 || (look.bent > 0 && !told && asked < BUCKET_TRAINS);
+        let octets = reach_octets(session).min(session.params.bucket_octets);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         if !more || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
@@ -28,10 +31,21 @@ impl Adaptive {
         );
     }
 
-    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare.
+    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The first train that bends need not have
+    /// met a full one: what was sent before it may have come out of the bucket, too.
     pub(in super::super) fn pause(session: &Session, request: Request) -> Duration {
-        let bends = session.courses.iter().filter_map(|course| course.bend);
-        let fills = bends.map(|bend| 1.2 * 8.0 * bend.depth_octets / bend.sustained_bps);
+        let bent: Vec<_> = session
+            .courses
+            .iter()
+            .filter_map(|course| Some((course, course.bend?)))
+            .collect();
+        let drained = match bent.as_slice() {
+            [(course, _)] => (session.tally.octets as f64 - course.octets).max(0.0),
+            _ => 0.0,
+        };
+        let fills = bent
+            .iter()
+            .map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
         match request.phase {
             Phase::Bucket => Duration::try_from_secs_f64(fills.fold(0.0, f64::max))
                 .unwrap_or(MOST_SPACING)
@@ -88,7 +102,10 @@ fn reach_octets(session: &Session) -> u64 {
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
     let (bent, fast) = (session.look().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
     if !bent && !fast {
-        return SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
+        let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
+        // Behind rounds only what looks like a bucket is asked for one; and a sender that is the slowest of all knows nothing else.
+        let least = !is_quiet(session) || hosts::sender_rate(session).is_some();
+        return if least { left.max(SMALL_RUN_OCTETS / 2) } else { left };
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -97,11 +114,16 @@ fn reach_octets(session: &Session) -> u64 {
     )]
     let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
     let least = if bent {
-        shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, FAST_REACH_OCTETS)
+        shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS)
     } else {
         FAST_REACH_OCTETS
     };
     octets.max(least)
+}
+
+/// Whether short trains agreed, and no rounds followed.
+fn is_quiet(session: &Session) -> bool {
+    session.of(Phase::Pairs).next().is_none()
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
@@ -140,7 +162,10 @@ const LEAST_STEP: f64 = 0.1;
 const LONGEST_REACH_NS: f64 = 1e9;
 /// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
-const BUCKET_TRAINS: usize = 4;
+const BUCKET_TRAINS: usize = 6;
+/// What `buckets::believed` asks for, or makes a medium confidence.
+const ALIKE: usize = 3;
+const ALIKE_BESIDE_OTHERS: usize = 4;
 const LEAST_REACH: usize = 12;
 const MOST_REFILL: Duration = Duration::from_secs(2);
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.

@@ -12,6 +12,11 @@ use crate::probe::{PacketPlan, Train, TrainId};
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
 const CURVE: (f64, f64) = (-0.3, 0.35);
 
+/// Belief in the narrow link's being tight below which heads spare it (ours).
+const OTHER_LINK: f64 = 0.5;
+/// A head is sent at so many times the train's rate, or not at all (ours).
+const HEADED: f64 = 1.2;
+
 impl Machine {
     /// Rates that grow geometrically from below the knee to above it.
     pub(super) fn curve_train(&self, id: TrainId) -> Train {
@@ -32,12 +37,24 @@ impl Machine {
 
     /// The first packets leave faster, so that the tight link's queue stands when the others come.
     pub(super) fn headed(&self, mut train: Train) -> Train {
-        let rate = self.scale().head_rate(self.seen.max_rate);
+        let rate = self.head_rate();
         let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::ZERO);
         for packet in train.packets.iter_mut().take(self.head.0) {
             packet.gap = packet.gap.min(gap);
         }
         train
+    }
+
+    /// Rate of the next train's head. Where another link than the narrow one is likely to be tight, what queues before the narrow one would
+    /// go while the train passes, and look like more that is available.
+    fn head_rate(&self) -> f64 {
+        let scale = self.scale();
+        let other = self.joint.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
+        let rate = self.rate.unwrap_or(scale.rate);
+        if other && scale.rate >= HEADED * rate {
+            return self.seen.max_rate.map_or(scale.rate, |most| scale.rate.min(most));
+        }
+        scale.head_rate(self.seen.max_rate)
     }
 
     /// Gives the next train its head.
@@ -46,8 +63,8 @@ impl Machine {
             return;
         };
         let scale = self.scale();
-        let head_rate = scale.head_rate(self.seen.max_rate);
-        if head_rate < 1.2 * rate {
+        let head_rate = self.head_rate();
+        if head_rate < HEADED * rate {
             return;
         }
         let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);

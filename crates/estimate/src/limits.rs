@@ -1,4 +1,15 @@
-//! Which limit to blame: a table of tests over the counters, first match first. Pure.
+//! Which limit to blame for a transfer's rate: a table of tests over the counters, first match first. Pure.
+//!
+//! One interval or a whole test is judged by the same table ([`limits`]); methods call `diagnose`. Every verdict rests on figures that
+//! are handed out beside it ([`Limits`]). The order is the order in which limits bind: what never let a segment through, then the hosts'
+//! programs, windows and buffers, then the interface, then the path.
+//!
+//! The tests are those of a kernel's counters: `busy`, `rwnd_limited` and `sndbuf_limited` are exclusive times, so that a share of the
+//! interval tells how much of it a limit was binding. Thresholds stand beside them; those without a source are ours, and a confusion
+//! matrix over induced limits (`docs/verdicts.md`) holds them.
+
+mod loss;
+mod udp;
 
 use std::time::Duration;
 
@@ -7,15 +18,20 @@ use units::{BitRate, Framing, Layer};
 use crate::facts::PathFacts;
 use crate::methods::bulk::series::{self, Slot, Sums};
 use crate::outcome::Limit;
-use crate::probe::{Congestion, TcpSample, TcpState, TransferReport};
+use crate::probe::{TcpSample, TcpState, TransferReport};
 
-use super::theory;
+pub(crate) use loss::pattern as loss_pattern;
+pub use udp::{UdpLimits, UdpSeen, udp_limits};
 
 /// A verdict on what held the rate down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blame {
-    /// The application did not offer enough, or its thread was busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blame {
+    /// Full segments never arrive, small ones do.
+    MtuBlackHole,
+    /// The sending thread was busy.
     SendingHost,
+    /// The application did not offer enough.
+    Application,
     /// The receiving application or its thread was busy.
     ReceivingHost,
     /// The peer's window.
@@ -26,68 +42,105 @@ pub(super) enum Blame {
     Pacing,
     /// The interface's own rate.
     Interface,
+    /// Segments overtake one another, and are sent again without need.
+    Reordering,
+    /// A rate that falls for good when a bucket is empty, with a queue standing.
+    Shaper,
     /// Loss without delay at a flat rate.
     Policer,
     /// Loss after the delay has risen: a queue that overflows.
     Queue,
     /// Loss without delay at about the rate that the loss model gives.
     RandomLoss,
+    /// Loss without delay that neither chance nor a rate explains, or too little of it to tell.
+    Loss,
     /// The window still grows.
     Growing,
 }
 
 impl Blame {
+    /// Every one, in the order in which they bind.
+    pub const ALL: [Self; 15] = [
+        Self::MtuBlackHole,
+        Self::SendingHost,
+        Self::Application,
+        Self::ReceivingHost,
+        Self::PeerWindow,
+        Self::SendBuffer,
+        Self::Pacing,
+        Self::Interface,
+        Self::Reordering,
+        Self::Shaper,
+        Self::Policer,
+        Self::Queue,
+        Self::RandomLoss,
+        Self::Loss,
+        Self::Growing,
+    ];
+
     /// What evidence calls it.
-    pub(super) fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
+            Self::MtuBlackHole => "mtu black hole",
             Self::SendingHost => "sending host",
+            Self::Application => "application",
             Self::ReceivingHost => "receiving host",
             Self::PeerWindow => "peer window",
             Self::SendBuffer => "send buffer",
             Self::Pacing => "pacing",
             Self::Interface => "interface",
+            Self::Reordering => "reordering",
+            Self::Shaper => "shaper",
             Self::Policer => "policer",
             Self::Queue => "queue",
             Self::RandomLoss => "random loss",
+            Self::Loss => "unexplained loss",
             Self::Growing => "window still growing",
         }
     }
 
+    /// By its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+
     /// The same as the machine contract has it.
-    pub(super) fn limit(self) -> Limit {
+    pub const fn limit(self) -> Limit {
         match self {
-            Self::SendingHost | Self::Interface => Limit::Sender,
+            Self::SendingHost | Self::Application | Self::Interface => Limit::Sender,
             Self::ReceivingHost => Limit::Receiver,
             Self::PeerWindow | Self::SendBuffer => Limit::Window,
             Self::Pacing => Limit::Budget,
-            Self::Policer => Limit::Shaper,
-            Self::Queue | Self::RandomLoss | Self::Growing => Limit::Path,
+            Self::Policer | Self::Shaper => Limit::Shaper,
+            Self::MtuBlackHole | Self::Reordering | Self::Queue | Self::RandomLoss | Self::Loss | Self::Growing => {
+                Limit::Path
+            }
         }
     }
 }
 
 /// Shares of the measured time, each 0..1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     /// Nothing was outstanding or waiting: the application was idle.
-    pub(super) idle: f64,
+    pub(crate) idle: f64,
     /// Stalled by the peer's window.
-    pub(super) peer_window: f64,
+    pub(crate) peer_window: f64,
     /// Stalled by this side's send buffer.
-    pub(super) send_buffer: f64,
+    pub(crate) send_buffer: f64,
     /// The rest: congestion window, pacing, network.
-    pub(super) network: f64,
+    pub(crate) network: f64,
 }
 
 /// What the tests look at.
-pub(super) struct Seen<'a> {
-    pub(super) reports: &'a [TransferReport],
-    pub(super) slots: &'a [Slot],
-    pub(super) sums: Sums,
-    pub(super) bps: f64,
-    pub(super) facts: &'a PathFacts,
+pub(crate) struct Seen<'a> {
+    pub(crate) reports: &'a [TransferReport],
+    pub(crate) slots: &'a [Slot],
+    pub(crate) sums: Sums,
+    pub(crate) bps: f64,
+    pub(crate) facts: &'a PathFacts,
     /// Pacing that was asked for, per stream, or a user's cap.
-    pub(super) pacing: Option<BitRate>,
+    pub(crate) pacing: Option<BitRate>,
 }
 
 /// A share of the time that makes a stall the limit; a CPU share that makes a thread the limit.
@@ -96,49 +149,66 @@ const BUSY: f32 = 0.9;
 /// Rates this close to a pacing rate, and to the ceiling of an interface, are set by it.
 const PACED: f64 = 0.95;
 const CEILING: f64 = 0.98;
-/// Loss from which a policer is considered (ours: a shallow queue loses less), and the steadiness of its rate.
-const POLICED_LOSS: f64 = 0.02;
-const POLICED_VARIATION: f64 = 0.10;
+/// Retransmission timeouts after which full segments that were never acknowledged are taken for too long (ours).
+const UNHEARD: u32 = 2;
+/// The peer's window falls below this share of what it was: nobody reads in time (ours).
+const CLOSED: f64 = 0.8;
 
 /// All verdicts that hold, the binding one first; and the shares behind them.
-pub(super) fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
+pub(crate) fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
     let shares = shares(seen.reports);
+    if unheard(seen) {
+        return (vec![Blame::MtuBlackHole], shares);
+    }
     let cpu = |of: fn(&TransferReport) -> Option<f32>| seen.reports.iter().filter_map(of).fold(0.0, f32::max) > BUSY;
-    let sending = shares.idle > STALLED || cpu(|report| report.sender_cpu) || application_limits(seen.reports);
-    let window = shares.peer_window > STALLED || window_full(seen.reports);
-    let receiving = cpu(|report| report.receiver_cpu);
-    let paced = seen.pacing.is_some_and(|rate| {
-        let payload = Framing::BARE.convert(
-            rate,
-            Layer::Ip,
-            Layer::TcpPayload,
-            u32::from(seen.facts.path_mtu),
-            false,
-        );
-        payload.is_some_and(|rate| seen.bps >= PACED * rate.as_f64())
-    });
-    let losses = losses(seen);
+    let blocked = shares.send_buffer > STALLED;
+    // Linux calls a rate the application's whenever nothing unsent waits, also where that is because the send buffer has no room.
+    let application = shares.idle > STALLED || (application_limits(seen.reports) && !blocked);
+    let held = shares.peer_window > STALLED || window_full(seen.reports);
+    let receiving = cpu(|report| report.receiver_cpu) || (held && window_closes(seen.reports));
+    let losses = loss::verdict(seen);
+    let sending = cpu(|report| report.sender_cpu);
     let table = [
         (sending, Blame::SendingHost),
+        (application, Blame::Application),
         (receiving, Blame::ReceivingHost),
-        (window, Blame::PeerWindow),
-        (shares.send_buffer > STALLED, Blame::SendBuffer),
-        (paced, Blame::Pacing),
+        (held, Blame::PeerWindow),
+        (blocked, Blame::SendBuffer),
+        (paced(seen), Blame::Pacing),
         (at_interface(seen), Blame::Interface),
+        (losses == Some(Blame::Reordering), Blame::Reordering),
+        (losses == Some(Blame::Shaper), Blame::Shaper),
         (losses == Some(Blame::Policer), Blame::Policer),
         (losses == Some(Blame::Queue), Blame::Queue),
         (losses == Some(Blame::RandomLoss), Blame::RandomLoss),
-        (!window && growing(seen), Blame::Growing),
+        (losses == Some(Blame::Loss), Blame::Loss),
+        (!held && growing(seen), Blame::Growing),
     ];
-    let verdicts = table.into_iter().filter(|(holds, _)| *holds).map(|(_, blame)| blame);
+    let verdicts = table
+        .into_iter()
+        .filter(|(holds, _)| *holds)
+        .map(|(_, verdict)| verdict);
     (verdicts.collect(), shares)
+}
+
+fn paced(seen: &Seen<'_>) -> bool {
+    let (mtu, streams) = (u32::from(seen.facts.path_mtu), streams(seen.reports));
+    let payload = |rate| Framing::BARE.convert(rate, Layer::Ip, Layer::TcpPayload, mtu, seen.facts.ipv6);
+    let rate = seen.pacing.and_then(payload);
+    rate.is_some_and(|rate| late_bps(seen) >= PACED * rate.as_f64() * streams)
+}
+
+/// The rate of the second half, if that is higher: the ramp is no reason to doubt what follows it.
+fn late_bps(seen: &Seen<'_>) -> f64 {
+    let late: Vec<f64> = seen.slots[seen.slots.len() / 2..].iter().map(|slot| slot.bps).collect();
+    stat::median(&late).map_or(seen.bps, |late| late.max(seen.bps))
 }
 
 /// What held a transfer down over one report, for whoever has samples and runs no method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// All verdicts that hold, the binding one first; none if nothing but the path and its traffic held it.
-    pub verdicts: Vec<&'static str>,
+    pub verdicts: Vec<Blame>,
     /// Share of the time in which nothing was outstanding or waiting.
     pub idle: f64,
     /// Share stalled by the peer's window.
@@ -151,6 +221,8 @@ pub struct Limits {
     pub resent: f64,
     /// Acknowledged payload, bit/s.
     pub acked_bps: f64,
+    /// How much longer than the shortest the median round trip is.
+    pub queued: Duration,
 }
 
 /// Judges a report by the same table as the method does. `pacing` is the IP-layer rate that was asked for. `None` if it has too few
@@ -163,23 +235,61 @@ pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate
     }
     let sums = series::sums(report);
     let bps = sums.acked as f64 * 8.0 / seconds;
-    let (blames, shares) = diagnose(&Seen {
+    let seen = Seen {
         reports: std::slice::from_ref(report),
         slots: &slots,
         sums,
         bps,
         facts,
         pacing,
-    });
+    };
+    let (blames, shares) = diagnose(&seen);
     Some(Limits {
-        verdicts: blames.into_iter().map(Blame::name).collect(),
+        verdicts: blames,
         idle: shares.idle,
         peer_window: shares.peer_window,
         send_buffer: shares.send_buffer,
         network: shares.network,
         resent: sums.loss(),
         acked_bps: bps,
+        queued: loss::queued(&seen),
     })
+}
+
+/// Connections that sent at once.
+fn streams(reports: &[TransferReport]) -> f64 {
+    reports
+        .iter()
+        .map(|report| report.streams.len())
+        .max()
+        .unwrap_or(1)
+        .max(1) as f64
+}
+
+/// Connections stand, and were open for small packets; but no full segment was ever acknowledged, though sent again and again.
+fn unheard(seen: &Seen<'_>) -> bool {
+    let mut last = seen
+        .reports
+        .iter()
+        .flat_map(|report| &report.streams)
+        .filter_map(|stream| stream.samples.last());
+    let tried = |sample: &TcpSample| sample.timeouts.unwrap_or(sample.retransmitted_segments) >= UNHEARD;
+    let silent = |sample: &TcpSample| sample.acked_octets < u64::from(sample.mss_octets);
+    let any = seen
+        .reports
+        .iter()
+        .any(|report| report.streams.iter().any(|stream| !stream.samples.is_empty()));
+    any && last.all(|sample| silent(sample) && tried(sample))
+}
+
+/// The peer's window was open and shuts: its program does not read.
+fn window_closes(reports: &[TransferReport]) -> bool {
+    let windows: Vec<f64> = samples(reports)
+        .filter_map(|sample| sample.peer_window_octets.map(f64::from))
+        .collect();
+    let (early, late) = windows.split_at(windows.len() / 2);
+    let most = early.iter().copied().fold(0.0, f64::max);
+    stat::median(late).is_some_and(|typical| typical < CLOSED * most)
 }
 
 fn samples(reports: &[TransferReport]) -> impl Iterator<Item = &TcpSample> {
@@ -245,37 +355,7 @@ fn at_interface(seen: &Seen<'_>) -> bool {
     };
     let (mtu, ipv6) = (u32::from(seen.facts.path_mtu), seen.facts.ipv6);
     let ceiling = Framing::ETHERNET.convert(rate, Layer::Wire, Layer::TcpPayload, mtu, ipv6);
-    ceiling.is_some_and(|ceiling| seen.bps >= CEILING * ceiling.as_f64())
-}
-
-/// What kind of loss there was, if any.
-fn losses(seen: &Seen<'_>) -> Option<Blame> {
-    let loss = seen.sums.loss();
-    if loss <= 0.0 {
-        return None;
-    }
-    let floor = samples(seen.reports)
-        .map(|sample| sample.min_rtt.unwrap_or(sample.rtt))
-        .min()?;
-    let inflated = |rtt: Duration| rtt.saturating_sub(floor) >= Duration::from_millis(2).max(floor / 10);
-    let hit: Vec<&Slot> = seen.slots.iter().filter(|slot| slot.retransmitted > 0).collect();
-    let low = hit.iter().filter(|slot| !inflated(slot.rtt)).count();
-    if low * 10 < hit.len() * 9 || hit.is_empty() {
-        return Some(Blame::Queue);
-    }
-    let rates: Vec<f64> = seen.slots.iter().map(|slot| slot.bps).collect();
-    let flat = stat::coefficient_of_variation(&rates).is_some_and(|variation| variation < POLICED_VARIATION);
-    if loss >= POLICED_LOSS && flat {
-        return Some(Blame::Policer);
-    }
-    let stream = seen.reports.first()?.streams.first()?;
-    let mss = f64::from(stream.samples.first()?.mss_octets);
-    let model = theory::loss_model_bps(&stream.congestion, loss, floor, mss);
-    match (model, &stream.congestion) {
-        (Some(model), _) if (0.5..=2.0).contains(&(seen.bps / model)) => Some(Blame::RandomLoss),
-        (None, Congestion::Bbr | Congestion::Other(_)) => Some(Blame::RandomLoss),
-        _ => Some(Blame::Queue),
-    }
+    ceiling.is_some_and(|ceiling| late_bps(seen) >= CEILING * ceiling.as_f64())
 }
 
 /// The windows only grew, nothing was lost, and the rate grew with them.
@@ -286,7 +366,10 @@ fn growing(seen: &Seen<'_>) -> bool {
         return false;
     };
     let rising = windows.windows(2).all(|pair| pair[0] <= pair[1]) && f64::from(*last) > 1.1 * f64::from(*first);
-    let (early, late) = seen.slots.split_at(seen.slots.len() / 2);
+    // The last third against the one before: a ramp that is over is none.
+    let third = seen.slots.len() / 3;
+    let (rest, late) = seen.slots.split_at(seen.slots.len() - third);
+    let early = &rest[rest.len().saturating_sub(third.max(1))..];
     let mean = |slots: &[Slot]| slots.iter().map(|slot| slot.bps).sum::<f64>() / slots.len().max(1) as f64;
     calm && rising && seen.sums.retransmitted == 0 && mean(late) > 1.05 * mean(early)
 }
