@@ -30,6 +30,7 @@ mod plan;
 mod player;
 mod playing;
 mod privilege;
+mod program;
 mod realtime;
 mod tally;
 mod topology;
@@ -43,6 +44,7 @@ pub use namespace::{Namespace, clean_leftovers};
 pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed, namespaces_available};
+pub use program::{established, listens};
 pub use realtime::{RealTimePath, StartOptions, not_played};
 pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{

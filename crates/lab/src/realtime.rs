@@ -63,6 +63,7 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
                 "TCP receive buffer",
                 host.tcp_receive_octets == ideal.tcp_receive_octets,
             ),
+            ("TCP programs and send buffer", host.tcp == ideal.tcp),
         ];
         let named = parts
             .iter()

@@ -14,23 +14,26 @@ mod slots;
 mod train;
 mod transfer;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use estimate::advice::HostEnvironment;
 use estimate::probe::{Probe, Train, TrainId};
 use estimate::{Answering, Event, HostFacts, PathFacts, Refusal, World};
 use units::{Sender, Stamp};
-use wire::{Direction, LightMeter, SessionLimits, SlotKind};
+use wire::{ClientMessage, Direction, LightMeter, ServerMessage, SessionLimits, SlotKind};
 
 pub(crate) use handshake::resolve;
-pub use options::{ConnectOptions, IpVersion, QueueObserver};
+pub use options::{ConnectOptions, IpVersion, QueueObserver, TrafficOptions};
 
 use crate::clock::{self, nanos};
 use crate::error::{Error, PeerError};
 use crate::errors::ErrorQueue;
 use crate::host::{self, Environment, Interface};
 use crate::socket::ProbeSocket;
+use crate::spacing::Spacing;
 
 /// A path between this host and one that runs the server, measured in one direction.
 pub struct SocketWorld {
@@ -44,11 +47,21 @@ pub struct SocketWorld {
     near: HostFacts,
     far: HostFacts,
     interface: Option<Interface>,
+    /// The session's version of the protocol.
+    version: u16,
     path_mtu: u16,
     rtt: Duration,
     next_id: u32,
     load: Option<load::Running>,
+    spacing: Vec<Spacing>,
     transfer: Option<transfer::Running>,
+    read: Option<(u64, Duration)>,
+    /// All that was to be sent has been, in the last segment.
+    spent: bool,
+    /// Both ends of each connection or flow of the last transfer or load.
+    ends: Vec<(SocketAddr, SocketAddr)>,
+    /// How the far host's connections of the last reverse transfer stood.
+    stands: Vec<wire::SocketStands>,
 }
 
 /// Time beyond a round trip after which what has not come is lost: ours, for queues and schedulers on the way. A bloated queue
@@ -56,8 +69,8 @@ pub struct SocketWorld {
 const GRACE: Duration = Duration::from_millis(100);
 
 impl SocketWorld {
-    /// Opens a session with `target` (a name or an address), proves this host's address, measures this host and a few round
-    /// trips. Takes about half a second.
+    /// Opens a session with `target` (a name or an address), proves this host's address, measures this host (unless told not to) and a
+    /// few round trips. Takes about half a second.
     pub fn connect(target: &str, options: ConnectOptions) -> Result<Self, Error> {
         let opened = handshake::open(target, &options)?;
         let keys = handshake::SessionKeys {
@@ -75,9 +88,13 @@ impl SocketWorld {
             }
             .into());
         }
-        let flow = handshake::open_flow(&keys, 0, options.timeout)?;
+        let flow = handshake::open_flow(&keys, 0, &options)?;
         let interface = Interface::towards(opened.peer);
-        let near = host::measure(interface.as_ref()).map_err(Error::host("measure itself"))?;
+        let near = if options.measure_host {
+            host::measure(interface.as_ref()).map_err(Error::host("measure itself"))?
+        } else {
+            HostFacts::ideal()
+        };
         let mut world = Self {
             control,
             keys,
@@ -90,10 +107,16 @@ impl SocketWorld {
             near,
             far: convert::host(&opened.host),
             interface,
+            version: opened.version,
             rtt: Duration::from_secs(1),
             next_id: 1,
             load: None,
+            spacing: Vec::new(),
             transfer: None,
+            read: None,
+            spent: false,
+            ends: Vec::new(),
+            stands: Vec::new(),
         };
         world.measure_rtt()?;
         Ok(world)
@@ -102,6 +125,30 @@ impl SocketWorld {
     /// What is known of the setup of this host.
     pub fn environment(&self) -> Environment {
         Environment::read(self.interface.clone())
+    }
+
+    /// The interface towards the far host.
+    pub fn interface(&self) -> Option<&Interface> {
+        self.interface.as_ref()
+    }
+
+    /// How the far host says that it is set up, and what it counted since this was asked before in this session (nothing, at first). `None`
+    /// from one that speaks version 1 of the protocol, which does not tell. Ends what runs.
+    pub fn ask_far_host(&mut self) -> Result<Option<HostEnvironment>, Error> {
+        /// The first version that tells.
+        const TELLS: u16 = 2;
+        if self.version < TELLS {
+            return Ok(None);
+        }
+        self.end_running()?;
+        self.control.say(&ClientMessage::AskHost)?;
+        let told = self
+            .control
+            .await_answer("asking how it is set up", self.patience(), |heard| match heard {
+                control::Heard::Message(ServerMessage::HostTold(settings)) => Some(settings),
+                _ => None,
+            })?;
+        Ok(told.ok().map(|settings| host::told::environment(*settings)))
     }
 
     /// What this host can do, and what the far host says that it can do.
@@ -115,8 +162,58 @@ impl SocketWorld {
     }
 
     /// The far host's address.
-    pub fn peer(&self) -> std::net::SocketAddr {
+    pub fn peer(&self) -> SocketAddr {
         self.control.peer()
+    }
+
+    /// The version of the protocol that this session speaks.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The far host knows of [`TrafficOptions`], and of sessions that share the load slot.
+    pub fn tunes(&self) -> bool {
+        self.version >= wire::TUNES
+    }
+
+    /// All that was to be sent ([`TrafficOptions::payload_octets`], [`TrafficOptions::packets`]) has been sent: the last segment ended
+    /// early, and the transfer or load with it.
+    pub fn spent(&self) -> bool {
+        self.spent
+    }
+
+    /// Has the next load end after so many packets: [`TrafficOptions::packets`], for who needs to know the path first.
+    pub fn limit_packets(&mut self, packets: u64) {
+        self.options.traffic.packets = Some(packets);
+    }
+
+    /// Near and far end of each connection or flow of the last transfer or load.
+    pub fn ends(&self) -> &[(SocketAddr, SocketAddr)] {
+        &self.ends
+    }
+
+    /// How the far host's connections of the last reverse transfer really stood, where it was told how they shall.
+    pub fn far_stands(&self) -> &[wire::SocketStands] {
+        &self.stands
+    }
+
+    /// What the far host last refused, in its own words.
+    pub fn refused_because(&self) -> Option<&str> {
+        self.control.refused_because()
+    }
+
+    /// Takes the load slot now, so that what follows begins at once. The inner error: the far host will not.
+    pub fn take_load_slot(&mut self) -> Result<Result<(), Refusal>, Error> {
+        self.load_slot()
+    }
+
+    /// Takes the load slot now, and has `other`, a session with the same server, share it: so they can test at the same time. Both give it
+    /// back as they would anyhow. The inner error: the far host will not.
+    pub fn share_load_slot(&mut self, other: &mut Self) -> Result<Result<(), Refusal>, Error> {
+        if let Err(refusal) = self.load_slot()? {
+            return Ok(Err(refusal));
+        }
+        slots::share(&mut other.control, self.keys.token, &other.options)
     }
 
     /// Learns the smallest of a few round trips, as every echo train does. A path that loses them all keeps the first guess of a
@@ -158,7 +255,7 @@ impl SocketWorld {
     fn flows(&mut self, count: u16) -> Result<Vec<Arc<ProbeSocket>>, Error> {
         let have = u16::try_from(self.flows.len()).unwrap_or(u16::MAX);
         for number in have..count {
-            let flow = handshake::open_flow(&self.keys, number, self.options.timeout)?;
+            let flow = handshake::open_flow(&self.keys, number, &self.options)?;
             self.flows.push(flow);
         }
         Ok(self.flows.iter().take(count.into()).map(Arc::clone).collect())

@@ -17,6 +17,11 @@ pub fn wall_ns() -> i64 {
     read_ns(ClockId::CLOCK_REALTIME)
 }
 
+/// By how much [`wall_ns`] may be off, as whoever disciplines the clock told the kernel; `None`: nobody does.
+pub fn wall_error() -> Option<Duration> {
+    crate::sys::timex::clock_error()
+}
+
 /// `CLOCK_MONOTONIC` as a stamp of the role that this host plays.
 pub fn now<C: Clock>() -> Stamp<C> {
     Stamp::from_nanos(now_ns())

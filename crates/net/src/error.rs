@@ -67,8 +67,18 @@ pub enum PeerError {
         /// In its own words.
         reason: String,
     },
+    /// It wants to know who asks, and does not accept what it was shown.
+    #[error("{peer} asks for name and password, and does not accept what it was shown")]
+    NotAdmitted {
+        /// The far host.
+        peer: SocketAddr,
+    },
     /// It speaks another version of the protocol.
-    #[error("{peer} speaks another version of the protocol: {reason}")]
+    #[error(
+        "{peer} speaks another version of the protocol: {reason}; this narrows speaks {} to {}: upgrade whichever is older",
+        wire::OLDEST_VERSION,
+        wire::VERSION
+    )]
     Version {
         /// The far host.
         peer: SocketAddr,
@@ -106,6 +116,12 @@ pub enum PeerError {
     /// No iperf3 server listens there.
     #[error("nothing listens on {peer}: is `iperf3 -s` or `narrows serve --iperf3` running there?")]
     NoIperf3 {
+        /// The far host.
+        peer: SocketAddr,
+    },
+    /// No ndt7 server listens there.
+    #[error("nothing listens on {peer}: is an ndt7 server or `narrows serve --ndt7` running there?")]
+    NoNdt7 {
         /// The far host.
         peer: SocketAddr,
     },

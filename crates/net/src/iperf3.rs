@@ -5,6 +5,7 @@
 //! | a test against a stock server | `client.rs` | the caller's thread |
 //! | who comes to the server, by TCP and UDP | `door.rs` | a thread per address and protocol |
 //! | one test of a stock client | `session.rs` | a thread per test |
+//! | who may test | `token.rs` | |
 //! | one stream: sending or receiving | `tcp.rs`, `udp.rs`; counters in `stream.rs` | a thread per stream |
 //!
 //! **Invariant:** every thread that sends looks at its stop flag at least every 20 ms, and a session looks at its control connection as
@@ -16,6 +17,7 @@
 mod client;
 mod connect;
 mod door;
+mod intervals;
 mod link;
 mod serve;
 mod session;
@@ -23,14 +25,16 @@ mod stream;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod token;
 mod udp;
 
 use std::time::Duration;
 
 pub use client::{Connected, Finished, Outline, Part, StreamPart, TestOptions, run};
+pub use intervals::{Intervals, joined};
 pub use serve::{Iperf3Limits, Iperf3Options, Iperf3Server, SessionEnd, SessionSummary};
 pub use stream::Snapshot;
-pub use udp::Spacing;
+pub use token::{Gate, Padding, PublicKey, REFUSED_AFTER, TokenError};
 
 /// Longest wait for what was written to arrive (ours: a buffer of 4 MiB at 17 Mbit/s).
 pub const MOST_DRAIN: Duration = Duration::from_secs(2);

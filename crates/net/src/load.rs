@@ -4,6 +4,7 @@ mod account;
 mod receive;
 mod send;
 
+pub(crate) use account::Dropped;
 pub use account::{Account, Interval};
 pub use receive::LoadReceiver;
 pub(crate) use send::rest;

@@ -26,6 +26,7 @@ use estimate::probe::{Fate, HopReplyKind, Train, TrainId, TrainReport};
 use estimate::{AnswerLimit, Event, HostFacts, PathFacts, Probe, Refusal, World};
 use units::{Sender, Stamp};
 use wire::Psk;
+use wire::stamp::ErrorEstimate;
 
 pub use met::{Met, Strays};
 pub use via::{Via, ViaError};
@@ -83,6 +84,19 @@ pub struct LossSplit {
     pub reverse: u64,
 }
 
+/// What a reflector says of its clock, and this host knows of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FarClock {
+    /// Synchronised from outside.
+    pub synchronised: bool,
+    /// By how much it may be off.
+    pub error: Duration,
+    /// By how much this host's may be off; `None`: nobody disciplines it.
+    pub near_error: Option<Duration>,
+    /// What this host's wall clock shows more than the clock of its stamps.
+    pub wall_ahead_ns: i64,
+}
+
 /// A path to a host that runs nothing of ours, measured from here alone.
 pub struct LoneWorld {
     options: LoneOptions,
@@ -105,6 +119,7 @@ pub struct LoneWorld {
     /// The far host's limit, once it is known; and this program's own for SYNs.
     tokens: Option<Tokens>,
     losses: rows::Losses,
+    far_clock: Option<ErrorEstimate>,
     /// IP octets of the far host's longest answer.
     largest_reply: Option<u16>,
     /// Who answered packets with a hop limit, and what they said beside.
@@ -162,6 +177,7 @@ impl LoneWorld {
             identifier,
             tokens: own_pace,
             losses: rows::Losses::default(),
+            far_clock: None,
             largest_reply: None,
             met: Met::default(),
         })
@@ -297,9 +313,22 @@ impl LoneWorld {
             .filter(|_| !matches!(self.options.via, Via::Stamp { .. }))
     }
 
-    /// Losses each way; `None` unless the far host counts the packets itself (a stateful STAMP reflector).
+    /// Losses each way; `None` unless the far host counts the packets itself (a stateful STAMP reflector), or nothing was lost between
+    /// here and a reflector.
     pub fn losses(&self) -> Option<LossSplit> {
-        self.losses.split()
+        let nothing = matches!(self.options.via, Via::Stamp { .. }) && self.losses.none();
+        self.losses.split().or(nothing.then_some(LossSplit::default()))
+    }
+
+    /// The reflector's clock as it says itself; `None` unless one answered.
+    pub fn far_clock(&self) -> Option<FarClock> {
+        let error = self.far_clock?;
+        Some(FarClock {
+            synchronised: error.synchronised,
+            error: Duration::from_nanos(error.error_ns()),
+            near_error: clock::wall_error(),
+            wall_ahead_ns: clock::wall_ns().saturating_sub(clock::now_ns()),
+        })
     }
 
     fn ipv6(&self) -> bool {

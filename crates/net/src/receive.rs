@@ -42,13 +42,25 @@ pub struct Datagram<'a> {
     pub seen: Seen,
     /// The hop limit (TTL) that was left.
     pub hop_limit: Option<u8>,
+    /// DSCP and, in the two lowest bits, ECN with which it arrived; where the socket was told to ask for them.
+    pub traffic_class: Option<u8>,
     /// Position within its batch: more than zero means that the program was woken for an earlier one.
     pub batch_position: usize,
+    /// Datagrams that the kernel handed over together with it, itself included: they share their stamps, and had the host dropped them, it
+    /// would have counted them as one.
+    pub gathered: usize,
 }
+
+/// What one message holds at most, and how many of them are taken at a time where datagrams are gathered (ours: a megabyte for each
+/// socket, of which no more is touched than comes).
+const GATHERED_OCTETS: usize = 65_536;
+const GATHERED_BATCH: usize = 16;
 
 /// Receives in batches and keeps count of what the host itself dropped.
 pub struct Receiver {
     slots: Slots,
+    slot_octets: usize,
+    gathers: bool,
     crossing: Crossing,
     crossed_ns: i64,
     steps: u32,
@@ -63,6 +75,8 @@ impl Receiver {
     pub fn new(socket: &ProbeSocket, slot_octets: usize) -> Self {
         Self {
             slots: Slots::new(BATCH, slot_octets),
+            slot_octets,
+            gathers: false,
             crossing: Crossing::sample(),
             crossed_ns: clock::now_ns(),
             steps: 0,
@@ -70,6 +84,24 @@ impl Receiver {
             drops_before: socket.drops().unwrap_or(0),
             batches: 0,
             datagrams: 0,
+        }
+    }
+
+    /// Has the kernel hand over datagrams that came together at once, or ends that. A receiver that counts many of them keeps up with more;
+    /// those that came together have one stamp, so it is nothing for trains. A kernel that cannot changes nothing.
+    pub fn gather(&mut self, socket: &ProbeSocket, on: bool) {
+        if self.gathers == on {
+            return;
+        }
+        self.gathers = on;
+        if on {
+            // Room first: a long message must not be cut.
+            self.slots = Slots::new(GATHERED_BATCH, GATHERED_OCTETS);
+            // Without it datagrams come one by one, as always.
+            let _ = socket.gather(true);
+        } else {
+            let _ = socket.gather(false);
+            self.slots = Slots::new(BATCH, self.slot_octets);
         }
     }
 
@@ -140,12 +172,20 @@ impl Receiver {
 
     /// The datagrams of the last batch.
     pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> + '_ {
-        self.slots
-            .iter()
-            .enumerate()
-            .map(|(batch_position, (message, payload))| Datagram {
+        let datagrams = self.slots.iter().flat_map(|(message, payload)| {
+            let (each, count) = segments(message.octets, message.ancillary.segment_octets);
+            (0..count).map(move |place| {
+                let begin = place.saturating_mul(each);
+                let held = payload.get(begin..).unwrap_or_default();
+                let octets = message.octets.saturating_sub(begin).min(each);
+                (message, &held[..held.len().min(octets)], octets, count)
+            })
+        });
+        datagrams.enumerate().map(
+            |(batch_position, (message, payload, payload_octets, gathered))| Datagram {
                 payload,
-                payload_octets: message.octets,
+                payload_octets,
+                gathered,
                 from: message.from,
                 seen: Seen {
                     user_ns: self.user_ns,
@@ -156,8 +196,10 @@ impl Receiver {
                     hardware_ns: message.ancillary.hardware_ns,
                 },
                 hop_limit: message.ancillary.hop_limit,
+                traffic_class: message.ancillary.traffic_class,
                 batch_position,
-            })
+            },
+        )
     }
 
     /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
@@ -179,6 +221,14 @@ impl Receiver {
         self.crossed_ns = clock::now_ns();
         self.steps += u32::from(self.crossing.follow());
         self.steps
+    }
+}
+
+/// Octets of each datagram of a message, and how many there are.
+fn segments(octets: usize, each: Option<usize>) -> (usize, usize) {
+    match each {
+        Some(each @ 1..) if octets > each => (each, octets.div_ceil(each)),
+        _ => (octets, 1),
     }
 }
 

@@ -1,5 +1,4 @@
-//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 marked as known or not, and TWAMP-Light's packets from 41 octets
-//! on.
+//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 (see [`wire::stamp`]), and TWAMP-Light's packets from 41 octets on.
 //!
 //! It answers with as many octets as it got, only to whom it got them from, and to nobody faster than it is allowed to, so that
 //! forged senders gain nothing by it. What is no packet of the mode that it runs in (a key: authenticated packets alone) is met with
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use wire::Psk;
-use wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, reflect};
+use wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, StampTime, Surroundings, reflect};
 
 use crate::care::Care;
 use crate::clock;
@@ -88,8 +87,12 @@ struct Shared {
 
 /// The largest UDP payload over IPv4.
 const SLOT_OCTETS: usize = 65_507;
-/// How far a stamp of this host may be off, as it tells senders: nobody checks its clock, so it does not call it synchronised.
+/// How far a stamp of this host may be off, as it tells senders where nobody disciplines its clock (ours).
 const OFF_BY_NS: u64 = 1_000_000;
+/// How often that is looked at: the kernel's bound grows until whoever disciplines the clock comes again.
+const ASK_NS: i64 = 1_000_000_000;
+/// Beside what the clock is off by: a program stamps, not the card (ours: an idle host's wake-up).
+const STAMPING_NS: u64 = 50_000;
 
 impl Reflector {
     /// Opens the sockets and starts to answer.
@@ -105,8 +108,11 @@ impl Reflector {
             let socket = ProbeSocket::bind(local, &SocketOptions::default())?;
             // RFC 8762 §4.1, for either side.
             socket.set_hop_limit(255)?;
-            reflector.addresses.push(socket.local()?);
-            let mut answering = Answering::new(options);
+            // A kernel that does not tell is said to see nothing.
+            let _ = socket.tell_traffic_class();
+            let local = socket.local()?;
+            reflector.addresses.push(local);
+            let mut answering = Answering::new(options, local.port());
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new()
                 .name("reflect".to_owned())
@@ -151,17 +157,24 @@ struct Answering {
     /// both sides of one do not compare.
     to_wall_ns: i64,
     answer: Vec<u8>,
+    port: u16,
+    asked_ns: i64,
+    /// What the socket sends with now.
+    traffic_class: u8,
 }
 
 impl Answering {
-    fn new(options: &ReflectorOptions) -> Self {
+    fn new(options: &ReflectorOptions, port: u16) -> Self {
         Self {
             key: options.key.clone(),
             stateful: options.stateful,
-            error: ErrorEstimate::new(OFF_BY_NS, false, options.format),
+            error: clock_error(options.format),
             allowance: Allowance::new(options.per_source, options.burst, options.total),
             to_wall_ns: clock::wall_ns() - clock::now_ns(),
             answer: Vec::with_capacity(SLOT_OCTETS),
+            port,
+            asked_ns: clock::now_ns(),
+            traffic_class: 0,
         }
     }
 
@@ -197,6 +210,10 @@ impl Answering {
         if !self.allowance.admit(from.ip(), now) {
             return Done::Limited;
         }
+        if now.saturating_sub(self.asked_ns) > ASK_NS {
+            self.asked_ns = now;
+            self.error = clock_error(self.error.format);
+        }
         self.answer.clear();
         self.answer.extend_from_slice(datagram.payload);
         let mut seen = Reflection {
@@ -205,20 +222,56 @@ impl Answering {
             error: self.error,
             hop_limit: datagram.hop_limit.unwrap_or(0),
             seq: None,
+            surroundings: Surroundings {
+                ports: (self.port, from.port()),
+                traffic_class: datagram.traffic_class,
+                synchronised: self.error.synchronised,
+                counts: None,
+                last: None,
+            },
+        };
+        // Only what is a packet of a session counts there.
+        let Ok(asked) = stamp::peek(datagram.payload, self.key.as_ref()) else {
+            return Done::Refused;
         };
         if self.stateful {
-            // Only what is a packet of a session counts there.
-            let asked = stamp::peek(datagram.payload, self.key.as_ref());
-            let Ok(asked) = asked else { return Done::Refused };
-            seen.seq = Some(self.allowance.number(from, asked.ssid, asked.seq, now));
+            let counted = self.allowance.number(from, asked.ssid, asked.seq, now);
+            let so_far = counted.number.wrapping_add(1);
+            seen.seq = Some(counted.number);
+            seen.surroundings.counts = Some((so_far, so_far));
+            seen.surroundings.last = counted.last;
         }
         seen.transmitted_ns = clock::now_ns() + self.to_wall_ns;
-        if reflect(&mut self.answer, &seen, self.key.as_ref()).is_err() {
+        let Ok((_, extended)) = reflect(&mut self.answer, &seen, self.key.as_ref()) else {
             return Done::Refused;
-        }
+        };
+        self.mark(socket, extended.dscp);
         // A sender that cannot be answered is as gone as one that never asked.
         let _ = socket.send_to(&self.answer, from);
+        if let Some(number) = seen.seq {
+            let left = StampTime::from_unix_ns(clock::now_ns() + self.to_wall_ns, self.error.format);
+            self.allowance.left(from, asked.ssid, number, left.wire());
+        }
         Done::Answered
+    }
+
+    /// Answers carry the code point that their packet asks for, and none otherwise.
+    fn mark(&mut self, socket: &ProbeSocket, dscp: Option<u8>) {
+        let class = dscp.unwrap_or(0) << 2;
+        if class != self.traffic_class && socket.set_traffic_class(class).is_ok() {
+            self.traffic_class = class;
+        }
+    }
+}
+
+/// What this host can say of its clock.
+fn clock_error(format: StampFormat) -> ErrorEstimate {
+    match clock::wall_error() {
+        Some(error) => {
+            let nanos = u64::try_from(error.as_nanos()).unwrap_or(u64::MAX);
+            ErrorEstimate::new(nanos.saturating_add(STAMPING_NS), true, format)
+        }
+        None => ErrorEstimate::new(OFF_BY_NS, false, format),
     }
 }
 

@@ -33,13 +33,14 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub use convert::host_facts;
 pub use options::{Limits, PskFileError, ServeError, ServeOptions, is_private, read_psk_file};
 
+use crate::lobby;
 use session::Server;
 
 /// Connections that the kernel holds for us until we accept them.
@@ -148,9 +149,9 @@ fn open_all(listen: &[IpAddr], port: u16) -> Result<Sockets, ServeError> {
                 source,
             }
         };
-        let listener = match open_tcp(wanted) {
+        let listener = match lobby::listen(wanted, BACKLOG) {
             // "All addresses" includes a version that this host may not have.
-            Err(error) if address.is_unspecified() && is_absent(&error) => {
+            Err(error) if address.is_unspecified() && lobby::is_absent(&error) => {
                 missing = Some(failed("TCP")(error));
                 continue;
             }
@@ -166,23 +167,6 @@ fn open_all(listen: &[IpAddr], port: u16) -> Result<Sockets, ServeError> {
         return Err(missing.unwrap_or(ServeError::NoAddress));
     }
     Ok((tcp, udp, addresses))
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
-}
-
-fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    // A restart must not wait for old connections to time out.
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
 }
 
 fn host(doing: &'static str) -> impl FnOnce(io::Error) -> ServeError {

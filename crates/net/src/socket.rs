@@ -183,6 +183,32 @@ impl ProbeSocket {
         }
     }
 
+    /// Has the kernel tell DSCP and ECN of every packet that arrives.
+    pub fn tell_traffic_class(&self) -> io::Result<()> {
+        let fd = self.socket.as_fd();
+        if self.ipv6 {
+            option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)
+        } else {
+            option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
+        }
+    }
+
+    /// DSCP, in the six upper bits, of packets from now on.
+    pub fn set_traffic_class(&self, class: u8) -> io::Result<()> {
+        let fd = self.socket.as_fd();
+        if self.ipv6 {
+            option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class.into())
+        } else {
+            option::set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, class.into())
+        }
+    }
+
+    /// Lets the kernel hand over several datagrams of one length as one message (`UDP_GRO`, Linux 5.0), of which only a
+    /// [`Receiver`](crate::receive::Receiver) that gathers makes datagrams again.
+    pub(crate) fn gather(&self, on: bool) -> io::Result<()> {
+        option::set_int(self.as_fd(), libc::SOL_UDP, libc::UDP_GRO, on.into())
+    }
+
     /// Lets host and routers cut packets that are too long for a link, as ordinary sockets do.
     pub fn let_fragment(&self) -> io::Result<()> {
         if self.ipv6 {

@@ -3,6 +3,8 @@
 
 pub(crate) mod bind;
 pub(crate) mod control;
+pub(crate) mod counter;
+pub(crate) mod departure;
 pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod name;
@@ -11,3 +13,4 @@ pub(crate) mod receive;
 pub(crate) mod ring;
 pub(crate) mod send;
 pub(crate) mod thread;
+pub(crate) mod timex;

@@ -4,9 +4,11 @@ mod connection;
 mod info;
 mod receive;
 mod send;
+mod source;
 
+pub(crate) use connection::{LOTS_FROM_OCTETS, congestion, mark, prepare, read_in_lots, set_pacing, wait_in_calls};
 pub use connection::{TransferOptions, accepted, connect};
-pub(crate) use connection::{congestion, set_pacing};
 pub use info::TcpInfo;
 pub use receive::{BulkReceiver, Progress};
-pub use send::BulkSender;
+pub use send::{BulkSender, Settings, Writing};
+pub(crate) use source::{MOST_BLOCK, Pace, Source};

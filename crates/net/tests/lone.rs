@@ -336,13 +336,14 @@ fn hostile_replies_are_not_taken() {
 
 /// Garbage, cuts, wrong numbers and wrong sessions; every third packet is answered well, and twice more.
 fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
-    use wire::stamp::{ErrorEstimate, Reflection, StampFormat, reflect};
+    use wire::stamp::{ErrorEstimate, Reflection, StampFormat, Surroundings, reflect};
     let seen = Reflection {
         received_ns: 1,
         transmitted_ns: 2,
         error: ErrorEstimate::new(1, false, StampFormat::Ptp),
         hop_limit: 9,
         seq: None,
+        surroundings: Surroundings::default(),
     };
     let mut buffer = [0; 2048];
     let mut count = 0;

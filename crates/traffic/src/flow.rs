@@ -157,6 +157,7 @@ impl From<&Elastic> for ElasticFlow {
             control: match elastic.control {
                 ElasticControl::Reno => "reno".to_owned(),
                 ElasticControl::Cubic => "cubic".to_owned(),
+                ElasticControl::Bbr => "bbr".to_owned(),
             },
             window_octets: elastic.window_octets,
         }

@@ -4,7 +4,9 @@
 //! one, under `narrows-<user>` in the directory for temporary files. It is made before the first namespace and removed after the last,
 //! and names the process with its time of birth, so that another process of the same number is not taken for it.
 
-use std::collections::BTreeSet;
+mod leftovers;
+mod process;
+
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -16,9 +18,13 @@ use std::str::FromStr;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
+pub use leftovers::{clean_dead_labs, dead_labs, programs_in};
+pub(crate) use process::is_root_of_the_machine;
+
+use process::{machine_uptime_s, outer_user, process_began};
+
 use super::describe::LabDescription;
 use crate::error::LabError;
-use crate::namespace::{NAMED, remove};
 
 /// How the names of our namespaces begin: `narrows-lab-<id>-<node>`. Ids have no `-`, so the parts can be told apart.
 const PREFIX: &str = "narrows-lab-";
@@ -256,46 +262,6 @@ pub fn find(id: &LabId) -> Result<LabState, LabError> {
         .ok_or_else(|| LabError::NoSuchLab { id: id.to_string() })
 }
 
-/// Removes what labs left behind whose processes live no more (killed, or crashed): files of state and named namespaces. Everything
-/// else went with the process. Labs inside which programs still run stay as they are, for [`programs_in`] to find them. Returns the
-/// labs' names.
-pub fn clean_dead_labs() -> Vec<String> {
-    let _alone = one_at_a_time();
-    let mut cleaned = BTreeSet::new();
-    let mut owned = BTreeSet::new();
-    for (file, state) in files() {
-        if state.is_alive() || !programs_in(&state).is_empty() {
-            owned.insert(state.id.to_string());
-            continue;
-        }
-        for name in &state.namespaces {
-            // Only names of ours, whatever the file says.
-            if owner(name).is_some() {
-                remove(&Path::new(NAMED).join(name));
-            }
-        }
-        if fs::remove_file(&file).is_ok() {
-            let _ = fs::remove_file(log_file(&state.id));
-            cleaned.insert(state.id.to_string());
-        }
-    }
-    remove_scraps();
-    let entries = fs::read_dir(NAMED).into_iter().flatten().filter_map(Result::ok);
-    for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-        // A lab's file is made before its namespaces: looked at afresh, since one may have begun meanwhile.
-        let Some(id) = owner(&name).filter(|id| !owned.contains(*id)) else {
-            continue;
-        };
-        let lives = files()
-            .iter()
-            .any(|(_, state)| state.id.as_str() == id && state.is_alive());
-        if !lives && remove(&Path::new(NAMED).join(&name)) {
-            cleaned.insert(id.to_owned());
-        }
-    }
-    cleaned.into_iter().collect()
-}
-
 /// Makes other processes wait that clean, or take a name: between the look at a dead lab and its removal, another process could have
 /// removed it and a third have made a new lab of its name. `None`, and nobody waits, where there is nothing to lock. The lock is on a
 /// file of its own, which nobody else can open and so keep.
@@ -309,55 +275,6 @@ fn one_at_a_time() -> Option<Flock<File>> {
     Flock::lock(lock.open(directory.join("lock")).ok()?, FlockArg::LockExclusive).ok()
 }
 
-/// Removes files that were being written when their process was killed.
-fn remove_scraps() {
-    if !is_ours(&directory()) {
-        return;
-    }
-    let entries = fs::read_dir(directory()).into_iter().flatten().filter_map(Result::ok);
-    for path in entries.map(|entry| entry.path()) {
-        let dead = path
-            .file_name()
-            .and_then(|name| writer(name.to_str()?))
-            .is_some_and(|process| process_began(process).is_none());
-        if dead {
-            // What is gone already is fine.
-            let _ = fs::remove_file(&path);
-        }
-    }
-}
-
-/// The process that writes a draft (`<id>.<process>.draft`), or the log of a lab without a name yet (`up_<process>.log`).
-fn writer(file: &str) -> Option<u32> {
-    let draft = file
-        .strip_suffix(".draft")
-        .and_then(|name| name.rsplit_once('.'))
-        .map(|(_, process)| process);
-    let log = || file.strip_prefix("up_")?.strip_suffix(".log");
-    draft.or_else(log)?.parse().ok()
-}
-
-/// Processes that live in a lab's namespaces, without the one that holds it; also in those of a lab whose holder is dead.
-pub fn programs_in(state: &LabState) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mark = state.mark();
-    let lives_inside = |process: &u32| {
-        let namespace = fs::metadata(format!("/proc/{process}/ns/net"));
-        *process != state.process
-            && namespace.is_ok_and(|namespace| state.numbers.contains(&namespace.ino()))
-            // A namespace that is gone leaves its number to another, which may be anybody's.
-            && fs::read_to_string(format!("/proc/{process}/net/fib_trie")).is_ok_and(|table| bears(&table, mark))
-    };
-    processes.filter(lives_inside).collect()
-}
-
-/// Every lab of this user whose holder is dead, in order of their names: programs may still run inside.
-pub fn dead_labs() -> Vec<LabState> {
-    let found = files().into_iter().map(|(_, state)| state);
-    found.filter(|state| !state.is_alive()).collect()
-}
-
 /// Two addresses that tell the namespaces of a process from all others, of another lab or of nobody's concern, for as long as they
 /// live: anybody may read them from outside (`/proc/<pid>/net`), and they outlive the lab's devices. They are within 127/8, all of which
 /// `lo` answers to anyhow, so that nothing else changes. 22 bits are the process's number (2^22 is the most there can be), 22 its
@@ -368,15 +285,6 @@ pub(crate) fn mark(process: u32, began: u64) -> [Ipv4Addr; 2] {
     let base = u32::from(Ipv4Addr::new(127, 64, 0, 0));
     // One block for each, so that the two cannot be taken for each other.
     [base | (process & BITS), (base + BITS + 1) | low].map(Ipv4Addr::from)
-}
-
-/// Whether a namespace's table of addresses (`fib_trie`) has both.
-fn bears(table: &str, mark: [Ipv4Addr; 2]) -> bool {
-    let has = |address: Ipv4Addr| {
-        let text = address.to_string();
-        table.split_whitespace().any(|word| word == text)
-    };
-    mark.into_iter().all(has)
 }
 
 /// Where the process that holds a lab writes what goes wrong.
@@ -428,47 +336,6 @@ fn directory() -> PathBuf {
     }
 }
 
-/// Whether this process is root of the machine, rather than of a user namespace of ours.
-pub(crate) fn is_root_of_the_machine() -> bool {
-    outer_user() == Some(0)
-}
-
-/// Who this process is outside its user namespace.
-fn outer_user() -> Option<u32> {
-    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
-    outside(&map, nix::unistd::Uid::effective().as_raw())
-}
-
-/// The user outside a user namespace (`user_namespaces(7)`: first inside, first outside, count).
-fn outside(map: &str, inside: u32) -> Option<u32> {
-    map.lines().find_map(|line| {
-        let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().ok());
-        let (first, outer, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
-        let offset = inside.checked_sub(first).filter(|&offset| offset < count)?;
-        outer.checked_add(offset)
-    })
-}
-
-/// When a process began, in ticks since the kernel booted; `None` if there is none.
-fn process_began(process: u32) -> Option<u64> {
-    began(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
-}
-
-/// Field 22 of `/proc/<pid>/stat`, `proc_pid_stat(5)`; the second one, in parentheses, may hold anything. A zombie is dead.
-fn began(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
-}
-
-fn machine_uptime_s() -> Option<f64> {
-    let text = fs::read_to_string("/proc/uptime").ok()?;
-    text.split_whitespace().next()?.parse().ok()
-}
-
 fn draft(file: &Path) -> PathBuf {
     file.with_extension(format!("{}.draft", std::process::id()))
 }
@@ -478,90 +345,4 @@ fn write(file: &Path, state: &LabState) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_name_files_and_namespaces() {
-        let id: LabId = "lab_7".parse().unwrap();
-        assert_eq!(id.namespace("cross-1-source"), "narrows-lab-lab_7-cross-1-source");
-        assert_eq!(owner("narrows-lab-lab_7-cross-1-source"), Some("lab_7"));
-        for other in [
-            "narrows-17-0-sender",
-            "narrows-lab-",
-            "narrows-lab-x",
-            "narrows-lab--sender",
-            "blue",
-        ] {
-            assert_eq!(owner(other), None, "{other}");
-        }
-        for bad in ["", "a-b", "a/b", "..", "é", "a123456789012345678901234"] {
-            assert!(matches!(bad.parse::<LabId>(), Err(LabError::BadId { .. })), "{bad}");
-        }
-    }
-
-    #[test]
-    fn scraps_name_their_writers() {
-        assert_eq!(writer("lab_7.4711.draft"), Some(4_711));
-        assert_eq!(writer("up_4711.log"), Some(4_711));
-        for other in ["lab_7.json", "lab_7.log", "up_x.log", "x.draft", ".draft"] {
-            assert_eq!(writer(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn users_outside() {
-        assert_eq!(outside("         0          0 4294967295\n", 0), Some(0));
-        assert_eq!(outside("0 1000 1\n", 0), Some(1000));
-        assert_eq!(outside("0 1000 1\n1 100000 65536\n", 3), Some(100_002));
-        assert_eq!(outside("0 1000 1\n", 1), None);
-        assert_eq!(outside("", 0), None);
-    }
-
-    #[test]
-    fn births_of_processes() {
-        let stat = "17 (a) b) S 1 17 17 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 12345 67";
-        assert_eq!(began(stat), Some(4_711));
-        assert_eq!(began(&stat.replace(" S ", " Z ")), None);
-        assert_eq!(began("17 (a"), None);
-        assert!(process_began(std::process::id()).is_some());
-        // Above the largest possible process number (2^22).
-        assert_eq!(process_began(u32::MAX), None);
-    }
-
-    #[test]
-    fn marks_tell_processes_apart() {
-        let text = |process, began| mark(process, began).map(|address| address.to_string());
-        assert_eq!(text(0, 0), ["127.64.0.0", "127.128.0.0"]);
-        assert_eq!(text(4_194_303, u64::MAX), ["127.127.255.255", "127.191.255.255"]);
-        assert_eq!(text(258, 515), ["127.64.1.2", "127.128.2.3"]);
-        let table = "  |-- 127.64.1.2\n  /32 host LOCAL\n  |-- 127.128.2.3\n  /32 host LOCAL\n";
-        assert!(bears(table, mark(258, 515)));
-        assert!(!bears(table, mark(258, 516)) && !bears(table, mark(25, 515)));
-        assert!(!bears("  |-- 127.64.1.2\n", mark(258, 515)));
-    }
-
-    #[test]
-    fn states_survive_their_file() {
-        let state = LabState {
-            id: "x".parse().unwrap(),
-            process: 7,
-            process_began: 8,
-            held: true,
-            began_uptime_s: 1.5,
-            namespaces: vec!["narrows-lab-x-sender".to_owned()],
-            numbers: vec![4_026_532_000],
-            path_cpu: Some(1),
-            description: None,
-            links: Vec::new(),
-            flows: Vec::new(),
-        };
-        let text = serde_json::to_string(&state).unwrap();
-        assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);
-        assert!(serde_json::from_str::<LabState>(&text.replace("\"x\"", "\"../x\"")).is_err());
-        assert!(
-            !state.is_alive(),
-            "another process of this number, if any, began at another time"
-        );
-    }
-}
+mod tests;

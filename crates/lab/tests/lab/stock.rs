@@ -2,8 +2,9 @@
 
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use lab::{LabHost, RealTimePath, Side};
+use lab::{LabHost, RealTimePath, Side, listens};
 use scenario::Way;
 
 use crate::bench::{MS, alone, measured, start, three_hops};
@@ -75,7 +76,11 @@ fn stock_iperf3_sees_the_rate() {
                     .stdout(quiet()),
             )
             .unwrap();
-        thread::sleep(300 * MS);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !listens(server.id(), 5201) {
+            assert!(Instant::now() < deadline, "iperf3 does not listen");
+            thread::sleep(MS);
+        }
         let arguments = [
             "-c",
             "10.77.3.1",

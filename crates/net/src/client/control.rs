@@ -58,6 +58,8 @@ pub(super) struct Control {
     heard: mpsc::Receiver<Result<Heard, End>>,
     conversation: Conversation,
     listener: Option<JoinHandle<()>>,
+    /// What the far host said when it last refused something.
+    refused: Option<String>,
 }
 
 impl Control {
@@ -95,6 +97,7 @@ impl Control {
             heard,
             conversation,
             listener: Some(listener),
+            refused: None,
         })
     }
 
@@ -115,6 +118,11 @@ impl Control {
     /// The user asked for an end.
     pub(super) fn stop_requested(&self) -> bool {
         self.link.stop.load(Ordering::Relaxed)
+    }
+
+    /// What the far host said when it last refused something.
+    pub(super) fn refused_because(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     pub(super) fn conversation(&self) -> &Conversation {
@@ -221,10 +229,11 @@ impl Control {
     }
 
     /// What a refusal that leaves the session open means to a method.
-    pub(super) fn refusal(&self, code: RefusalCode, text: String) -> Result<Refusal, Error> {
+    pub(super) fn refusal(&mut self, code: RefusalCode, text: String) -> Result<Refusal, Error> {
         match code {
             RefusalCode::Limit | RefusalCode::Busy => {
                 tracing::info!(peer = %self.peer, text, "refused");
+                self.refused = Some(text);
                 Ok(Refusal::ForbiddenByPeer)
             }
             other => Err(refused(self.peer, other, text)),

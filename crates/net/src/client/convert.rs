@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use estimate::probe::{PacingCheck, TcpSample, TcpState};
+use estimate::probe::{PacingCheck, TcpMarks, TcpSample, TcpState};
 use estimate::{HostFacts, StampSource};
 use units::{BitRate, Stamp};
 
@@ -77,6 +77,12 @@ pub(super) fn tcp_sample(sample: &wire::TcpSample) -> TcpSample {
         limited_by_receive_window: duration(sample.limited_by_receive_window_ns),
         limited_by_send_buffer: duration(sample.limited_by_send_buffer_ns),
         bbr_pacing_gain: sample.bbr_pacing_gain,
+        marks: TcpMarks {
+            window_scaled: sample.window_scaled,
+            reordered: sample.reordered,
+            needless: sample.needless,
+            path_mtu_octets: sample.path_mtu_octets,
+        },
     }
 }
 

@@ -16,6 +16,7 @@ use crate::clock::{self, nanos};
 use crate::error::{CallerError, Error, PathError, PeerError};
 use crate::receive::Receiver;
 use crate::socket::{ProbeSocket, SocketOptions};
+use crate::transfer::{TransferOptions, prepare};
 
 /// A session that has been opened.
 pub(super) struct Opened {
@@ -27,6 +28,8 @@ pub(super) struct Opened {
     pub(super) token: Token,
     pub(super) limits: SessionLimits,
     pub(super) host: wire::HostFacts,
+    /// What both sides speak.
+    pub(super) version: u16,
 }
 
 /// Opens a session with the first address of `target` that answers.
@@ -34,13 +37,27 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
     let addresses = resolve(target, options.port, options.version)?;
     let mut last = None;
     for peer in addresses {
-        match connect(peer, options.timeout) {
-            Ok(stream) => return greet(stream, peer, options),
+        match connect(peer, options) {
+            Ok(stream) => return enter(stream, peer, options),
             // The first address is the preferred one: its error is the one to tell.
             Err(error) => last = last.or(Some(error)),
         }
     }
     Err(last.unwrap_or_else(|| no_address(target, options.version)))
+}
+
+/// Says the newest version, and, to a far host that refuses that, the oldest: servers of version 1 know of no other.
+fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
+    let refused = match greet(stream, peer, options, wire::VERSION) {
+        Err(Error::Peer(PeerError::Version { reason, .. })) => reason,
+        other => return other,
+    };
+    let again = connect(peer, options)?;
+    match greet(again, peer, options, wire::OLDEST_VERSION) {
+        // Its first words say what it speaks.
+        Err(Error::Peer(PeerError::Version { .. })) => Err(PeerError::Version { peer, reason: refused }.into()),
+        other => other,
+    }
 }
 
 /// All addresses of a name, in the system's order.
@@ -78,8 +95,17 @@ fn no_address(target: &str, version: IpVersion) -> Error {
     .into()
 }
 
-fn connect(peer: SocketAddr, timeout: Duration) -> Result<TcpStream, Error> {
-    let stream = TcpStream::connect_timeout(&peer, timeout).map_err(|error| connect_error(peer, timeout, error))?;
+fn connect(peer: SocketAddr, options: &ConnectOptions) -> Result<TcpStream, Error> {
+    let timeout = options.timeout;
+    let near = TransferOptions {
+        near: options.traffic.near.map(|address| SocketAddr::new(address, 0)),
+        ..TransferOptions::default()
+    };
+    let socket = prepare(peer, &near).map_err(Error::host("connect from that local address"))?;
+    socket
+        .connect_timeout(&peer.into(), timeout)
+        .map_err(|error| connect_error(peer, timeout, error))?;
+    let stream = TcpStream::from(socket);
     let prepare = || {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(timeout))?;
@@ -118,7 +144,7 @@ struct Greeting<'a> {
     options: &'a ConnectOptions,
 }
 
-fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
+fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: u16) -> Result<Opened, Error> {
     let mut greeting = Greeting {
         stream,
         reader: FrameReader::new(FrameCaps::HANDSHAKE),
@@ -128,16 +154,19 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Resul
         options,
     };
     let nonce = random_nonce()?;
-    greeting.say(&ClientMessage::Hello {
-        version: wire::VERSION,
-        nonce,
-    })?;
+    greeting.say(&ClientMessage::Hello { version: newest, nonce })?;
     let ServerMessage::Welcome {
-        nonce: far_nonce, auth, ..
+        version,
+        nonce: far_nonce,
+        auth,
     } = greeting.hear()?
     else {
         return Err(greeting.broken("no welcome"));
     };
+    if version < wire::OLDEST_VERSION || version > newest {
+        let reason = format!("it answers in version {version}");
+        return Err(PeerError::Version { peer, reason }.into());
+    }
     let key = match (auth, &options.psk) {
         (Auth::None, None) => None,
         // Whoever stands in for the real far host would ask for none.
@@ -173,6 +202,7 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Resul
         token,
         limits,
         host,
+        version,
     })
 }
 
@@ -250,7 +280,7 @@ pub(super) struct SessionKeys {
 }
 
 /// Opens UDP flow number `flow`: proves our address, and connects to the socket that the far host keeps for it.
-pub(super) fn open_flow(keys: &SessionKeys, flow: u16, patience: Duration) -> Result<Arc<ProbeSocket>, Error> {
+pub(super) fn open_flow(keys: &SessionKeys, flow: u16, options: &ConnectOptions) -> Result<Arc<ProbeSocket>, Error> {
     /// Between attempts, at first; doubles.
     const FIRST_NS: i64 = 100_000_000;
     let any: SocketAddr = if keys.peer.is_ipv6() {
@@ -258,14 +288,15 @@ pub(super) fn open_flow(keys: &SessionKeys, flow: u16, patience: Duration) -> Re
     } else {
         ([0u8; 4], 0).into()
     };
-    let socket = ProbeSocket::bind(any, &SocketOptions::default()).map_err(Error::host("open a UDP socket"))?;
+    let near = options.traffic.near(keys.peer.is_ipv6(), flow).unwrap_or(any);
+    let socket = ProbeSocket::bind(near, &SocketOptions::default()).map_err(Error::host("open a UDP socket"))?;
     let mut receiver = Receiver::new(&socket, 256);
     let nonce = random_nonce()?;
     let mut message = Handshake::Hello {
         session: keys.session,
         nonce,
     };
-    let deadline = clock::now_ns().saturating_add(nanos(patience));
+    let deadline = clock::now_ns().saturating_add(nanos(options.timeout));
     let mut wait = FIRST_NS;
     while clock::now_ns() < deadline {
         socket
@@ -321,3 +352,6 @@ fn random_nonce() -> Result<Nonce, Error> {
     })?;
     Ok(Nonce::new(octets))
 }
+
+#[cfg(test)]
+mod tests;

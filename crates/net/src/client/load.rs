@@ -14,6 +14,9 @@ use super::convert::{share, wire_nanos};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError};
 use crate::load::{Interval, LoadReceiver, LoadSender, LoadSpec, LoadTotals, busiest_share};
+use crate::purse;
+use crate::spacing::Spacing;
+use crate::timetable::Timetable;
 
 /// A load under way.
 pub(super) struct Running {
@@ -39,7 +42,6 @@ enum Traffic {
     Forward(LoadSender),
     Reverse { receiver: LoadReceiver, next_ns: i64 },
 }
-
 /// A running load whose next segment does not come stops by itself after this.
 const ORPHANED: Duration = Duration::from_secs(2);
 
@@ -133,7 +135,27 @@ fn interval(status: &wire::LoadStatus) -> Interval {
     }
 }
 
+/// What the far sender was asked for, beside how evenly its packets left.
+fn planned_as(seen: Vec<Spacing>, load: &Load) -> Vec<Spacing> {
+    let burst = usize::from(load.burst.max(1));
+    let bits = burst as u128 * u128::from(load.ip_octets) * 8 * u128::from(load.streams);
+    let rate = if load.rate.bps() == u64::MAX {
+        0
+    } else {
+        load.rate.bps()
+    };
+    let planned = Timetable::lasts_ns(rate, bits).unsigned_abs();
+    seen.into_iter()
+        .map(|spacing| spacing.planned_as(planned, burst))
+        .collect()
+}
+
 impl SocketWorld {
+    /// How evenly packets of the last load left, for each of its flows, since its rate was last changed; empty before any.
+    pub fn load_spacing(&self) -> &[Spacing] {
+        &self.spacing
+    }
+
     pub(super) fn load_segment(&mut self, load: Load) -> Result<Event, Error> {
         // What the protocol demands of intervals; a coarser answer is still an answer.
         let status_every = load
@@ -189,6 +211,15 @@ impl SocketWorld {
             return Ok(Err(refusal));
         }
         let flows = self.flows(load.streams)?;
+        self.ends = flows
+            .iter()
+            .filter_map(|flow| flow.local().ok().zip(flow.peer().ok()))
+            .collect();
+        let class = self.options.traffic.traffic_class;
+        if class > 0 {
+            let marked = flows.iter().try_for_each(|flow| flow.set_traffic_class(class));
+            marked.map_err(Error::host("mark packets with that DSCP"))?;
+        }
         let id = self.take_id();
         self.control.say(&ClientMessage::LoadBegin(LoadPlan {
             id,
@@ -199,6 +230,7 @@ impl SocketWorld {
             max_duration_ns: self.limits.max_duration_ns,
             status_every_ns: wire_nanos(load.status_every),
             quiet_ns: wire_nanos(self.quiet()),
+            tuning: self.options.traffic.load().filter(|_| self.tunes()),
         }))?;
         let ready = self
             .control
@@ -212,7 +244,8 @@ impl SocketWorld {
         let traffic = match self.options.direction {
             Direction::Forward => {
                 let probe = self.probe(ProbeKind::Load, id, 0);
-                let sender = LoadSender::start(&flows, probe, load.ip_octets, self.spec(load));
+                let packets = self.options.traffic.packets;
+                let sender = LoadSender::start_with(&flows, probe, load.ip_octets, self.spec(load), packets);
                 Traffic::Forward(sender.map_err(Error::host("start a load"))?)
             }
             Direction::Reverse => Traffic::Reverse {
@@ -232,8 +265,17 @@ impl SocketWorld {
             reported: (LoadTotals::default(), now),
             sent: 0,
             accounted: 0,
-            over_ns: now.saturating_add(nanos(self.limits.max_duration())),
+            // A far host that tunes allows some more, for what is on its way; an older one does not, if it sends.
+            over_ns: now.saturating_add(nanos(self.limits.max_duration() + self.on_their_way())),
         }))
+    }
+
+    fn on_their_way(&self) -> Duration {
+        if self.tunes() || !self.reverse() {
+            Duration::from_millis(800)
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// What the local sender shall do from now on.
@@ -249,6 +291,7 @@ impl SocketWorld {
             rate: (rate < UNPACED).then_some(rate),
             burst: load.burst.max(1),
             until_ns: clock::now_ns().saturating_add(nanos(load.duration + runs_on)),
+            segment: load.duration,
         }
     }
 
@@ -256,10 +299,17 @@ impl SocketWorld {
         let Traffic::Forward(sender) = &running.traffic else {
             return Ok(Err(Refusal::NotOffered));
         };
-        sender.steer(self.spec(load));
+        let spec = self.spec(load);
+        sender.steer(spec);
         let ends = clock::now_ns().saturating_add(nanos(load.duration));
-        while clock::now_ns() < ends && !self.control.stop_requested() {
-            match self.control.hear(ends.min(clock::now_ns() + 50_000_000))? {
+        let look = if self.options.traffic.packets.is_some() {
+            nanos(purse::LOOK)
+        } else {
+            50_000_000
+        };
+        let spent = |running: &Running| matches!(&running.traffic, Traffic::Forward(sender) if sender.spent());
+        while clock::now_ns() < ends && !self.control.stop_requested() && !spent(&running) {
+            match self.control.hear(ends.min(clock::now_ns() + look))? {
                 Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
                 }
@@ -267,11 +317,12 @@ impl SocketWorld {
                 None => {}
             }
         }
-        let finish = load.then == Then::Finish || self.control.stop_requested();
+        self.spent = spent(&running);
+        let finish = load.then == Then::Finish || self.spent || self.control.stop_requested();
         let (totals, ended) = match &running.traffic {
             Traffic::Forward(sender) if !finish => (sender.totals(), clock::now_ns()),
             _ => {
-                let (totals, ended) = self.finish_forward(&mut running)?;
+                let (totals, ended) = self.finish_forward(&mut running, spec.until_ns)?;
                 running.sent = totals.packets;
                 running.count_tail();
                 (totals, ended)
@@ -279,6 +330,9 @@ impl SocketWorld {
         };
         let (before, began) = std::mem::replace(&mut running.reported, (totals.clone(), ended));
         let elapsed = Duration::from_nanos(u64::try_from(ended - began).unwrap_or(0));
+        if let Traffic::Forward(sender) = &running.traffic {
+            self.spacing = sender.spacing();
+        }
         let report = LoadReport {
             began: Stamp::from_nanos(began),
             ended: Stamp::from_nanos(ended),
@@ -295,12 +349,13 @@ impl SocketWorld {
     }
 
     /// Stops the local sender and waits for the receiver's last words.
-    fn finish_forward(&mut self, running: &mut Running) -> Result<(LoadTotals, i64), Error> {
+    fn finish_forward(&mut self, running: &mut Running, until_ns: i64) -> Result<(LoadTotals, i64), Error> {
         let totals = match &mut running.traffic {
             Traffic::Forward(sender) => sender.end(),
             Traffic::Reverse { .. } => LoadTotals::default(),
         };
-        let ended = clock::now_ns();
+        // Nothing left after its time, however late this thread comes to look.
+        let ended = clock::now_ns().min(until_ns);
         self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
         self.await_load_done(running)?;
         Ok((totals, ended))
@@ -368,8 +423,13 @@ impl SocketWorld {
         let Some(sent) = sent else {
             return Ok(Err(Refusal::NotOffered));
         };
-        if load.then == Then::Finish || ending {
+        self.spent = sent.spent;
+        let finish = load.then == Then::Finish || sent.spent;
+        if finish || ending {
             self.finish_reverse(&mut running, ending)?;
+        }
+        if let Traffic::Reverse { receiver, .. } = &running.traffic {
+            self.spacing = planned_as(receiver.spacing(), load);
         }
         let report = LoadReport {
             began: Stamp::from_nanos(sent.began_ns),
@@ -380,7 +440,7 @@ impl SocketWorld {
             sender_cpu: sent.sender_cpu_permille.map(share),
             statuses: std::mem::take(&mut running.statuses),
         };
-        if load.then == Then::Continue && !ending {
+        if !finish && !ending {
             self.load = Some(running);
         }
         Ok(Ok(report))
@@ -417,7 +477,7 @@ impl SocketWorld {
             return Ok(());
         };
         match running.traffic {
-            Traffic::Forward(_) => self.finish_forward(&mut running).map(|_| ()),
+            Traffic::Forward(_) => self.finish_forward(&mut running, i64::MAX).map(|_| ()),
             Traffic::Reverse { .. } => {
                 self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
                 self.await_load_done(&mut running)

@@ -1,10 +1,11 @@
 //! How to connect.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use wire::{Direction, Psk, SlotKind};
+use wire::{Direction, LoadTuning, Psk, SlotKind, TransferTuning};
 
 use crate::care::Care;
 
@@ -48,6 +49,70 @@ impl std::fmt::Debug for QueueObserver {
     }
 }
 
+/// How loads and transfers are sent, beside what a method says of them. What concerns the far host's side too needs one that knows it:
+/// [`SocketWorld::tunes`](super::SocketWorld::tunes); of another one nothing of this is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrafficOptions {
+    /// Local address of everything.
+    pub near: Option<IpAddr>,
+    /// Local port of the first data connection or UDP flow; those of the others follow.
+    pub near_port: Option<u16>,
+    /// Payload octets that a transfer's sender sends, all connections together, and then no more.
+    pub payload_octets: Option<u64>,
+    /// Packets that a load's sender sends, all flows together, and then no more.
+    pub packets: Option<u64>,
+    /// Octets of one write or read of a connection.
+    pub block_octets: Option<u32>,
+    /// A transfer's pacing is kept by the sending program instead of the kernel, so many blocks at a time.
+    pub burst_blocks: Option<u16>,
+    /// Largest segment of connections.
+    pub mss_octets: Option<u32>,
+    /// Without Nagle's algorithm.
+    pub no_delay: bool,
+    /// What is sent is not copied into the kernel.
+    pub zero_copy: bool,
+    /// DSCP, in the six upper bits, of loads and transfers, both sides' packets.
+    pub traffic_class: u8,
+}
+
+impl TrafficOptions {
+    /// Where the socket of this number shall begin; `None`: wherever the system likes.
+    pub(super) fn near(&self, ipv6: bool, number: u16) -> Option<SocketAddr> {
+        if self.near.is_none() && self.near_port.is_none() {
+            return None;
+        }
+        let port = self.near_port.map_or(0, |port| port.saturating_add(number));
+        let any = if ipv6 {
+            IpAddr::from([0u16; 8])
+        } else {
+            IpAddr::from([0u8; 4])
+        };
+        Some(SocketAddr::new(self.near.unwrap_or(any), port))
+    }
+
+    /// What the far host is told of a transfer; `None`: nothing that it would not do anyhow.
+    pub(super) fn transfer(&self) -> Option<TransferTuning> {
+        let tuning = TransferTuning {
+            payload_octets: self.payload_octets,
+            block_octets: self.block_octets,
+            burst_blocks: self.burst_blocks,
+            no_delay: self.no_delay,
+            zero_copy: self.zero_copy,
+            traffic_class: self.traffic_class,
+        };
+        Some(tuning).filter(|tuning| *tuning != TransferTuning::default())
+    }
+
+    /// The same of a load.
+    pub(super) fn load(&self) -> Option<LoadTuning> {
+        let tuning = LoadTuning {
+            packets: self.packets,
+            traffic_class: self.traffic_class,
+        };
+        Some(tuning).filter(|tuning| *tuning != LoadTuning::default())
+    }
+}
+
 /// How to connect, and what to measure.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
@@ -65,8 +130,13 @@ pub struct ConnectOptions {
     pub queue_patience: Duration,
     /// Told of the place in that queue.
     pub on_queued: QueueObserver,
+    /// Measure what this host can do, which takes some 30 ms of CPU time; without, it is taken to have no cost and no error, and results
+    /// cannot be held against it.
+    pub measure_host: bool,
     /// What to ask of the system for the thread that sends trains.
     pub care: Care,
+    /// How loads and transfers are sent.
+    pub traffic: TrafficOptions,
     /// Set it to end a measurement early.
     pub stop: Arc<AtomicBool>,
 }
@@ -81,7 +151,9 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(3),
             queue_patience: Duration::from_secs(30),
             on_queued: QueueObserver::default(),
+            measure_host: true,
             care: Care::default(),
+            traffic: TrafficOptions::default(),
             stop: Arc::new(AtomicBool::new(false)),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::Refusal;
-use wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind};
+use wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind, Token};
 
 use super::control::{Control, Heard, refused};
 use super::options::ConnectOptions;
@@ -16,10 +16,28 @@ pub(super) fn acquire(
     kind: SlotKind,
     options: &ConnectOptions,
 ) -> Result<Result<(), Refusal>, Error> {
+    wait(control, kind, None, options)
+}
+
+/// Shares the load slot that the session with this token holds.
+pub(super) fn share(
+    control: &mut Control,
+    beside: Token,
+    options: &ConnectOptions,
+) -> Result<Result<(), Refusal>, Error> {
+    wait(control, SlotKind::Load, Some(beside), options)
+}
+
+fn wait(
+    control: &mut Control,
+    kind: SlotKind,
+    beside: Option<Token>,
+    options: &ConnectOptions,
+) -> Result<Result<(), Refusal>, Error> {
     /// An answer of some kind comes at once.
     const FIRST: Duration = Duration::from_secs(3);
     let patience = options.queue_patience;
-    control.say(&ClientMessage::Slot { kind })?;
+    control.say(&ClientMessage::Slot { kind, beside })?;
     let began = clock::now_ns();
     let mut deadline = began.saturating_add(nanos(FIRST));
     let mut queued = None;

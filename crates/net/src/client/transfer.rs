@@ -15,10 +15,12 @@ use wire::{
 use super::SocketWorld;
 use super::control::Heard;
 use super::convert::{share, tcp_sample, wire_nanos};
+use super::options::TrafficOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 use crate::load::busiest_share;
-use crate::transfer::{BulkReceiver, BulkSender, Progress, TransferOptions, connect};
+use crate::purse;
+use crate::transfer::{BulkReceiver, BulkSender, Progress, TransferOptions, Writing, prepare};
 
 /// A transfer under way.
 pub(super) struct Running {
@@ -26,6 +28,8 @@ pub(super) struct Running {
     options: TransferOptions,
     opened: u16,
     traffic: Traffic,
+    /// When the last forward segment ended, and the CPU time by then: what goes between two segments belongs to the next.
+    reported: Option<(i64, Vec<Duration>)>,
     /// When the far host will break it off.
     over_ns: i64,
 }
@@ -56,17 +60,33 @@ impl FarRead {
     }
 }
 
+/// What orders of segments take on their way, all together; the far host allows more.
+const ON_ITS_WAY: Duration = Duration::from_secs(3);
 /// Longest wait, after a transfer's end, for what is still in buffers.
 const DRAIN: Duration = Duration::from_secs(10);
 
-fn options(transfer: &Transfer) -> TransferOptions {
+fn options(transfer: &Transfer, traffic: &TrafficOptions) -> TransferOptions {
     TransferOptions {
         congestion: transfer
             .congestion
             .as_ref()
             .map(|congestion| congestion.name().to_owned()),
         window_octets: transfer.window_octets,
-        pacing: transfer.pacing,
+        // Bursts of blocks are kept at their rate by the program.
+        pacing: transfer.pacing.filter(|_| traffic.burst_blocks.is_none()),
+        near: None,
+        mss_octets: traffic.mss_octets,
+        no_delay: traffic.no_delay,
+        traffic_class: traffic.traffic_class,
+    }
+}
+
+fn writing(transfer: &Transfer, traffic: &TrafficOptions) -> Writing {
+    Writing {
+        block_octets: traffic.block_octets,
+        zero_copy: traffic.zero_copy,
+        pace: transfer.pacing.zip(traffic.burst_blocks),
+        payload_octets: traffic.payload_octets,
     }
 }
 
@@ -81,6 +101,12 @@ fn read_since(before: (u64, Option<(i64, i64)>), after: (u64, Option<(i64, i64)>
 }
 
 impl SocketWorld {
+    /// Payload octets that the receiving program read of the last transfer that was brought to its end, all its segments together, and
+    /// the time from the first of them to the last.
+    pub fn transfer_read(&self) -> Option<(u64, Duration)> {
+        self.read
+    }
+
     pub(super) fn transfer_segment(&mut self, transfer: &Transfer) -> Result<Event, Error> {
         if let Err(refusal) = self.transfer_fits(transfer) {
             self.end_transfer()?;
@@ -88,7 +114,7 @@ impl SocketWorld {
         }
         let continues = self.transfer.as_ref().is_some_and(|running| {
             let fits = clock::now_ns().saturating_add(nanos(transfer.duration)) < running.over_ns;
-            running.options == options(transfer) && transfer.streams >= running.opened && fits
+            running.options == options(transfer, &self.options.traffic) && transfer.streams >= running.opened && fits
         });
         if !continues {
             self.end_transfer()?;
@@ -100,6 +126,10 @@ impl SocketWorld {
                 Err(refusal) => return Ok(Event::Refused(refusal)),
             },
         };
+        if transfer.streams > running.opened {
+            // What goes while new connections are opened is not theirs to answer for.
+            running.reported = None;
+        }
         self.open_connections(&mut running, transfer.streams)?;
         let report = match self.options.direction {
             Direction::Forward => self.forward_transfer(running, transfer)?,
@@ -129,7 +159,9 @@ impl SocketWorld {
             return Ok(Err(refusal));
         }
         let id = self.take_id();
-        let options = options(transfer);
+        let traffic = &self.options.traffic;
+        let (options, writing) = (options(transfer, traffic), writing(transfer, traffic));
+        let (tuning, block) = (traffic.transfer().filter(|_| self.tunes()), traffic.block_octets);
         self.control.say(&ClientMessage::TransferBegin(TransferPlan {
             id,
             direction: self.options.direction,
@@ -137,7 +169,8 @@ impl SocketWorld {
             max_duration_ns: self.limits.max_duration_ns,
             congestion: options.congestion.clone(),
             window_octets: options.window_octets,
-            pacing_bps: options.pacing.map(BitRate::bps),
+            pacing_bps: transfer.pacing.map(BitRate::bps),
+            tuning,
         }))?;
         let ready = self
             .control
@@ -148,18 +181,20 @@ impl SocketWorld {
             id,
             options,
             opened: 0,
+            reported: None,
             traffic: match self.options.direction {
                 Direction::Forward => Traffic::Forward {
-                    bulk: BulkSender::new(),
+                    bulk: BulkSender::new(writing),
                     read: FarRead::default(),
                 },
-                Direction::Reverse => Traffic::Reverse(BulkReceiver::new()),
+                Direction::Reverse => Traffic::Reverse(BulkReceiver::reading(block)),
             },
-            over_ns: clock::now_ns().saturating_add(nanos(self.limits.max_duration())),
+            // The far host allows some more, for what is on its way.
+            over_ns: clock::now_ns().saturating_add(nanos(self.limits.max_duration() + ON_ITS_WAY)),
         }))
     }
 
-    fn open_connections(&self, running: &mut Running, streams: u16) -> Result<(), Error> {
+    fn open_connections(&mut self, running: &mut Running, streams: u16) -> Result<(), Error> {
         let mut opened: Vec<TcpStream> = Vec::new();
         for number in running.opened..streams {
             let peer = self.keys.peer;
@@ -168,7 +203,21 @@ impl SocketWorld {
                 doing: "opening a data connection",
                 waited: self.options.timeout,
             };
-            let mut stream = connect(peer, &running.options, self.options.timeout).map_err(silent)?;
+            let options = TransferOptions {
+                near: self.options.traffic.near(peer.is_ipv6(), number),
+                ..running.options.clone()
+            };
+            let socket = prepare(peer, &options).map_err(Error::host(
+                "prepare a data connection (its local address and port, or an option)",
+            ))?;
+            socket
+                .connect_timeout(&peer.into(), self.options.timeout)
+                .map_err(silent)?;
+            let mut stream = TcpStream::from(socket);
+            if number == 0 {
+                self.ends.clear();
+            }
+            self.ends.extend(stream.local_addr().ok().zip(stream.peer_addr().ok()));
             let hello = DataHello {
                 token: self.keys.token,
                 transfer: running.id,
@@ -198,16 +247,19 @@ impl SocketWorld {
         let Traffic::Forward { bulk, read } = &mut running.traffic else {
             return Ok(Err(Refusal::NotOffered));
         };
-        let (began, cpu) = (clock::now_ns(), bulk.cpu());
+        let (began, cpu) = running.reported.take().unwrap_or_else(|| (clock::now_ns(), bulk.cpu()));
         let before = (read.octets, read.span_ns);
         read.cpu = None;
         let ends = began.saturating_add(nanos(transfer.duration));
         let every = nanos(transfer.sample_every.max(Duration::from_millis(1)));
         let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); bulk.len()];
         let mut next = began;
+        let limit = self.options.traffic.payload_octets;
+        let look = limit.map_or(50_000_000, |_| nanos(purse::LOOK));
         loop {
             let now = clock::now_ns();
-            let last = now >= ends || self.control.stop_requested();
+            self.spent = bulk.spent();
+            let last = now >= ends || self.spent || self.control.stop_requested();
             if now >= next || last {
                 sample(bulk, &mut samples)?;
                 next = next.saturating_add(every).max(now);
@@ -218,7 +270,7 @@ impl SocketWorld {
             if last {
                 break;
             }
-            match self.control.hear(next.min(ends).min(now + 50_000_000))? {
+            match self.control.hear(next.min(ends).min(now + look))? {
                 Some(Heard::Message(ServerMessage::TransferReceived(received))) => read.take(&received),
                 Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
@@ -227,17 +279,18 @@ impl SocketWorld {
             }
         }
         let (ended, cpu_after, settings) = (clock::now_ns(), bulk.cpu(), bulk.settings());
-        let finish = transfer.then == Then::Finish || self.control.stop_requested();
+        let finish = transfer.then == Then::Finish || self.spent || self.control.stop_requested();
         if finish {
             self.finish_forward_transfer(running.id, bulk, read)?;
+            self.read = Some(read_since((0, None), (read.octets, read.span_ns)));
         }
         let elapsed = Duration::from_nanos(u64::try_from(ended - began).unwrap_or(0));
         let streams = settings
             .into_iter()
             .zip(samples)
-            .map(|((name, granted), samples)| StreamReport {
-                congestion: Congestion::from_name(&name),
-                granted_send_buffer_octets: granted,
+            .map(|(settings, samples)| StreamReport {
+                congestion: Congestion::from_name(&settings.congestion),
+                granted_send_buffer_octets: settings.send_buffer_octets,
                 samples,
             });
         let report = TransferReport {
@@ -249,6 +302,7 @@ impl SocketWorld {
             receiver_cpu: read.cpu,
         };
         if !finish {
+            running.reported = Some((ended, cpu_after));
             self.transfer = Some(running);
         }
         Ok(Ok(report))
@@ -307,11 +361,15 @@ impl SocketWorld {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let finish = transfer.then == Then::Finish || ending;
+        self.spent = sent.spent;
+        self.stands = sent.streams.iter().filter_map(|stream| stream.stands).collect();
+        let finish = transfer.then == Then::Finish || ending || sent.spent;
         let at_end = bulk.progress();
         let elapsed = Duration::from_nanos(u64::try_from(clock::now_ns() - began).unwrap_or(0));
         let after = if finish {
-            self.finish_reverse_transfer(running.id, bulk, ending)?
+            let after = self.finish_reverse_transfer(running.id, bulk, ending)?;
+            self.read = Some(read_since((0, None), (after.octets, after.span_ns)));
+            after
         } else {
             at_end.clone()
         };

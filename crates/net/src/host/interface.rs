@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use estimate::host::PARAVIRTUAL;
 use nix::ifaddrs::getifaddrs;
 use units::BitRate;
 
@@ -23,18 +24,6 @@ pub struct Interface {
     /// It has no wire of its own: a tunnel, a bridge, the loopback, or a virtual machine's card.
     pub is_virtual: bool,
 }
-
-/// Drivers whose card exists only in a hypervisor.
-const PARAVIRTUAL: [&str; 8] = [
-    "virtio_net",
-    "vmxnet3",
-    "ena",
-    "hv_netvsc",
-    "xen-netfront",
-    "vif",
-    "gve",
-    "veth",
-];
 
 impl Interface {
     /// The interface from which packets to `peer` leave: the one that has the address which the routing table gives them.
@@ -61,18 +50,28 @@ impl Interface {
         Some(Self::by_name(&found.interface_name))
     }
 
+    /// The interface of this name in the calling thread's namespace; `None` if there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        // Names become parts of paths; the kernel allows neither of these in one.
+        let sane = !name.is_empty()
+            && name.len() < libc::IFNAMSIZ
+            && !name.contains(['/', '\0'])
+            && name != "."
+            && name != "..";
+        (sane && nix::net::if_::if_nametoindex(name).is_ok()).then(|| Self::by_name(name))
+    }
+
+    /// What `/sys` shows of it. In a network namespace that may still be another namespace's interfaces: one that is not ours tells nothing.
+    pub(super) fn folder(name: &str, index: u32) -> Option<PathBuf> {
+        let folder = Path::new("/sys/class/net").join(name);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        let ours = read("ifindex")?.trim() == index.to_string() && has_hardware_address(name, read("address")?.trim());
+        ours.then_some(folder)
+    }
+
     fn by_name(name: &str) -> Self {
         let index = nix::net::if_::if_nametoindex(name).unwrap_or(0);
-        let folder = Path::new("/sys/class/net").join(name);
-        let read = |file: &str| {
-            fs::read_to_string(folder.join(file))
-                .ok()
-                .map(|text| text.trim().to_owned())
-        };
-        // In a network namespace /sys may still show another namespace's interfaces: one that is not ours tells nothing.
-        let ours = read("ifindex").is_some_and(|text| text == index.to_string())
-            && read("address").is_some_and(|text| has_hardware_address(name, &text));
-        if !ours {
+        let Some(folder) = Self::folder(name, index) else {
             return Self {
                 name: name.to_owned(),
                 index,
@@ -81,7 +80,12 @@ impl Interface {
                 driver: None,
                 is_virtual: true,
             };
-        }
+        };
+        let read = |file: &str| {
+            fs::read_to_string(folder.join(file))
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
         let driver = fs::read_link(folder.join("device/driver"))
             .ok()
             .and_then(|link| link.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -90,7 +94,9 @@ impl Interface {
         let megabits = read("speed")
             .and_then(|text| text.parse::<u64>().ok())
             .filter(|&rate| rate > 0);
-        let is_virtual = !has_device || driver.as_deref().is_some_and(|driver| PARAVIRTUAL.contains(&driver));
+        // Both ends of a `veth` are this kernel's.
+        let invented = |driver: &str| driver == "veth" || PARAVIRTUAL.contains(&driver);
+        let is_virtual = !has_device || driver.as_deref().is_some_and(invented);
         Self {
             name: name.to_owned(),
             index,

@@ -10,14 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use wire::iperf3::{ClientFault, ClientOrder, ClientSide, Cookie, Flow, Parameters, Results, State, Transport, frame};
+use wire::iperf3::{
+    ClientFault, ClientOrder, ClientSide, Cookie, ErrorNumber, Flow, Parameters, Results, State, Transport, frame,
+};
 
 use super::connect::{self, Near};
+use super::intervals::{Intervals, bound};
 use super::link::{Heard, Link};
-use super::stream::{Purse, SendPlan, Snapshot, Stream};
+use super::stream::{SendPlan, Snapshot, Stream};
 use super::{MOST_DRAIN, cpu_times};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
+use crate::purse::Purse;
 
 pub(super) use count::stream_result;
 use open::datagram_octets;
@@ -79,7 +83,7 @@ struct Test<'a> {
     purse: Arc<Purse>,
     outline: Outline,
     clock: Option<Running>,
-    parts: Vec<Part>,
+    parts: Intervals,
     ours: Option<Results>,
     theirs: Option<Results>,
     interrupted: bool,
@@ -144,7 +148,7 @@ impl<'a> Test<'a> {
                 streams: Vec::new(),
             },
             clock: None,
-            parts: Vec::new(),
+            parts: Intervals::default(),
             ours: None,
             theirs: None,
             interrupted: false,
@@ -223,6 +227,7 @@ impl<'a> Test<'a> {
     fn fault(&self, fault: ClientFault) -> Error {
         let peer = self.peer;
         match fault {
+            ClientFault::Refused { number, .. } if number == ErrorNumber::AUTH => PeerError::NotAdmitted { peer },
             ClientFault::Busy | ClientFault::Refused { .. } => PeerError::Refused {
                 peer,
                 reason: fault.to_string(),
@@ -302,6 +307,7 @@ impl<'a> Test<'a> {
             clock.sampled_ns = now;
             for (samples, stream) in clock.samples.iter_mut().zip(&self.streams) {
                 samples.extend(stream.snapshot().tcp);
+                bound(samples, self.streams.len());
             }
         }
         let counted = clock.counting.is_some();
@@ -447,7 +453,7 @@ impl<'a> Test<'a> {
         Ok(Finished {
             spacing: spacing.map(|stream| (stream.id, stream.spacing())).collect(),
             outline: self.outline.clone(),
-            parts: std::mem::take(&mut self.parts),
+            parts: std::mem::take(&mut self.parts).into_parts(),
             span: (since(counted), since(over)),
             ours,
             theirs,

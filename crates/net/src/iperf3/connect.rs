@@ -10,8 +10,7 @@ use units::BitRate;
 use wire::iperf3::Parameters;
 
 use crate::socket::{ProbeSocket, SocketOptions};
-use crate::sys::option;
-use crate::transfer::set_pacing;
+use crate::transfer::{self, set_pacing};
 
 /// Buffers of UDP streams where nobody asked for any: of one, and of all together (ours: half a second of 100 Mbit/s for one).
 const UDP_BUFFER: usize = 8 << 20;
@@ -100,7 +99,7 @@ pub(super) fn stream(
             .set_tcp_nodelay(true)
             .map_err(say("turn Nagle's algorithm off"))?;
     }
-    mark(&socket, peer.is_ipv6(), parameters.tos).map_err(say("mark packets with that DSCP"))?;
+    mark(&socket, peer.ip(), parameters.tos).map_err(say("mark packets with that DSCP"))?;
     pace(&socket, parameters.fq_rate_bps).map_err(say("pace that connection"))?;
     socket
         .connect_timeout(&peer.into(), timeout)
@@ -122,8 +121,7 @@ pub(super) fn accepted(stream: &TcpStream, parameters: &Parameters, most_bps: u6
     if parameters.no_delay {
         let _ = socket.set_tcp_nodelay(true);
     }
-    let ipv6 = stream.peer_addr()?.is_ipv6();
-    let _ = mark(stream, ipv6, parameters.tos);
+    let _ = mark(stream, stream.peer_addr()?.ip(), parameters.tos);
     let asked = if parameters.fq_rate_bps == 0 {
         u64::MAX
     } else {
@@ -155,7 +153,7 @@ pub(super) fn datagrams(
         socket.let_fragment()?;
     }
     // A mark or a pace that cannot be had shows in the packets, and hurts nobody.
-    let _ = mark(&socket, peer.is_ipv6(), parameters.tos);
+    let _ = mark(&socket, peer.ip(), parameters.tos);
     let _ = pace(&socket, parameters.fq_rate_bps);
     Ok(socket)
 }
@@ -170,16 +168,11 @@ pub(super) fn near_of(near: Near, peer: SocketAddr) -> SocketAddr {
     near.socket_address(peer.is_ipv6()).unwrap_or(any)
 }
 
-fn mark(socket: &impl AsFd, ipv6: bool, tos: u8) -> io::Result<()> {
+fn mark(socket: &impl AsFd, peer: IpAddr, tos: u8) -> io::Result<()> {
     if tos == 0 {
         return Ok(());
     }
-    let (level, name) = if ipv6 {
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-    } else {
-        (libc::IPPROTO_IP, libc::IP_TOS)
-    };
-    option::set_int(socket.as_fd(), level, name, tos.into())
+    transfer::mark(socket, peer, tos)
 }
 
 fn pace(socket: &impl AsFd, bps: u64) -> io::Result<()> {

@@ -1,27 +1,22 @@
 //! Who comes: connections that say by their first octets which test they belong to, and UDP greetings.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use socket2::{Domain, Protocol, Socket, Type};
 use wire::iperf3::{COOKIE_OCTETS, Cookie, MOST_STREAMS, State};
 
 use super::serve::{Entry, Shared};
 use super::session;
 use crate::clock::{self, nanos};
+use crate::lobby;
 use crate::receive::Receiver;
 use crate::socket::{ProbeSocket, SocketOptions};
 
 /// Connections that the kernel holds for us until we accept them.
 const BACKLOG: i32 = 256;
-/// How often a thread looks whether it should end.
-const LOOK_MILLIS: u8 = 50;
 /// How long a connection may take to say what it is.
 const GREETING_NS: i64 = 5_000_000_000;
 /// How often a free port is looked for that is free for both TCP and UDP.
@@ -38,45 +33,15 @@ pub(super) fn open_all(listen: &[IpAddr], port: u16) -> io::Result<(Vec<Door>, V
     let mut tries = 0;
     loop {
         tries += 1;
-        match open_once(listen, port) {
+        match lobby::open_all(listen, port, open) {
             Err(error) if port == 0 && tries < PORT_TRIES && error.kind() == io::ErrorKind::AddrInUse => {}
             done => return done,
         }
     }
 }
 
-fn open_once(listen: &[IpAddr], port: u16) -> io::Result<(Vec<Door>, Vec<SocketAddr>)> {
-    let (mut doors, mut addresses, mut chosen) = (Vec::new(), Vec::new(), port);
-    for &address in listen {
-        match open(SocketAddr::new(address, chosen)) {
-            Ok((door, address)) => {
-                chosen = address.port();
-                doors.push(door);
-                addresses.push(address);
-            }
-            Err(error)
-                if address.is_unspecified()
-                    && address.is_ipv6()
-                    && matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    if doors.is_empty() {
-        return Err(io::ErrorKind::AddrNotAvailable.into());
-    }
-    Ok((doors, addresses))
-}
-
 fn open(address: SocketAddr) -> io::Result<(Door, SocketAddr)> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    let tcp = TcpListener::from(socket);
+    let tcp = lobby::listen(address, BACKLOG)?;
     let address = tcp.local_addr()?;
     let options = SocketOptions {
         // Greetings are four octets long.
@@ -88,14 +53,23 @@ fn open(address: SocketAddr) -> io::Result<(Door, SocketAddr)> {
     Ok((Door { tcp, udp }, address))
 }
 
-/// A connection that has not yet said what it is.
-struct Pending {
-    stream: TcpStream,
-    peer: SocketAddr,
+/// What a connection has said of its cookie so far.
+#[derive(Debug)]
+struct Said {
     octets: [u8; COOKIE_OCTETS],
     got: usize,
-    since_ns: i64,
 }
+
+impl Default for Said {
+    fn default() -> Self {
+        Self {
+            octets: [0; COOKIE_OCTETS],
+            got: 0,
+        }
+    }
+}
+
+type Pending = lobby::Pending<Said>;
 
 enum Progress {
     Waits,
@@ -103,22 +77,19 @@ enum Progress {
     Gone,
 }
 
-impl Pending {
-    fn read(&mut self) -> Progress {
-        match self.stream.read(&mut self.octets[self.got..]) {
-            Ok(0) => Progress::Gone,
-            Ok(read) => {
-                self.got += read;
-                if self.got < COOKIE_OCTETS {
-                    return Progress::Waits;
-                }
-                Cookie::parse(self.octets).map_or(Progress::Gone, Progress::Said)
+fn read(one: &mut Pending) -> Progress {
+    let said = &mut one.said;
+    match one.stream.read(&mut said.octets[said.got..]) {
+        Ok(0) => Progress::Gone,
+        Ok(read) => {
+            said.got += read;
+            if said.got < COOKIE_OCTETS {
+                return Progress::Waits;
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Progress::Waits
-            }
-            Err(_) => Progress::Gone,
+            Cookie::parse(said.octets).map_or(Progress::Gone, Progress::Said)
         }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Progress::Waits,
+        Err(_) => Progress::Gone,
     }
 }
 
@@ -127,9 +98,9 @@ pub(super) fn attend(listener: &TcpListener, shared: &Arc<Shared>) {
     let most = shared.options.limits.half_open.max(1);
     let mut pending: Vec<Pending> = Vec::new();
     while !shared.ended.load(Ordering::Relaxed) {
-        let ready = wait(listener, &pending);
+        let ready = lobby::wait(listener, &pending);
         if ready.first().copied().unwrap_or(false) {
-            accept(listener, &mut pending, most);
+            lobby::accept(listener, &mut pending, most, std::convert::identity);
         }
         let now = clock::now_ns();
         let mut ready = ready.into_iter().skip(1);
@@ -137,7 +108,7 @@ pub(super) fn attend(listener: &TcpListener, shared: &Arc<Shared>) {
             .into_iter()
             .filter_map(|mut one| {
                 let progress = if ready.next().unwrap_or(true) {
-                    one.read()
+                    read(&mut one)
                 } else {
                     Progress::Waits
                 };
@@ -151,63 +122,6 @@ pub(super) fn attend(listener: &TcpListener, shared: &Arc<Shared>) {
                 }
             })
             .collect();
-    }
-}
-
-/// Whether the listener, and each pending connection, has something.
-fn wait(listener: &TcpListener, pending: &[Pending]) -> Vec<bool> {
-    let mut fds: Vec<PollFd<'_>> = std::iter::once(listener.as_fd())
-        .chain(pending.iter().map(|one| one.stream.as_fd()))
-        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-        .collect();
-    // A failed wait shows nothing as ready, and is repeated.
-    let _ = poll(&mut fds, PollTimeout::from(LOOK_MILLIS));
-    fds.iter()
-        .map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty()))
-        .collect()
-}
-
-fn accept(listener: &TcpListener, pending: &mut Vec<Pending>, most: usize) {
-    /// Connections taken in one go, so that those that wait are looked at in between.
-    const AT_ONCE: usize = 64;
-    for _ in 0..AT_ONCE {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                if pending.len() >= most {
-                    make_room(pending);
-                }
-                if stream.set_nonblocking(true).is_ok() {
-                    pending.push(Pending {
-                        stream,
-                        peer,
-                        octets: [0; COOKIE_OCTETS],
-                        got: 0,
-                        since_ns: clock::now_ns(),
-                    });
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            Err(error) => {
-                // Out of descriptors, most likely: one that waits makes room.
-                make_room(pending);
-                tracing::debug!(%error, "a connection could not be accepted");
-                clock::sleep_until_ns(clock::now_ns() + 5_000_000);
-                return;
-            }
-        }
-    }
-}
-
-/// Whoever means it says so within a round trip: of the address with the most connections, the oldest is the least likely to.
-fn make_room(pending: &mut Vec<Pending>) {
-    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-    for one in pending.iter() {
-        *counts.entry(one.peer.ip()).or_default() += 1;
-    }
-    let worst = counts.into_iter().max_by_key(|(_, count)| *count);
-    let oldest = worst.and_then(|(address, _)| pending.iter().position(|one| one.peer.ip() == address));
-    if let Some(oldest) = oldest {
-        pending.remove(oldest);
     }
 }
 
@@ -253,7 +167,7 @@ fn admit(shared: &Arc<Shared>, cookie: Cookie, pending: Pending) {
 pub(super) fn greet(socket: &ProbeSocket, shared: &Shared) {
     let mut packets = Receiver::new(socket, 16);
     while !shared.ended.load(Ordering::Relaxed) {
-        let deadline = clock::now_ns() + nanos(std::time::Duration::from_millis(LOOK_MILLIS.into()));
+        let deadline = clock::now_ns() + nanos(std::time::Duration::from_millis(lobby::LOOK_MILLIS.into()));
         if packets.receive(socket, deadline).unwrap_or(0) == 0 {
             continue;
         }

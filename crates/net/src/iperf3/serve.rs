@@ -14,6 +14,7 @@ use units::BitRate;
 use wire::iperf3::{Cookie, Flow, PORT, Transport};
 
 use super::door;
+use super::token::Gate;
 
 /// Caps of the server (defaults ours).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Iperf3Options {
     pub port: u16,
     /// Send UDP to clients outside this host and private networks, too.
     pub allow_load: bool,
+    /// Who may test, by name and password; everybody where that is `None`.
+    pub gate: Option<Arc<Gate>>,
     /// Caps.
     pub limits: Iperf3Limits,
     /// Is told of every test that ended.
@@ -83,6 +86,7 @@ impl Default for Iperf3Options {
             listen: vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
             port: PORT,
             allow_load: false,
+            gate: None,
             limits: Iperf3Limits::default(),
             on_end: Arc::new(|_| {}),
         }

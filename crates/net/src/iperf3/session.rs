@@ -1,5 +1,7 @@
 //! One test of a stock client, from its cookie to its end.
 
+mod admission;
+
 use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -16,10 +18,11 @@ use super::client::stream_result;
 use super::connect;
 use super::link::{Heard, Link};
 use super::serve::{SessionEnd, SessionSummary, Shared};
-use super::stream::{Carrier, Purse, SendPlan, Snapshot, Stream};
+use super::stream::{Carrier, SendPlan, Snapshot, Stream};
+use super::udp;
 use super::{cpu_since, cpu_times};
 use crate::clock::{self, nanos};
-use crate::serve::is_private;
+use crate::purse::Purse;
 use crate::socket::ProbeSocket;
 
 /// A session looks at its control connection and at all flags this often.
@@ -110,7 +113,8 @@ impl Session<'_> {
             return Err(SessionEnd::Terminated);
         };
         summary.what = Some((parameters.transport, parameters.flow, parameters.streams));
-        self.admit(&parameters).map_err(|number| self.refuse(number))?;
+        let known = self.identify(&parameters)?;
+        self.admit(&parameters, known).map_err(|number| self.refuse(number))?;
         self.open(&parameters)?;
         self.say(State::TestStart)?;
         self.say(State::TestRunning)?;
@@ -188,33 +192,6 @@ impl Session<'_> {
                 Heard::Closed => return Err(SessionEnd::Vanished),
             }
         }
-    }
-
-    /// Whether the server lets such a test run.
-    fn admit(&mut self, parameters: &Parameters) -> Result<(), ErrorNumber> {
-        let options = &self.shared.options;
-        let limits = &options.limits;
-        let asked = u64::from(parameters.seconds) + u64::from(parameters.omit_seconds);
-        if asked > limits.duration.as_secs() {
-            return Err(ErrorNumber::DURATION);
-        }
-        let udp = parameters.transport != Transport::Tcp;
-        if let Some(most) = limits.rate {
-            let total = parameters.total_rate_bps();
-            if total.map_or(udp, |total| total > most.bps()) {
-                return Err(ErrorNumber::TOTAL_RATE);
-            }
-        }
-        let sends = parameters.flow.client_sends(1).contains(&false);
-        if udp && sends && !options.allow_load && !is_private(self.peer.ip()) {
-            return Err(ErrorNumber::AUTH);
-        }
-        let count = parameters.all_streams();
-        if !self.shared.take_streams(count) {
-            return Err(ErrorNumber::STREAMS);
-        }
-        self.taken = count;
-        Ok(())
     }
 
     fn open(&mut self, parameters: &Parameters) -> Result<(), SessionEnd> {
@@ -349,7 +326,10 @@ impl Session<'_> {
         let mut stream = Stream::new(id, sends, carrier, counters).map_err(|_| SessionEnd::Vanished)?;
         if !sends {
             let block = usize::try_from(parameters.block_octets).unwrap_or(0);
-            stream.receive(block).map_err(|_| self.refuse(ErrorNumber(201)))?;
+            let crowded = udp::crowded(parameters);
+            stream
+                .receive(block, crowded)
+                .map_err(|_| self.refuse(ErrorNumber(201)))?;
         }
         self.streams.push(stream);
         Ok(())

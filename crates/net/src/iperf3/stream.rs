@@ -12,39 +12,10 @@ use wire::iperf3::{ArrivalCounts, Arrivals, Counters};
 
 use super::{tcp, udp};
 use crate::clock;
+use crate::purse::Purse;
 use crate::socket::ProbeSocket;
-use crate::transfer::{TcpInfo, congestion};
-
-/// What all sending streams of a test may send together.
-#[derive(Debug)]
-pub(super) struct Purse(AtomicU64);
-
-impl Purse {
-    /// So many octets; all there are where there is no such limit.
-    pub(super) fn new(octets: Option<u64>) -> Self {
-        Self(AtomicU64::new(octets.unwrap_or(u64::MAX)))
-    }
-
-    /// Takes up to `most` octets; how many were left of them.
-    pub(super) fn take(&self, most: u64) -> u64 {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            Some(if left == u64::MAX { left } else { left - left.min(most) })
-        });
-        taken.unwrap_or(0).min(most)
-    }
-
-    /// Gives back what was not sent.
-    pub(super) fn give_back(&self, octets: u64) {
-        // The closure never refuses.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            Some(if left == u64::MAX {
-                left
-            } else {
-                left.saturating_add(octets)
-            })
-        });
-    }
-}
+use crate::spacing::Spacing;
+use crate::transfer::{TcpInfo, congestion, wait_in_calls};
 
 /// How a stream sends.
 #[derive(Debug, Clone)]
@@ -53,7 +24,7 @@ pub(super) struct SendPlan {
     pub(super) block: usize,
     /// Payload bit/s; 0: as fast as it goes.
     pub(super) rate_bps: u64,
-    /// Datagrams at a time, where the caller said so.
+    /// Datagrams or blocks at a time, where the caller said so.
     pub(super) burst: u32,
     pub(super) counters: Counters,
     pub(super) zero_copy: bool,
@@ -82,7 +53,7 @@ pub(super) struct Shared {
     /// When the last octets were seen.
     pub(super) last_ns: AtomicI64,
     pub(super) arrivals: Mutex<Arrivals>,
-    pub(super) spacing: Mutex<udp::Spacing>,
+    pub(super) spacing: Mutex<Spacing>,
 }
 
 impl Shared {
@@ -98,7 +69,7 @@ impl Shared {
             cpu_ns: AtomicU64::new(0),
             last_ns: AtomicI64::new(0),
             arrivals: Mutex::new(Arrivals::new(counters)),
-            spacing: Mutex::new(udp::Spacing::default()),
+            spacing: Mutex::new(Spacing::default()),
         }
     }
 
@@ -176,6 +147,22 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Of a stream over which nothing went yet.
+    pub fn nothing(id: u32, sends: bool) -> Self {
+        Self {
+            id,
+            sends,
+            at_ns: 0,
+            octets: 0,
+            datagrams: 0,
+            arrivals: (!sends).then(ArrivalCounts::default),
+            tcp: None,
+            refused: 0,
+            local_drops: 0,
+            cpu: Duration::ZERO,
+        }
+    }
+
     /// The same before anything was counted: what a test begins with, whenever a busy host comes to look.
     pub(super) fn zeroed(&self) -> Self {
         Self {
@@ -192,7 +179,7 @@ impl Stream {
     pub(super) fn new(id: u32, sends: bool, carrier: Carrier, counters: Counters) -> io::Result<Self> {
         let (mut name, mut acked_before) = (String::new(), 0);
         if let Carrier::Tcp(stream) = &carrier {
-            stream.set_nonblocking(true)?;
+            wait_in_calls(stream)?;
             name = congestion(stream);
             acked_before = TcpInfo::read(&**stream, &name)?.acked_octets();
         }
@@ -216,12 +203,12 @@ impl Stream {
         })
     }
 
-    /// Starts to receive.
-    pub(super) fn receive(&mut self, block: usize) -> io::Result<()> {
+    /// Starts to receive; `crowded`: datagrams that come so close to one another that a stamp for each is not worth its price.
+    pub(super) fn receive(&mut self, block: usize, crowded: bool) -> io::Result<()> {
         let (shared, carrier) = (Arc::clone(&self.shared), self.carrier.clone());
         self.spawn("receive", move || match carrier {
             Carrier::Tcp(stream) => tcp::receive(&stream, &shared, block),
-            Carrier::Udp(socket) => udp::receive(&socket, &shared),
+            Carrier::Udp(socket) => udp::receive(&socket, &shared, crowded),
         })
     }
 
@@ -261,7 +248,7 @@ impl Stream {
             .counts()
     }
 
-    pub(super) fn spacing(&self) -> udp::Spacing {
+    pub(super) fn spacing(&self) -> Spacing {
         self.shared
             .spacing
             .lock()

@@ -356,3 +356,43 @@ fn a_server_that_ends_ends_its_tests() {
         ));
     });
 }
+
+#[test]
+fn a_server_with_a_gate_lets_in_whom_it_knows() {
+    let (public, gate) = token::tests::pair();
+    let (server, ends) = server(|options| options.gate = Some(Arc::new(gate)));
+    let unix_seconds = u64::try_from(clock::wall_ns() / 1_000_000_000).unwrap();
+    let with = |password: &str, padding| Parameters {
+        auth_token: Some(
+            public
+                .seal(&token::tests::alice(password, unix_seconds), padding)
+                .unwrap(),
+        ),
+        ..Parameters::default()
+    };
+    for padding in [Padding::Pkcs1, Padding::Oaep] {
+        let parameters = with("open sesame", padding);
+        assert!(test(&options(&server, parameters.clone())).is_ok(), "{padding:?}");
+        assert_eq!(end(&ends).end, SessionEnd::Complete);
+        // Somebody heard it.
+        let again = test(&options(&server, parameters));
+        assert!(
+            matches!(again, Err(Error::Peer(PeerError::NotAdmitted { .. }))),
+            "{again:?}"
+        );
+        assert!(matches!(end(&ends).end, SessionEnd::Refused(_)));
+    }
+    for parameters in [Parameters::default(), with("open barley", Padding::Oaep)] {
+        let began_ns = clock::now_ns();
+        let refused = test(&options(&server, parameters));
+        assert!(
+            matches!(refused, Err(Error::Peer(PeerError::NotAdmitted { .. }))),
+            "{refused:?}"
+        );
+        assert!(
+            clock::now_ns() - began_ns >= clock::nanos(REFUSED_AFTER),
+            "it told too early"
+        );
+        assert!(matches!(end(&ends).end, SessionEnd::Refused(_)));
+    }
+}

@@ -49,6 +49,43 @@ struct Flow {
     distinct: u64,
     /// Whether each of the last [`WINDOW`] numbers arrived, by number modulo that.
     seen: Vec<u64>,
+    dropped: Dropped,
+}
+
+/// Packets that this host dropped where the kernel may hand over several at once: such a group it counts as one when it drops it, and the
+/// gap in the numbers tells how many they were.
+#[derive(Debug, Clone)]
+pub(crate) struct Dropped {
+    /// What the kernel counted and no gap was found for yet.
+    unfound: u64,
+    /// How many packets it handed over at once at most.
+    group: u64,
+}
+
+impl Default for Dropped {
+    fn default() -> Self {
+        Self { unfound: 0, group: 1 }
+    }
+}
+
+impl Dropped {
+    /// So many were handed over at once.
+    pub(crate) fn gathered(&mut self, packets: usize) {
+        self.group = self.group.max(packets as u64);
+    }
+
+    /// The kernel counted so many.
+    pub(crate) fn counted(&mut self, drops: u32) {
+        self.unfound = self.unfound.saturating_add(drops.into());
+    }
+
+    /// A gap of so many packets was found: how many of them this host dropped beyond those that the kernel counted.
+    pub(crate) fn gap(&mut self, packets: u64) -> u64 {
+        let explained = packets.min(self.unfound.saturating_mul(self.group));
+        let groups = explained.div_ceil(self.group);
+        self.unfound = self.unfound.saturating_sub(groups);
+        explained.saturating_sub(groups)
+    }
 }
 
 enum Place {
@@ -63,6 +100,7 @@ impl Flow {
             expected: 0,
             distinct: 0,
             seen: vec![0; (WINDOW / 64) as usize],
+            dropped: Dropped::default(),
         }
     }
 
@@ -119,6 +157,8 @@ impl Account {
     /// A packet arrived. One of a flow that there is not is ignored.
     pub fn packet(&mut self, flow: usize, seq: u32, sent_ns: i64, received_ns: i64, ip_octets: u16) {
         let Some(flow) = self.flows.get_mut(flow) else { return };
+        let gap = seq.saturating_sub(flow.expected);
+        self.local_drops += flow.dropped.gap(gap.into());
         match flow.place(seq) {
             Place::Next => {}
             Place::Late => self.reordered += 1,
@@ -134,9 +174,20 @@ impl Account {
         self.delay = Some((least.min(delay), sum + i128::from(delay), most.max(delay)));
     }
 
-    /// This host dropped packets for want of buffer.
-    pub fn local_drops(&mut self, packets: u32) {
+    /// The kernel handed over so many packets of a flow at once.
+    pub fn gathered(&mut self, flow: usize, packets: usize) {
+        if let Some(flow) = self.flows.get_mut(flow) {
+            flow.dropped.gathered(packets);
+        }
+    }
+
+    /// This host dropped packets of a flow for want of buffer, so many by its own count: each may be several that came together, as the gap
+    /// in their numbers shows.
+    pub fn local_drops(&mut self, flow: usize, packets: u32) {
         self.local_drops += u64::from(packets);
+        if let Some(flow) = self.flows.get_mut(flow) {
+            flow.dropped.counted(packets);
+        }
     }
 
     /// Ends the interval, and begins the next.
@@ -207,11 +258,36 @@ mod tests {
         feed(&mut account, &[0, 0, 1, 0]);
         account.packet(1, 0, 0, 7, 100);
         account.packet(2, 0, 0, 7, 100);
-        account.local_drops(4);
+        account.local_drops(0, 4);
         let interval = account.close(1);
         assert_eq!((interval.packets, interval.duplicates, interval.local_drops), (3, 2, 4));
         assert_eq!(interval.delay_ns, Some((7, 35, 50)));
         assert_eq!(account.close(2).delay_ns, None);
+    }
+
+    /// The kernel counts one where it would have handed over several; the gaps tell how many.
+    #[test]
+    fn what_the_host_dropped_is_told_by_the_gaps() {
+        let mut account = Account::new(2, 0);
+        account.gathered(0, 10);
+        feed(&mut account, &(0..10).collect::<Vec<_>>());
+        // Two groups of ten and one of ten that follow one another; then one of four, cut short by its burst's end.
+        account.local_drops(0, 4);
+        feed(&mut account, &(40..50).collect::<Vec<_>>());
+        let first = account.close(1);
+        assert_eq!((first.lost, first.local_drops), (30, 31), "one is not found yet");
+        feed(&mut account, &[54]);
+        let second = account.close(2);
+        assert_eq!((second.lost, second.local_drops), (4, 3));
+        // From now on it is the path.
+        feed(&mut account, &[64]);
+        let third = account.close(3);
+        assert_eq!((third.lost, third.local_drops), (9, 0));
+        // A flow whose packets come one by one is told by the kernel alone.
+        account.local_drops(1, 2);
+        account.packet(1, 5, 0, 0, 100);
+        account.packet(1, 9, 0, 0, 100);
+        assert_eq!(account.close(4).local_drops, 2);
     }
 
     #[test]

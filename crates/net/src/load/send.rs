@@ -1,8 +1,6 @@
 //! The sending side of a load: a thread per flow, each on an absolute schedule.
 //!
-//! **Catch-up policy**: a flow that is late sends back to back until it has caught up, because a load is defined by its mean rate;
-//! but time lost beyond 5 ms (ours: what a scheduler's preemption costs) is given up, so that a stalled host does not follow with
-//! a flood.
+//! A flow that is late catches up as [`Timetable`] has it, because a load is defined by its mean rate.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,8 +15,11 @@ use wire::Probe;
 use crate::care::Care;
 use crate::clock;
 use crate::pace::Payloads;
+use crate::purse::Purse;
 use crate::socket::{ProbeSocket, is_queued_icmp};
+use crate::spacing::Spacing;
 use crate::sys::send::{self, Message};
+use crate::timetable::{Slack, Timetable};
 
 /// What to offer. Can be changed while the load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,19 @@ pub struct LoadSpec {
     pub burst: u16,
     /// No packet leaves after this (monotonic nanoseconds), whatever happens to whoever should stop the load.
     pub until_ns: i64,
+    /// Length of what the rate is the mean of: what is lost in the first half of it is made up for within it; a fortieth of it at once.
+    /// Ours: at least 5 ms, what a scheduler's preemption costs; at most a second, and 25 ms at once.
+    pub segment: Duration,
+}
+
+impl LoadSpec {
+    fn slack(&self) -> Slack {
+        let least = Duration::from_millis(5);
+        Slack {
+            most_debt: (self.segment / 2).clamp(least, Duration::from_secs(1)),
+            at_once: (self.segment / 40).clamp(least, 5 * least),
+        }
+    }
 }
 
 /// What has left so far.
@@ -50,6 +64,8 @@ struct Shared {
     generation: AtomicU64,
     spec: Mutex<LoadSpec>,
     flows: Vec<Counters>,
+    /// Packets that may still leave.
+    purse: Purse,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +73,7 @@ struct Counters {
     packets: AtomicU64,
     failures: AtomicU64,
     cpu_ns: AtomicU64,
+    spacing: Mutex<Spacing>,
 }
 
 /// A running load. Dropping it stops it.
@@ -76,11 +93,23 @@ impl LoadSender {
     /// Starts at once. `probe` is the header of every packet; its `seq` and `stamp_ns` are filled in. Packets that cannot hold it
     /// are an error.
     pub fn start(flows: &[Arc<ProbeSocket>], probe: Probe, ip_octets: u16, spec: LoadSpec) -> io::Result<Self> {
+        Self::start_with(flows, probe, ip_octets, spec, None)
+    }
+
+    /// The same; no more than so many packets leave, all flows together.
+    pub fn start_with(
+        flows: &[Arc<ProbeSocket>],
+        probe: Probe,
+        ip_octets: u16,
+        spec: LoadSpec,
+        packets: Option<u64>,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             spec: Mutex::new(spec),
             flows: flows.iter().map(|_| Counters::default()).collect(),
+            purse: Purse::new(packets),
         });
         let mut sender = Self {
             shared: Arc::clone(&shared),
@@ -107,6 +136,7 @@ impl LoadSender {
                 seq: 0,
                 segments: true,
                 spun_ns: 0,
+                spacing: Spacing::default(),
             };
             let thread = std::thread::Builder::new()
                 .name(format!("load-{index}"))
@@ -120,6 +150,11 @@ impl LoadSender {
     pub fn steer(&self, spec: LoadSpec) {
         *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
         self.shared.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// All packets that were to leave have left.
+    pub fn spent(&self) -> bool {
+        self.shared.purse.is_empty()
     }
 
     /// What has left so far.
@@ -143,6 +178,12 @@ impl LoadSender {
                 .map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed)))
                 .collect(),
         }
+    }
+
+    /// How evenly each flow's packets have left so far.
+    pub fn spacing(&self) -> Vec<Spacing> {
+        let of = |flow: &Counters| flow.spacing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.shared.flows.iter().map(of).collect()
     }
 
     /// Stops every flow; what has left in all.
@@ -177,94 +218,110 @@ struct Flow {
     seq: u32,
     segments: bool,
     spun_ns: i64,
+    spacing: Spacing,
 }
 
-/// Time that a late flow may make up for.
-const MOST_DEBT_NS: i64 = 5_000_000;
 /// A waiting flow looks for orders this often.
 const LOOK_NS: i64 = 10_000_000;
 /// CPU time is noted this often.
 const CPU_EVERY_NS: i64 = 5_000_000;
 
-/// When the bursts of a flow leave.
-struct Schedule {
-    base_ns: i64,
-    sent: u64,
-    /// Bits times 10^9 of one burst, and the flow's share of the rate.
-    bit_nanos: u128,
-    rate_bps: u128,
-}
-
-impl Schedule {
-    /// `None`: without any.
-    fn new(spec: &LoadSpec, flows: usize, index: usize, burst: usize, ip_octets: u16) -> Option<Self> {
-        let total = u128::from(spec.rate?.bps());
-        let bit_nanos = burst as u128 * u128::from(ip_octets) * 8 * 1_000_000_000 * flows as u128;
-        let mut schedule = Self {
-            base_ns: clock::now_ns(),
-            sent: 0,
-            bit_nanos,
-            rate_bps: total,
-        };
-        // Flows take turns instead of sending together.
-        schedule.base_ns += schedule.offset_ns(1).saturating_mul(i64::try_from(index).unwrap_or(0))
-            / i64::try_from(flows.max(1)).unwrap_or(1);
-        Some(schedule)
-    }
-
-    fn offset_ns(&self, bursts: u64) -> i64 {
-        (u128::from(bursts) * self.bit_nanos)
-            .checked_div(self.rate_bps)
-            .and_then(|offset| i64::try_from(offset).ok())
-            .unwrap_or(i64::MAX)
-    }
-
-    fn next_ns(&self) -> i64 {
-        self.base_ns.saturating_add(self.offset_ns(self.sent))
-    }
+/// What a flow is at.
+struct Course {
+    generation: u64,
+    spec: LoadSpec,
+    burst: usize,
+    timetable: Timetable,
+    /// When the last burst left.
+    last_ns: Option<i64>,
+    /// Its time was over: the next order begins anew.
+    over: bool,
 }
 
 impl Flow {
+    /// Bits of a burst of this flow, times the number of flows: these take turns at the rate of all.
+    fn bits(&self, burst: usize) -> u128 {
+        burst as u128 * u128::from(self.ip_octets) * 8 * self.shared.flows.len() as u128
+    }
+
+    fn begin(&mut self, generation: u64, spec: LoadSpec) -> Course {
+        let burst = usize::from(spec.burst).clamp(1, self.most);
+        let rate_bps = spec.rate.map_or(0, BitRate::bps);
+        let gap = Timetable::lasts_ns(rate_bps, self.bits(burst));
+        let flows = i64::try_from(self.shared.flows.len().max(1)).unwrap_or(1);
+        // Flows take turns instead of sending together.
+        let turn = gap / flows * i64::try_from(self.index).unwrap_or(0);
+        let first = Timetable::first_ns(clock::now_ns(), Duration::from_nanos((gap / flows).unsigned_abs()));
+        self.spacing = Spacing::new(gap.unsigned_abs(), burst);
+        Course {
+            generation,
+            spec,
+            burst,
+            timetable: Timetable::new(first.saturating_add(turn), rate_bps, spec.slack()),
+            last_ns: None,
+            over: false,
+        }
+    }
+
+    /// Takes over new orders. The same rate goes on as it was, without a packet too many or too few.
+    fn obey(&mut self, course: &mut Course) {
+        let generation = self.shared.generation.load(Ordering::Acquire);
+        if generation == course.generation {
+            return;
+        }
+        let spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = (spec.rate, spec.burst) == (course.spec.rate, course.spec.burst);
+        if same && !course.over {
+            (course.generation, course.spec) = (generation, spec);
+        } else {
+            *course = self.begin(generation, spec);
+        }
+    }
+
     fn run(&mut self) {
         let _careful = Care::default().take();
-        let mut generation = u64::MAX;
-        let mut spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut schedule, mut burst, mut noted) = (None, 1, 0);
+        let generation = self.shared.generation.load(Ordering::Acquire);
+        let spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut course = self.begin(generation, spec);
+        let mut noted = 0;
         loop {
-            let current = self.shared.generation.load(Ordering::Acquire);
-            if current != generation {
-                generation = current;
-                spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
-                burst = usize::from(spec.burst).clamp(1, self.most);
-                schedule = Schedule::new(&spec, self.shared.flows.len(), self.index, burst, self.ip_octets);
-            }
+            self.obey(&mut course);
             let now = clock::now_ns();
             if now - noted > CPU_EVERY_NS {
                 noted = now;
-                self.note_cpu();
+                self.note(&course);
             }
             if self.shared.stop.load(Ordering::Relaxed) {
                 break;
             }
-            if now >= spec.until_ns {
-                // Its time is over, until it is given a new one.
+            if now >= course.spec.until_ns || self.shared.purse.is_empty() {
+                // Its time is over, until it is given a new one; or there is nothing left to send.
+                course.over = true;
                 clock::sleep_until_ns(now + LOOK_NS / 10);
                 continue;
             }
-            if let Some(schedule) = &mut schedule {
-                let target = schedule.next_ns();
-                if now < target {
-                    self.spun_ns += rest(target.min(now + LOOK_NS).min(spec.until_ns), now);
-                    continue;
-                }
-                if now - target > MOST_DEBT_NS {
-                    schedule.base_ns += now - target - MOST_DEBT_NS;
-                }
-                schedule.sent += 1;
+            let target = course.timetable.next_ns();
+            if now < target {
+                self.spun_ns += rest(target.min(now + LOOK_NS).min(course.spec.until_ns), now);
+                continue;
             }
-            self.send(burst);
+            if let Some(last) = course.last_ns.replace(now) {
+                self.spacing.note(u64::try_from(now - last).unwrap_or(0));
+            }
+            course.timetable.leaves(now, self.bits(course.burst));
+            self.send(course.burst);
         }
+        self.note(&course);
+    }
+
+    fn note(&mut self, course: &Course) {
         self.note_cpu();
+        self.spacing.give_up(course.timetable.given_up_ns());
+        let mut shown = self.shared.flows[self.index]
+            .spacing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        shown.clone_from(&self.spacing);
     }
 
     fn note_cpu(&self) {
@@ -273,8 +330,12 @@ impl Flow {
         self.shared.flows[self.index].cpu_ns.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// Sends a burst. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
+    /// Sends a burst, or as much of it as there still is to send. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
     fn send(&mut self, burst: usize) {
+        let burst = usize::try_from(self.shared.purse.take(burst as u64)).unwrap_or(0);
+        if burst == 0 {
+            return;
+        }
         let stamp = clock::now_ns().to_be_bytes();
         for (k, seq) in (0..burst).zip(self.seq..) {
             let header = self.payloads.get_mut(k);
@@ -291,6 +352,7 @@ impl Flow {
         let counters = &self.shared.flows[self.index];
         counters.packets.fetch_add(sent as u64, Ordering::Relaxed);
         if sent < burst {
+            self.shared.purse.give_back((burst - sent) as u64);
             counters.failures.fetch_add((burst - sent) as u64, Ordering::Relaxed);
         }
     }

@@ -70,6 +70,8 @@ pub(super) struct Echo {
     pub(super) residence_ns: Option<i64>,
     /// By how much its own count of packets is behind the sender's: so many never reached it. Zero where it keeps none.
     pub(super) behind: u32,
+    /// What it says of its clock.
+    pub(super) clock: Option<stamp::ErrorEstimate>,
 }
 
 /// What a quote in an ICMP error says.
@@ -224,6 +226,7 @@ impl Marks {
             turned_ns: None,
             residence_ns: None,
             behind: 0,
+            clock: None,
         };
         let echo = match &self.form {
             Form::Icmp { mark, ipv6, .. } => {
@@ -248,6 +251,7 @@ impl Marks {
                     turned_ns: Some(received),
                     residence_ns: left.checked_sub(received).filter(|time| *time >= 0),
                     behind: reply.sender_seq.wrapping_sub(reply.seq),
+                    clock: Some(reply.error),
                 }
             }
             Form::Tcp { .. } => plain(self.read_segment(payload, octets)?),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use estimate::StampSource;
 use estimate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
 use units::Stamp;
+use wire::stamp::ErrorEstimate;
 
 use super::LossSplit;
 use super::train::Answers;
@@ -22,6 +23,8 @@ pub(super) struct Side {
     pub(super) residence_ns: Option<i64>,
     /// By how much the far host's count of packets is behind the sender's.
     pub(super) behind: u32,
+    /// What the far host says of its clock.
+    pub(super) clock: Option<ErrorEstimate>,
 }
 
 /// Packets so far apart that an answer's delay at the far host is its own affair (ours: well above a program's delay).
@@ -164,6 +167,11 @@ impl Losses {
         self.behind = self.behind.max(behind.unwrap_or(0));
     }
 
+    /// Nothing was lost either way.
+    pub(super) fn none(&self) -> bool {
+        self.lost == 0
+    }
+
     /// Losses each way; `None` unless the far host was seen to count for itself.
     pub(super) fn split(&self) -> Option<LossSplit> {
         let forward = self.behind.saturating_sub(self.expired).min(self.lost);
@@ -183,6 +191,7 @@ mod tests {
             ip_octets: 100,
             residence_ns,
             behind,
+            clock: None,
         }
     }
 

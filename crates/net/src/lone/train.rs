@@ -181,11 +181,13 @@ impl LoneWorld {
                 turned_ns,
                 residence_ns,
                 behind,
+                clock,
             } = marks.read_echo(payload, usize::from(ip_octets))?;
             let side = Side {
                 ip_octets,
                 residence_ns,
                 behind,
+                clock,
             };
             let mut sides = sides.lock().unwrap_or_else(PoisonError::into_inner);
             sides.get_mut(seq as usize)?.get_or_insert(side);
@@ -348,6 +350,12 @@ impl LoneWorld {
             .flatten()
             .min();
         self.losses.take(report, sides);
+        self.far_clock = sides
+            .iter()
+            .flatten()
+            .rev()
+            .find_map(|side| side.clock)
+            .or(self.far_clock);
         self.largest_reply = self.largest_reply.max(rows::largest_reply(report, sides));
     }
 

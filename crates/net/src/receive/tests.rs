@@ -1,5 +1,6 @@
 use super::*;
 use crate::socket::SocketOptions;
+use crate::sys::send::{self, Message};
 
 fn pair(options: &SocketOptions) -> (ProbeSocket, ProbeSocket) {
     let far = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), options).unwrap();
@@ -103,4 +104,63 @@ fn sources_of_stamps_are_not_mixed() {
     let alignment = Alignment::choose(&bare);
     assert_eq!(alignment.source(), StampSource::User);
     assert_eq!(alignment.stamp_ns(&bare[0]), 110);
+}
+
+/// What the kernel cut out of one buffer on the way in comes as one message, of which datagrams are made again.
+#[test]
+fn datagrams_that_came_together_are_told_apart() {
+    let (near, far) = pair(&SocketOptions::default());
+    let mut receiver = Receiver::new(&far, 64);
+    receiver.gather(&far, true);
+    // Three whole ones and a shorter one.
+    let payload: Vec<u8> = (0..4u8).flat_map(|k| vec![k; if k < 3 { 500 } else { 200 }]).collect();
+    let message = Message {
+        payload: &payload,
+        hop_limit: None,
+        segment_octets: Some(500),
+    };
+    assert_eq!(send::send(near.as_fd(), &[message], false).unwrap(), 1);
+    near.send(&[9; 300]).unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < 5 {
+        let deadline = clock::now_ns() + 1_000_000_000;
+        assert!(receiver.receive(&far, deadline).unwrap() > 0, "{seen:?}");
+        for datagram in receiver.iter() {
+            assert!(datagram.payload.iter().all(|octet| *octet == datagram.payload[0]));
+            assert_eq!(datagram.payload.len(), datagram.payload_octets);
+            seen.push((datagram.payload[0], datagram.payload_octets, datagram.gathered));
+        }
+    }
+    let octets: Vec<_> = seen.iter().map(|&(mark, octets, _)| (mark, octets)).collect();
+    assert_eq!(octets, [(0, 500), (1, 500), (2, 500), (3, 200), (9, 300)]);
+    // A kernel that does not gather (before Linux 5.0) hands them over one by one.
+    assert!(
+        seen[..4].iter().all(|&(.., gathered)| gathered == 4 || gathered == 1),
+        "{seen:?}"
+    );
+    assert_eq!(seen[4].2, 1);
+    // And no more, once it is not wanted.
+    receiver.gather(&far, false);
+    assert_eq!(send::send(near.as_fd(), &[message], false).unwrap(), 1);
+    let mut octets = 0;
+    while octets < payload.len() {
+        assert!(receiver.receive(&far, clock::now_ns() + 1_000_000_000).unwrap() > 0);
+        octets += receiver.iter().map(|datagram| datagram.payload_octets).sum::<usize>();
+        assert!(
+            receiver
+                .iter()
+                .all(|datagram| datagram.gathered == 1 && datagram.payload.len() <= 64)
+        );
+    }
+    assert_eq!(octets, payload.len());
+}
+
+#[test]
+fn messages_are_cut_into_whole_datagrams() {
+    assert_eq!(segments(0, None), (0, 1));
+    assert_eq!(segments(0, Some(5)), (0, 1));
+    assert_eq!(segments(5, Some(5)), (5, 1));
+    assert_eq!(segments(11, Some(5)), (5, 3));
+    assert_eq!(segments(11, Some(0)), (11, 1));
+    assert_eq!(segments(11, Some(usize::MAX)), (11, 1));
 }

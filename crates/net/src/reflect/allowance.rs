@@ -1,7 +1,9 @@
 //! What a reflector remembers: how much each sender was answered, and how far each session has counted. Bounded, whoever sends.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
+
+use crate::lobby::network;
 
 /// Senders and sessions that are remembered; beyond, the one that was silent the longest is forgotten.
 const MOST: usize = 1_024;
@@ -34,6 +36,16 @@ struct Bucket {
 struct Session {
     next: u32,
     at_ns: i64,
+    last: Option<(u32, u64)>,
+}
+
+/// What a session knows of its latest packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Its number, from 0: so many came before, and as many were answered.
+    pub(super) number: u32,
+    /// Number of the answer before, and when it left.
+    pub(super) last: Option<(u32, u64)>,
 }
 
 impl Rate {
@@ -93,29 +105,33 @@ impl Allowance {
 
     /// The number of this packet in its session: counted from 0 (RFC 8762 §4.3). A sender that starts again at 0 starts a new
     /// session.
-    pub(super) fn number(&mut self, from: SocketAddr, ssid: u16, seq: u32, now_ns: i64) -> u32 {
+    pub(super) fn number(&mut self, from: SocketAddr, ssid: u16, seq: u32, now_ns: i64) -> Counted {
         let key = (from, ssid);
         if self.sessions.len() >= MOST && !self.sessions.contains_key(&key) {
             forget_oldest(&mut self.sessions, |session| session.at_ns);
         }
-        let session = self.sessions.entry(key).or_insert(Session { next: 0, at_ns: now_ns });
+        let fresh = Session {
+            next: 0,
+            at_ns: now_ns,
+            last: None,
+        };
+        let session = self.sessions.entry(key).or_insert(fresh);
         if seq == 0 || now_ns.saturating_sub(session.at_ns) > FORGET_NS {
-            session.next = 0;
+            *session = fresh;
         }
         let number = session.next;
         session.next = session.next.wrapping_add(1);
         session.at_ns = now_ns;
-        number
+        Counted {
+            number,
+            last: session.last,
+        }
     }
-}
 
-/// Addresses of one IPv6 /64 belong to one sender.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(whole) => {
-            let [a, b, c, d, ..] = whole.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+    /// An answer left, at `stamp` as stamps are written.
+    pub(super) fn left(&mut self, from: SocketAddr, ssid: u16, number: u32, stamp: u64) {
+        if let Some(session) = self.sessions.get_mut(&(from, ssid)) {
+            session.last = Some((number, stamp));
         }
     }
 }
@@ -176,11 +192,11 @@ mod tests {
         let mut allowance = Allowance::new(10, 20, 15);
         let from = SocketAddr::new(host(1), 7);
         let seqs = [0, 1, 4, 5];
-        let numbers = seqs.map(|seq| allowance.number(from, 9, seq, 0));
+        let numbers = seqs.map(|seq| allowance.number(from, 9, seq, 0).number);
         assert_eq!(numbers, [0, 1, 2, 3]);
-        assert_eq!(allowance.number(from, 8, 6, 0), 0, "another session");
-        assert_eq!(allowance.number(from, 9, 0, 0), 0, "started again");
-        assert_eq!(allowance.number(from, 9, 1, 0), 1);
-        assert_eq!(allowance.number(from, 9, 2, 61 * SECOND), 0, "forgotten");
+        assert_eq!(allowance.number(from, 8, 6, 0).number, 0, "another session");
+        assert_eq!(allowance.number(from, 9, 0, 0).number, 0, "started again");
+        assert_eq!(allowance.number(from, 9, 1, 0).number, 1);
+        assert_eq!(allowance.number(from, 9, 2, 61 * SECOND).number, 0, "forgotten");
     }
 }

@@ -6,14 +6,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use units::BitRate;
-use wire::{BulkStream, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent};
+use wire::{
+    BulkStream, Direction, ServerMessage, SocketStands, TransferPlan, TransferReceived, TransferSegment, TransferSent,
+};
 
 use super::conduct::{BrokenOff, Conductor, LOOK, Order};
 use super::convert::{permille, sample};
 use super::session::lock;
 use crate::clock;
 use crate::load::busiest_share;
-use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, accepted};
+use crate::purse;
+use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, Writing, accepted};
 
 /// Where data connections of one transfer go.
 #[derive(Debug)]
@@ -68,6 +71,15 @@ fn admit(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
             limits.max_streams
         )));
     }
+    if let Some(tuning) = &plan.tuning {
+        if tuning.payload_octets.is_some_and(|octets| octets > limits.max_octets) {
+            return Err(BrokenOff::limit(format!(
+                "a transfer may have {} octets at most",
+                limits.max_octets
+            )));
+        }
+        session.may_mark(tuning.traffic_class)?;
+    }
     if Duration::from_nanos(plan.max_duration_ns) > limits.max_duration() {
         return Err(BrokenOff::limit(format!(
             "a transfer may take {:?} at most",
@@ -78,16 +90,35 @@ fn admit(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
 }
 
 fn options(plan: &TransferPlan) -> TransferOptions {
+    let tuning = plan.tuning.clone().unwrap_or_default();
     TransferOptions {
         congestion: plan.congestion.clone(),
         window_octets: plan.window_octets,
-        pacing: plan.pacing_bps.map(BitRate::from_bps),
+        // Bursts of blocks are kept at their rate by the program.
+        pacing: plan
+            .pacing_bps
+            .map(BitRate::from_bps)
+            .filter(|_| tuning.burst_blocks.is_none()),
+        no_delay: tuning.no_delay,
+        traffic_class: tuning.traffic_class,
+        ..TransferOptions::default()
+    }
+}
+
+fn writing(plan: &TransferPlan) -> Writing {
+    let tuning = plan.tuning.clone().unwrap_or_default();
+    Writing {
+        block_octets: tuning.block_octets,
+        zero_copy: tuning.zero_copy,
+        pace: plan.pacing_bps.map(BitRate::from_bps).zip(tuning.burst_blocks),
+        payload_octets: tuning.payload_octets,
     }
 }
 
 /// The client sends.
 fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, TcpStream)>) -> Result<(), BrokenOff> {
-    let mut bulk = BulkReceiver::new();
+    let block = plan.tuning.as_ref().and_then(|tuning| tuning.block_octets);
+    let mut bulk = BulkReceiver::reading(block);
     let options = options(plan);
     let mut over_ns = clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT);
     let mut reported = (clock::now_ns(), bulk.progress());
@@ -158,6 +189,8 @@ struct Sending<'a> {
     bulk: BulkSender,
     over_ns: i64,
     segment: Option<Segment>,
+    /// When the last segment ended, if the transfer runs on after it.
+    continues_from: Option<i64>,
 }
 
 impl<'a> Sending<'a> {
@@ -167,9 +200,10 @@ impl<'a> Sending<'a> {
             plan,
             door,
             waiting: BTreeMap::new(),
-            bulk: BulkSender::new(),
+            bulk: BulkSender::new(writing(plan)),
             over_ns: clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT),
             segment: None,
+            continues_from: None,
         }
     }
 
@@ -190,7 +224,14 @@ impl<'a> Sending<'a> {
                     self.sample()?;
                     continue;
                 }
+                if self.bulk.spent() {
+                    self.end_segment()?;
+                    continue;
+                }
                 patience = Duration::from_nanos((segment.next_ns.min(segment.ends_ns) - now).unsigned_abs());
+                if self.limited() {
+                    patience = patience.min(purse::LOOK);
+                }
             }
             match self.conductor.order(patience)? {
                 Some(Order::TransferSegment(segment)) => self.begin_segment(&segment)?,
@@ -202,6 +243,12 @@ impl<'a> Sending<'a> {
             self.end_segment()?;
         }
         Ok(())
+    }
+
+    /// There is so much to send, and no more.
+    fn limited(&self) -> bool {
+        let tuning = self.plan.tuning.as_ref();
+        tuning.is_some_and(|tuning| tuning.payload_octets.is_some())
     }
 
     /// Takes in connections that have come.
@@ -235,16 +282,18 @@ impl<'a> Sending<'a> {
             }
             clock::sleep_until_ns(clock::now_ns() + 1_000_000);
         }
-        let began_ns = clock::now_ns();
+        let now = clock::now_ns();
+        // What went while the next order was on its way belongs to what that order began.
+        let began_ns = self.continues_from.take().unwrap_or(now);
         self.segment = Some(Segment {
             began_ns,
-            ends_ns: began_ns.saturating_add_unsigned(order.duration_ns),
+            ends_ns: now.saturating_add_unsigned(order.duration_ns),
             continues: order.continues,
             every_ns: i64::try_from(order.sample_every_ns)
                 .unwrap_or(i64::MAX)
                 .max(SAMPLE_NS * i64::from(order.streams)),
-            next_ns: began_ns,
-            shipped_ns: began_ns,
+            next_ns: now,
+            shipped_ns: now,
             cpu: self.bulk.cpu(),
             samples: vec![Vec::new(); self.bulk.len()],
         });
@@ -305,24 +354,28 @@ impl<'a> Sending<'a> {
         };
         let ended_ns = clock::now_ns();
         let cpu = self.bulk.cpu();
-        if !segment.continues {
+        let spent = self.bulk.spent();
+        let continues = segment.continues && !spent;
+        self.continues_from = continues.then_some(ended_ns);
+        if !continues {
             self.bulk.finish_writing();
         }
         let elapsed = Duration::from_nanos((ended_ns - segment.began_ns).unsigned_abs());
-        let streams = self
-            .bulk
-            .settings()
-            .into_iter()
-            .map(|(congestion, granted)| BulkStream {
-                congestion,
-                granted_send_buffer_octets: granted,
-            });
+        let streams = self.bulk.settings().into_iter().map(|settings| BulkStream {
+            congestion: settings.congestion,
+            granted_send_buffer_octets: settings.send_buffer_octets,
+            stands: self.plan.tuning.as_ref().map(|_| SocketStands {
+                traffic_class: settings.traffic_class.unwrap_or(0),
+                no_delay: settings.no_delay.unwrap_or(false),
+            }),
+        });
         self.conductor.say(ServerMessage::TransferSent(TransferSent {
             id: self.plan.id,
             began_ns: segment.began_ns,
             ended_ns,
             streams: streams.collect(),
             sender_cpu_permille: permille(busiest_share(&segment.cpu, &cpu, elapsed)),
+            spent,
         }));
         Ok(())
     }

@@ -19,6 +19,8 @@ pub(super) struct Arrived {
     pub(super) seen: Seen,
     pub(super) ip_octets: u16,
     pub(super) hop_limit: u8,
+    /// Datagrams that came together with it, itself included.
+    pub(super) gathered: usize,
 }
 
 /// What the flow is gathering.
@@ -140,9 +142,10 @@ impl LoadShare {
     /// Takes a batch in under one lock.
     pub(super) fn take(&self, batch: impl Iterator<Item = Arrived>, drops: u32) {
         let mut account = lock(&self.tally.account);
-        account.local_drops(drops);
+        account.local_drops(self.flow, drops);
         for packet in batch.filter(|packet| packet.id == self.id) {
             let received_ns = packet.seen.best_ns();
+            account.gathered(self.flow, packet.gathered);
             account.packet(self.flow, packet.seq, packet.sent_ns, received_ns, packet.ip_octets);
             self.tally.last_ns.store(packet.seen.user_ns, Ordering::Relaxed);
         }
@@ -174,6 +177,7 @@ mod tests {
             },
             ip_octets: 1500,
             hop_limit: 64,
+            gathered: 1,
         }
     }
 

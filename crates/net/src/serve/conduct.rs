@@ -39,6 +39,16 @@ pub(super) enum Word {
     Rows(Rows),
 }
 
+impl Word {
+    /// How much it is to remember until it is told: as much as so many samples.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Message(ServerMessage::TransferSamples { samples, .. }) => samples.len().max(1),
+            Self::Message(_) | Self::Rows(_) => 1,
+        }
+    }
+}
+
 /// Why a train, load or transfer is broken off or not begun.
 #[derive(Debug)]
 pub(super) struct BrokenOff {
@@ -68,6 +78,10 @@ pub(super) struct Conductor {
     orders: Receiver<Order>,
     words: UnboundedSender<Word>,
 }
+
+/// Words that wait for a client that reads slowly while it keeps its test alive by its data (ours: some twenty megabytes, seconds of what
+/// the busiest test says).
+const MOST_UNTOLD: usize = 50_000;
 
 /// The longest that any wait goes without looking whether it should end.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -112,11 +126,16 @@ impl Conductor {
 
     /// Queues a message for the client; nobody hears it if the session is over.
     pub(super) fn say(&self, message: ServerMessage) {
-        let _ = self.words.send(Word::Message(message));
+        self.queue(Word::Message(message));
     }
 
     pub(super) fn say_rows(&self, rows: Rows) {
-        let _ = self.words.send(Word::Rows(rows));
+        self.queue(Word::Rows(rows));
+    }
+
+    fn queue(&self, word: Word) {
+        self.session.untold.fetch_add(word.weight(), Ordering::Relaxed);
+        let _ = self.words.send(word);
     }
 
     /// The next order within `patience` (at most [`LOOK`]); fails when the client is gone or silent.
@@ -132,6 +151,9 @@ impl Conductor {
     pub(super) fn still_there(&self) -> Result<(), BrokenOff> {
         if self.session.ended.load(Ordering::Relaxed) {
             return Err(Self::gone());
+        }
+        if self.session.untold.load(Ordering::Relaxed) > MOST_UNTOLD {
+            return Err(BrokenOff::limit("the client does not read what it is told"));
         }
         if self.session.must_stop() {
             return Err(BrokenOff {

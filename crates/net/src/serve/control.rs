@@ -4,12 +4,13 @@ mod link;
 
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use estimate::advice::HostEnvironment;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -24,6 +25,7 @@ use link::{End, Link, broke, internal};
 use super::conduct::{Conductor, Order, Word};
 use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
+use crate::host::{CounterReading, Interface};
 
 /// How often the session looks after itself.
 const TICK: Duration = Duration::from_millis(50);
@@ -65,7 +67,7 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
         Ok(guard) => {
             let session = guard.session.id;
             tracing::info!(%peer, session, sessions = server.sessions(), "session begins");
-            let ended = Attendance::new(&mut link, &guard, &server).run().await;
+            let ended = Attendance::new(&mut link, &guard, &server, local.ip()).run().await;
             drop(guard);
             tracing::info!(%peer, session, "session ends");
             ended
@@ -109,10 +111,24 @@ struct Attendance<'a> {
     /// Since when the session has done nothing.
     idle_from: Instant,
     began: Instant,
+    /// Our interface towards the client.
+    local: IpAddr,
+    /// What was told of this host, and when.
+    told: Option<Told>,
 }
 
+/// An answer to how this host is set up: settings are read once per session, counts each time.
+struct Told {
+    environment: HostEnvironment,
+    counts: CounterReading,
+    at: Instant,
+}
+
+/// Between two such answers.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
 impl<'a> Attendance<'a> {
-    fn new(link: &'a mut Link, guard: &'a SessionGuard, server: &'a Arc<Server>) -> Self {
+    fn new(link: &'a mut Link, guard: &'a SessionGuard, server: &'a Arc<Server>, local: IpAddr) -> Self {
         Self {
             link,
             session: &guard.session,
@@ -121,6 +137,8 @@ impl<'a> Attendance<'a> {
             plan_for: None,
             idle_from: Instant::now(),
             began: Instant::now(),
+            local,
+            told: None,
         }
     }
 
@@ -144,6 +162,7 @@ impl<'a> Attendance<'a> {
     }
 
     async fn pass_on(&mut self, word: Word) -> Result<(), End> {
+        self.session.untold.fetch_sub(word.weight(), Ordering::Relaxed);
         match word {
             Word::Message(message) => self.link.say(&message).await,
             Word::Rows(rows) => self.link.say_rows(&rows).await,
@@ -225,7 +244,11 @@ impl<'a> Attendance<'a> {
 
     async fn act(&mut self, message: ClientMessage, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         let asked = match message {
-            ClientMessage::Slot { kind } => {
+            ClientMessage::Slot {
+                kind,
+                beside: Some(token),
+            } => return self.share(kind, &token).await,
+            ClientMessage::Slot { kind, beside: None } => {
                 let (told, news) = unbounded_channel();
                 self.waiting = Some(news);
                 self.server.slots.ask(kind, self.session.id, told);
@@ -239,6 +262,7 @@ impl<'a> Attendance<'a> {
                 self.server.slots.leave(kind, self.session.id);
                 return self.link.say(&ServerMessage::Released { kind }).await;
             }
+            ClientMessage::AskHost => return self.tell_host().await,
             ClientMessage::ExpectTrain(train) if !self.may_test() => return self.no_slot(train.id).await,
             ClientMessage::SendTrain { id, .. } if !self.may_test() => return self.no_slot(id).await,
             ClientMessage::SendTrain { id, flow } => {
@@ -259,6 +283,52 @@ impl<'a> Attendance<'a> {
             }
         };
         order(orders, asked)
+    }
+
+    /// Two sessions of one client, of which one sends and one receives, need the slot together.
+    async fn share(&mut self, kind: SlotKind, token: &wire::Token) -> Result<(), End> {
+        let host = self.server.session_by_token(token);
+        let host = host.filter(|host| same_address(host.peer, self.session.peer));
+        if host.is_some_and(|host| self.server.slots.share(kind, host.id, self.session.id)) {
+            return self.tell(SlotNews::Granted(kind)).await;
+        }
+        let text = "no other session of this client holds the slot, or it is shared already";
+        self.link
+            .say(&ServerMessage::refused(RefusalCode::Limit, None, text))
+            .await
+    }
+
+    /// How this host is set up towards the client, and what it counted since it was asked before.
+    async fn tell_host(&mut self) -> Result<(), End> {
+        let before = self.told.take();
+        if let Some(told) = &before {
+            tokio::time::sleep_until(told.at + TELL_EVERY).await;
+        }
+        let local = self.local.to_canonical();
+        // Reading files and asking a driver takes a few milliseconds, in which nobody else should wait.
+        let told = tokio::task::spawn_blocking(move || {
+            let interface = Interface::with_address(local);
+            let counts = CounterReading::now(interface.as_ref());
+            let environment = match before {
+                Some(told) => {
+                    let mut environment = told.environment;
+                    told.counts.until(&counts, &mut environment);
+                    environment
+                }
+                None => crate::host::environment(interface),
+            };
+            Told {
+                environment,
+                counts,
+                at: Instant::now(),
+            }
+        });
+        let told = told
+            .await
+            .map_err(|error| internal("read its settings")(error.into()))?;
+        let settings = crate::host::told::settings(&told.environment);
+        self.told = Some(told);
+        self.link.say(&ServerMessage::HostTold(Box::new(settings))).await
     }
 
     fn may_test(&self) -> bool {

@@ -66,6 +66,10 @@ pub(super) fn sample(sample: &TcpSample) -> wire::TcpSample {
         limited_by_receive_window_ns: sample.limited_by_receive_window.map(nanos),
         limited_by_send_buffer_ns: sample.limited_by_send_buffer.map(nanos),
         bbr_pacing_gain: sample.bbr_pacing_gain,
+        window_scaled: sample.marks.window_scaled,
+        reordered: sample.marks.reordered,
+        needless: sample.marks.needless,
+        path_mtu_octets: sample.marks.path_mtu_octets,
     }
 }
 

@@ -107,6 +107,9 @@ impl Flow {
                 let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
                 self.cpu_ns.store(cpu, Ordering::Relaxed);
             }
+            // Trains need a stamp for each packet, loads a count of them.
+            let load = matches!(*lock(&self.collector), Collector::Load(_));
+            receiver.gather(&self.socket, load);
             match receiver.receive(&self.socket, now + LOOK_NS) {
                 Ok(count) => self.take_batch(session, &mut receiver, count, reply.get_mut(0)),
                 Err(error) => {
@@ -123,7 +126,7 @@ impl Flow {
             return;
         }
         let (mut collected, mut ours) = (Vec::new(), false);
-        for datagram in receiver.iter().take(count) {
+        for datagram in receiver.iter() {
             // Between bind and connect the kernel may have queued others' datagrams here.
             if datagram.from.is_some_and(|from| !same_socket(from, self.peer)) {
                 continue;
@@ -159,6 +162,7 @@ impl Flow {
             seen: datagram.seen,
             ip_octets: self.socket.ip_octets(datagram.payload_octets),
             hop_limit: datagram.hop_limit.unwrap_or(0),
+            gathered: datagram.gathered,
         }
     }
 

@@ -14,13 +14,39 @@ use super::flow::Flow;
 use super::session::lock;
 use crate::clock;
 use crate::load::{Account, Interval, LoadSender, LoadSpec, LoadTotals, busiest_share};
+use crate::purse;
 
 /// Carries out a load.
 pub(super) fn run(conductor: &Conductor, plan: &LoadPlan) -> Result<(), BrokenOff> {
     let flows = admit(conductor, plan)?;
+    let class = plan.tuning.as_ref().map_or(0, |tuning| tuning.traffic_class);
+    let _marked = Marked::new(&flows, class)?;
     match plan.direction {
         Direction::Forward => Receiving::begin(conductor, plan, &flows).run(),
         Direction::Reverse => Sending::begin(conductor, plan, flows).run(),
+    }
+}
+
+/// Flows that are marked for as long as the load lasts.
+struct Marked(Vec<Arc<Flow>>);
+
+impl Marked {
+    fn new(flows: &[Arc<Flow>], class: u8) -> Result<Self, BrokenOff> {
+        let marked = Self(if class > 0 { flows.to_vec() } else { Vec::new() });
+        for flow in &marked.0 {
+            let set = flow.socket.set_traffic_class(class);
+            set.map_err(BrokenOff::host("mark packets with that DSCP"))?;
+        }
+        Ok(marked)
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        for flow in &self.0 {
+            // What could be set can be set back.
+            let _ = flow.socket.set_traffic_class(0);
+        }
     }
 }
 
@@ -44,6 +70,16 @@ fn admit(conductor: &Conductor, plan: &LoadPlan) -> Result<Vec<Arc<Flow>>, Broke
             "a load may have {} streams at most",
             limits.max_streams
         )));
+    }
+    if let Some(tuning) = &plan.tuning {
+        let octets = tuning.packets.unwrap_or(0).saturating_mul(plan.ip_octets.into());
+        if octets > limits.max_octets {
+            return Err(BrokenOff::limit(format!(
+                "a load may have {} octets at most",
+                limits.max_octets
+            )));
+        }
+        session.may_mark(tuning.traffic_class)?;
     }
     if Duration::from_nanos(plan.max_duration_ns) > limits.max_duration() {
         return Err(BrokenOff::limit(format!(
@@ -199,8 +235,12 @@ struct Sending<'a> {
     plan: &'a LoadPlan,
     flows: Vec<Arc<Flow>>,
     sender: Option<LoadSender>,
+    /// What left by senders that are no more.
+    left: LoadTotals,
     over_ns: i64,
     segment: Option<Segment>,
+    /// What had left, and when, at the end of a segment after which the load runs on.
+    reported: Option<(LoadTotals, i64)>,
 }
 
 impl<'a> Sending<'a> {
@@ -210,8 +250,11 @@ impl<'a> Sending<'a> {
             plan,
             flows,
             sender: None,
-            over_ns: deadline_ns(plan.max_duration_ns),
+            left: LoadTotals::default(),
+            // As with transfers, some for orders that are on their way.
+            over_ns: deadline_ns(plan.max_duration_ns).saturating_add(clock::nanos(ORDERS)),
             segment: None,
+            reported: None,
         }
     }
 
@@ -222,11 +265,14 @@ impl<'a> Sending<'a> {
             let now = clock::now_ns();
             let mut patience = LOOK;
             if let Some(segment) = &self.segment {
-                if now >= segment.ends_ns {
+                if now >= segment.ends_ns || self.spent() {
                     self.end_segment();
                     continue;
                 }
                 patience = Duration::from_nanos((segment.ends_ns - now).unsigned_abs());
+                if self.packets().is_some() {
+                    patience = patience.min(purse::LOOK);
+                }
             }
             match self.conductor.order(patience)? {
                 Some(Order::LoadSegment(segment)) => self.begin_segment(&segment)?,
@@ -240,11 +286,23 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
+    /// Packets that may leave, where there is such a limit.
+    fn packets(&self) -> Option<u64> {
+        let packets = self.plan.tuning.as_ref().and_then(|tuning| tuning.packets)?;
+        Some(packets.saturating_sub(self.left.packets))
+    }
+
+    /// All of them have left.
+    fn spent(&self) -> bool {
+        self.sender.as_ref().is_some_and(LoadSender::spent)
+    }
+
     fn check(&self) -> Result<(), BrokenOff> {
         if clock::now_ns() > self.over_ns {
             return Err(BrokenOff::limit("the load took longer than announced"));
         }
         let octets = self.sender.as_ref().map_or(0, |sender| sender.totals().ip_octets);
+        let octets = octets.saturating_add(self.left.ip_octets);
         if octets > self.conductor.session.limits.max_octets {
             return Err(BrokenOff::limit("the load has more octets than a test may have"));
         }
@@ -262,8 +320,8 @@ impl<'a> Sending<'a> {
             return Err(BrokenOff::limit("a segment is faster than the load was announced"));
         }
         self.end_segment();
-        let began_ns = clock::now_ns();
-        let ends_ns = began_ns.saturating_add_unsigned(order.duration_ns);
+        let now = clock::now_ns();
+        let ends_ns = now.saturating_add_unsigned(order.duration_ns);
         let spec = LoadSpec {
             // As fast as the host can, but never faster than allowed.
             rate: Some(BitRate::from_bps(order.rate_bps.unwrap_or(most))).filter(|rate| rate.bps() < UNPACED_BPS),
@@ -273,6 +331,7 @@ impl<'a> Sending<'a> {
             } else {
                 ends_ns.min(self.over_ns)
             },
+            segment: Duration::from_nanos(order.duration_ns),
         };
         if let Some(sender) = &self.sender {
             sender.steer(spec);
@@ -285,10 +344,12 @@ impl<'a> Sending<'a> {
                 stamp_ns: 0,
             };
             let sockets: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.socket)).collect();
-            let sender = LoadSender::start(&sockets, probe, self.plan.ip_octets, spec);
+            let sender = LoadSender::start_with(&sockets, probe, self.plan.ip_octets, spec, self.packets());
             self.sender = Some(sender.map_err(BrokenOff::host("start the load"))?);
         }
-        let before = self.sender.as_ref().map(LoadSender::totals).unwrap_or_default();
+        // What left while the next order was on its way belongs to what that order began.
+        let began = self.reported.take().unwrap_or((LoadTotals::default(), now));
+        let (before, began_ns) = began;
         self.segment = Some(Segment {
             began_ns,
             ends_ns,
@@ -301,17 +362,30 @@ impl<'a> Sending<'a> {
     /// Reports the segment under way, if there is one.
     fn end_segment(&mut self) {
         let Some(segment) = self.segment.take() else { return };
-        let ended_ns = clock::now_ns();
+        let spent = self.spent();
+        let continues = segment.continues && !spent;
+        let ended_ns = if continues {
+            clock::now_ns()
+        } else {
+            // Nothing left after its time, however late this thread comes to look.
+            clock::now_ns().min(segment.ends_ns)
+        };
         let totals = match self.sender.take() {
-            Some(sender) if segment.continues => {
+            Some(sender) if continues => {
                 let totals = sender.totals();
                 self.sender = Some(sender);
                 totals
             }
-            Some(sender) => sender.stop(),
+            Some(sender) => {
+                let totals = sender.stop();
+                self.left.packets = self.left.packets.saturating_add(totals.packets);
+                self.left.ip_octets = self.left.ip_octets.saturating_add(totals.ip_octets);
+                totals
+            }
             None => LoadTotals::default(),
         };
         let elapsed = Duration::from_nanos(u64::try_from(ended_ns - segment.began_ns).unwrap_or(0));
+        self.reported = continues.then(|| (totals.clone(), ended_ns));
         self.conductor.say(ServerMessage::LoadSent(LoadSent {
             id: self.plan.id,
             began_ns: segment.began_ns,
@@ -320,9 +394,13 @@ impl<'a> Sending<'a> {
             ip_octets: totals.ip_octets.saturating_sub(segment.before.ip_octets),
             send_failures: totals.failures.saturating_sub(segment.before.failures),
             sender_cpu_permille: permille(busiest_share(&segment.before.cpu, &totals.cpu, elapsed)),
+            spent,
         }));
     }
 }
+
+/// What orders of a load's segments may take on their way, all together (ours).
+const ORDERS: Duration = Duration::from_secs(5);
 
 /// How far ahead of its highest rate a load may arrive: what a full buffer lets go at once (ours).
 const RATE_SLACK: Duration = Duration::from_secs(1);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
 
 use super::bulk::Door;
+use super::conduct::BrokenOff;
 use super::flow::Flow;
 use super::options::ServeOptions;
 use super::slots::Slots;
@@ -52,6 +53,8 @@ pub(super) struct Session {
     pub(super) meter: Mutex<LightMeter>,
     /// Where data connections of the transfer under way go.
     pub(super) door: Mutex<Option<Door>>,
+    /// Words, samples counted each, that the client was not told yet.
+    pub(super) untold: AtomicUsize,
     /// When anything last came that only the client can have sent.
     heard_ns: AtomicI64,
     /// When the session last used a slot for something that the control connection does not show.
@@ -94,6 +97,19 @@ impl Session {
     /// Whether these octets may pass without the load slot, or with it.
     pub(super) fn admits(&self, octets: u64) -> bool {
         self.loads.load(Ordering::Relaxed) || lock(&self.meter).admit(octets, now())
+    }
+
+    /// Whether packets may be marked so. Classes of network control (RFC 4594 §3) are not for strangers: routers near the server may
+    /// well let them pass before everything else.
+    pub(super) fn may_mark(&self, traffic_class: u8) -> Result<(), BrokenOff> {
+        /// CS6 and above.
+        const CONTROL: u8 = 48 << 2;
+        if traffic_class >= CONTROL && self.limits.max_load_rate_bps == 0 {
+            return Err(BrokenOff::limit(
+                "no marks of network control without a key from outside this server's network",
+            ));
+        }
+        Ok(())
     }
 
     /// The first flows, if all of them exist.
@@ -178,6 +194,7 @@ impl Server {
             loads: AtomicBool::new(false),
             flows: Mutex::new(BTreeMap::new()),
             door: Mutex::new(None),
+            untold: AtomicUsize::new(0),
             heard_ns: AtomicI64::new(clock::now_ns()),
             used_ns: AtomicI64::new(clock::now_ns()),
         });

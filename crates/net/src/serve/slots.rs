@@ -23,6 +23,8 @@ struct Line {
     room: usize,
     queue_room: usize,
     holders: Vec<u64>,
+    /// Sessions that share what a holder has: the guest, and its host.
+    guests: Vec<(u64, u64)>,
     waiting: Vec<Waiter>,
 }
 
@@ -51,8 +53,26 @@ impl Line {
         self.advance();
     }
 
+    /// A holder has one guest at most, and guests have none.
+    fn share(&mut self, host: u64, guest: u64) -> bool {
+        let fits = self.holders.contains(&host)
+            && !self.holders.contains(&guest)
+            && !self.guests.iter().any(|&(one, other)| one == guest || other == host);
+        if fits {
+            self.waiting.retain(|waiter| waiter.session != guest);
+            self.guests.push((guest, host));
+        }
+        fits
+    }
+
     fn leave(&mut self, session: u64) {
-        self.holders.retain(|holder| *holder != session);
+        self.guests.retain(|&(guest, _)| guest != session);
+        // A guest whose host leaves holds the slot in its place.
+        let guest = self.guests.iter().position(|&(_, host)| host == session);
+        match (self.holders.iter_mut().find(|holder| **holder == session), guest) {
+            (Some(holder), Some(at)) => *holder = self.guests.remove(at).0,
+            _ => self.holders.retain(|holder| *holder != session),
+        }
         self.waiting.retain(|waiter| waiter.session != session);
         self.advance();
     }
@@ -88,6 +108,7 @@ impl Slots {
                 room,
                 queue_room: queue,
                 holders: Vec::new(),
+                guests: Vec::new(),
                 waiting: Vec::new(),
             }))
         };
@@ -108,6 +129,11 @@ impl Slots {
     /// Asks; every answer comes by `told`.
     pub(super) fn ask(&self, kind: SlotKind, session: u64, told: UnboundedSender<SlotNews>) {
         self.line(kind).ask(session, told);
+    }
+
+    /// Lets a session share the slot that another one holds; whether that may be.
+    pub(super) fn share(&self, kind: SlotKind, host: u64, guest: u64) -> bool {
+        self.line(kind).share(host, guest)
     }
 
     /// Gives back, or leaves the queue.
@@ -149,6 +175,28 @@ mod tests {
         let (told, mut ear) = unbounded_channel();
         slots.ask(kind, 9, told);
         assert_eq!(news(&mut ear), [SlotNews::Granted(kind)]);
+    }
+
+    #[test]
+    fn a_guest_takes_no_place_and_keeps_what_its_host_leaves() {
+        let kind = SlotKind::Load;
+        let slots = Slots::new(8, 1, 2);
+        let (told, mut host) = unbounded_channel();
+        assert!(!slots.share(kind, 1, 2), "nobody holds it");
+        slots.ask(kind, 1, told);
+        assert_eq!(news(&mut host), [SlotNews::Granted(kind)]);
+        assert!(!slots.share(kind, 1, 1) && slots.share(kind, 1, 2));
+        assert!(!slots.share(kind, 1, 3) && !slots.share(kind, 2, 3), "one guest");
+        let (told, mut next) = unbounded_channel();
+        slots.ask(kind, 4, told);
+        assert_eq!(news(&mut next), [SlotNews::Queued(kind, 1)]);
+        slots.leave(kind, 1);
+        assert_eq!(news(&mut next), []);
+        assert!(slots.share(kind, 2, 5));
+        slots.leave(kind, 5);
+        assert_eq!(news(&mut next), []);
+        slots.leave(kind, 2);
+        assert_eq!(news(&mut next), [SlotNews::Granted(kind)]);
     }
 
     #[test]

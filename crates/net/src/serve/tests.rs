@@ -95,21 +95,126 @@ fn keys() {
             ..
         }
     ));
-    rude.say(&ClientMessage::Slot { kind: SlotKind::Load });
+    rude.say(&ClientMessage::Slot {
+        kind: SlotKind::Load,
+        beside: None,
+    });
     assert_eq!(refusal(&rude.hear()), RefusalCode::Protocol);
     assert!(rude.is_closed());
 }
 
+/// A client that speaks nothing that we do is told who must upgrade.
 #[test]
-fn another_version_is_told_so() {
+fn a_version_that_was_given_up_is_told_so() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
     client.say(&ClientMessage::Hello {
-        version: wire::VERSION + 1,
+        version: wire::OLDEST_VERSION - 1,
         nonce: Nonce::new([0; 16]),
     });
-    assert_eq!(refusal(&client.hear()), RefusalCode::Version);
+    let refused = client.hear();
+    assert_eq!(refusal(&refused), RefusalCode::Version);
+    let ServerMessage::Refused { text, .. } = refused else {
+        panic!("refused");
+    };
+    assert!(text.contains("upgrade narrows where the client runs"), "{text}");
     assert!(client.is_closed());
+}
+
+/// A client of version 1 takes no field that it does not know: it hears exactly what servers of version 1 said.
+#[test]
+fn an_older_client_hears_nothing_new() {
+    let server = start(|_| ());
+    let mut client = Client::dial(server.addresses()[0]);
+    client.say_text(r#"{"hello":{"version":1,"nonce":"05050505050505050505050505050505"}}"#);
+    let fields = |value: &serde_json::Value| {
+        let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    let welcome = client.hear_value();
+    assert_eq!(fields(&welcome["welcome"]), "auth nonce version");
+    assert_eq!(welcome["welcome"]["version"], 1);
+    let session = client.hear_value();
+    let session = &session["session"];
+    assert_eq!(fields(session), "host limits proof session token");
+    assert_eq!(
+        fields(&session["limits"]),
+        "light_burst_octets light_rate_bps max_duration_ns max_load_rate_bps max_octets max_streams max_train_packets transfers"
+    );
+    assert_eq!(
+        fields(&session["host"]),
+        "clock_resolution_ns interface_rate_bps max_send_rate_bps min_gap_ns receive_cost_ns send_cost_ns stamp_error_ns stamp_source virtual_interface"
+    );
+    client.take_slot(SlotKind::Light);
+}
+
+/// A newer one is answered in our version, and its fields of which we know nothing change nothing.
+#[test]
+fn a_newer_client_is_answered_in_our_version() {
+    let server = start(|_| ());
+    let mut client = Client::dial(server.addresses()[0]);
+    client.say_text(r#"{"hello":{"version":9,"nonce":"05050505050505050505050505050505","colour":{"deep":[1,{}]}}}"#);
+    assert!(matches!(client.hear(), ServerMessage::Welcome { version, .. } if version == wire::VERSION));
+    assert!(matches!(client.hear(), ServerMessage::Session { .. }));
+    client.say_text(r#"{"slot":{"kind":"light","mood":"good"}}"#);
+    assert_eq!(client.hear(), ServerMessage::Granted { kind: SlotKind::Light });
+    // A message of which we know nothing has no place in a session of our version.
+    client.say_text(r#""sing""#);
+    assert_eq!(refusal(&client.hear()), RefusalCode::Protocol);
+}
+
+/// The server says how its host is set up; the second time, what was counted in between. Answers are at least a tenth of a second apart.
+#[test]
+fn the_host_is_told_to_whoever_asks() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let mut ask = || {
+        client.say(&ClientMessage::AskHost);
+        match client.hear() {
+            ServerMessage::HostTold(settings) => *settings,
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = ask();
+    assert_eq!(first.interface.as_deref(), Some("lo"));
+    assert!(first.tcp_rmem_octets.unwrap()[2] > 0 && first.cpus.unwrap() > 0);
+    assert!(first.congestion_controls.contains(&first.congestion_control.unwrap()));
+    // Loopback is only software: nothing that a card does is told of it.
+    assert_eq!(
+        (
+            first.send_offload,
+            first.receive_offload,
+            first.interface_bps,
+            first.half_duplex
+        ),
+        (None, None, None, None)
+    );
+    assert_eq!(first.counted, wire::SettingsCounted::default());
+    let begun = crate::clock::now_ns();
+    let second = ask();
+    assert!(
+        crate::clock::now_ns() - begun > 50_000_000,
+        "no faster than ten a second"
+    );
+    assert!(second.counted.fragments.is_some() && second.counted.buffer_drops.is_some());
+    assert_eq!(second.interface, first.interface);
+}
+
+/// Not in the middle of a test, and one at a time.
+#[test]
+fn the_host_is_not_asked_at_any_time() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    client.say(&ClientMessage::AskHost);
+    client.say(&ClientMessage::AskHost);
+    let first = client.hear();
+    assert!(matches!(first, ServerMessage::HostTold(_)), "{first:?}");
+    // The second came either after the answer, or too early.
+    match client.hear() {
+        ServerMessage::HostTold(_) => {}
+        early => assert_eq!(refusal(&early), RefusalCode::Protocol),
+    }
 }
 
 #[test]
@@ -138,7 +243,7 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
         .map(|_| Client::enter(server.addresses()[0], None).unwrap())
         .collect();
     for (client, place) in clients.iter_mut().zip(0u32..) {
-        client.say(&ClientMessage::Slot { kind });
+        client.say(&ClientMessage::Slot { kind, beside: None });
         match (place, client.hear()) {
             (0, ServerMessage::Granted { kind: SlotKind::Load }) => {}
             (1..=2, ServerMessage::Queued { place: told, .. }) => assert_eq!(told, place),
@@ -147,7 +252,10 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
         }
     }
     // A light test does not wait for loads.
-    clients[3].say(&ClientMessage::Slot { kind: SlotKind::Light });
+    clients[3].say(&ClientMessage::Slot {
+        kind: SlotKind::Light,
+        beside: None,
+    });
     assert_eq!(clients[3].hear(), ServerMessage::Granted { kind: SlotKind::Light });
     // The holder is killed, the first in the queue gives up: the second gets it.
     clients.remove(0);

@@ -27,6 +27,10 @@ pub(crate) struct Ancillary {
     pub(crate) hardware_ns: Option<i64>,
     /// Hop limit (TTL) with which the packet arrived.
     pub(crate) hop_limit: Option<u8>,
+    /// DSCP and ECN with which the packet arrived, where the socket asks for it.
+    pub(crate) traffic_class: Option<u8>,
+    /// The message holds datagrams of so many octets each, the last one perhaps shorter (`UDP_GRO`).
+    pub(crate) segment_octets: Option<usize>,
     /// An entry of the error queue.
     pub(crate) error: Option<ExtendedError>,
 }
@@ -71,6 +75,14 @@ impl Ancillary {
             }
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                 self.hop_limit = int(data, 0).and_then(|value| u8::try_from(value).ok());
+            }
+            // One octet of the one, an integer of the other.
+            (libc::IPPROTO_IP, libc::IP_TOS) => self.traffic_class = data.first().copied(),
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                self.traffic_class = int(data, 0).and_then(|value| u8::try_from(value).ok());
+            }
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                self.segment_octets = int(data, 0).and_then(|octets| usize::try_from(octets).ok());
             }
             (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
                 self.error = ExtendedError::parse(data);
@@ -160,10 +172,12 @@ mod tests {
         }
         let mut octets = message(libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, &stamps);
         octets.extend(message(libc::IPPROTO_IP, libc::IP_TTL, &61i32.to_ne_bytes()));
+        octets.extend(message(libc::SOL_UDP, libc::UDP_GRO, &1_200i32.to_ne_bytes()));
         let found = Ancillary::parse(&octets);
         assert_eq!(found.kernel_ns, Some(7_000_000_005));
         assert_eq!(found.hardware_ns, Some(9_000_000_001));
         assert_eq!(found.hop_limit, Some(61));
+        assert_eq!(found.segment_octets, Some(1_200));
     }
 
     #[test]

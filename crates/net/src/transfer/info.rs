@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use estimate::probe::{TcpSample, TcpState};
+use estimate::probe::{TcpMarks, TcpSample, TcpState};
 use units::{BitRate, Stamp};
 
 use crate::clock;
@@ -72,6 +72,11 @@ impl TcpInfo {
         self.u64(120).unwrap_or(0)
     }
 
+    /// Octets received in order.
+    pub fn received_octets(&self) -> Option<u64> {
+        self.u64(128)
+    }
+
     /// Octets written and never yet sent.
     pub fn unsent_octets(&self) -> Option<u32> {
         self.u32(144)
@@ -134,6 +139,19 @@ impl TcpInfo {
             limited_by_receive_window: Self::micros(self.u64(176)),
             limited_by_send_buffer: Self::micros(self.u64(184)),
             bbr_pacing_gain: self.bbr_pacing_gain,
+            marks: self.marks(),
+        }
+    }
+
+    fn marks(&self) -> TcpMarks {
+        /// `TCPI_OPT_WSCALE`: both sides sent the option.
+        const SCALED: u8 = 4;
+        let (peer, _) = self.window_scales();
+        TcpMarks {
+            window_scaled: self.u8(5).map(|options| options & SCALED != 0 && peer > 0),
+            reordered: self.u32(220),
+            needless: self.u32(216),
+            path_mtu_octets: self.path_mtu().filter(|&octets| octets > 0),
         }
     }
 

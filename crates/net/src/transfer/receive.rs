@@ -2,14 +2,12 @@
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
+use super::connection::{LOTS_FROM_OCTETS, read_in_lots, wait_in_calls};
 use crate::clock;
 
 #[derive(Debug)]
@@ -38,17 +36,28 @@ pub struct Progress {
 #[derive(Debug)]
 pub struct BulkReceiver {
     shared: Arc<Shared>,
+    block: usize,
     threads: Vec<JoinHandle<()>>,
     cpu_ns: Vec<Arc<AtomicU64>>,
 }
 
-/// Octets of one read (ours: the write's size, twice).
-const BLOCK_OCTETS: usize = 256 << 10;
+/// Octets of one read (ours: the write's size, which a processor's cache next to its core holds), and at least.
+const BLOCK_OCTETS: usize = 128 << 10;
+const LEAST_BLOCK: usize = 4 << 10;
+/// CPU time is noted this often.
+const CPU_EVERY_NS: i64 = 5_000_000;
 
 impl BulkReceiver {
     /// Without any connection yet.
     pub fn new() -> Self {
+        Self::reading(None)
+    }
+
+    /// Likewise; reads blocks of so many octets, if that is neither very little nor more than it reads by itself.
+    pub fn reading(block_octets: Option<u32>) -> Self {
+        let asked = block_octets.and_then(|octets| usize::try_from(octets).ok());
         Self {
+            block: asked.map_or(BLOCK_OCTETS, |octets| octets.clamp(LEAST_BLOCK, BLOCK_OCTETS)),
             shared: Arc::new(Shared {
                 stop: AtomicBool::new(false),
                 octets: AtomicU64::new(0),
@@ -63,15 +72,16 @@ impl BulkReceiver {
 
     /// One more connection, which is read from now on.
     pub fn add(&mut self, stream: TcpStream) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
+        wait_in_calls(&stream)?;
         let cpu_ns = Arc::new(AtomicU64::new(0));
         self.cpu_ns.push(Arc::clone(&cpu_ns));
         self.shared.open.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::clone(&self.shared);
+        let block = self.block;
         let thread = std::thread::Builder::new()
             .name(format!("sink-{}", self.threads.len()))
             .spawn(move || {
-                shared.read_all(&stream, &cpu_ns);
+                shared.read_all(&stream, block, &cpu_ns);
                 // Fails only where the connection is gone already.
                 let _ = stream.shutdown(Shutdown::Both);
                 shared.open.fetch_sub(1, Ordering::Relaxed);
@@ -144,10 +154,14 @@ impl Drop for BulkReceiver {
 }
 
 impl Shared {
-    fn read_all(&self, stream: &TcpStream, cpu_ns: &AtomicU64) {
-        let look = PollTimeout::from(20u8);
-        let mut block = vec![0; BLOCK_OCTETS];
+    fn read_all(&self, stream: &TcpStream, block: usize, cpu_ns: &AtomicU64) {
+        let mut block = vec![0; block];
         let mut stream_ref = stream;
+        let (mut noted, mut own, mut lots) = (0, 0, false);
+        let note = || {
+            let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            cpu_ns.store(cpu, Ordering::Relaxed);
+        };
         while !self.stop.load(Ordering::Relaxed) {
             match stream_ref.read(&mut block) {
                 Ok(0) => break,
@@ -156,20 +170,22 @@ impl Shared {
                     self.first_ns.fetch_min(now, Ordering::Relaxed);
                     self.last_ns.fetch_max(now, Ordering::Relaxed);
                     self.octets.fetch_add(read as u64, Ordering::Relaxed);
+                    own += read as u64;
+                    if !lots && own >= LOTS_FROM_OCTETS {
+                        lots = true;
+                        read_in_lots(stream);
+                    }
+                    if now - noted > CPU_EVERY_NS {
+                        noted = now;
+                        note();
+                    }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLIN)];
-                    // An interrupted or failed wait is followed by another read, which says what is wrong.
-                    let _ = poll(&mut fds, look);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nothing came for as long as a call may wait.
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(_) => break,
             }
-            cpu_ns.store(
-                u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX),
-                Ordering::Relaxed,
-            );
         }
+        note();
     }
 }
 
@@ -180,7 +196,7 @@ mod tests {
     use units::BitRate;
 
     use super::*;
-    use crate::transfer::{BulkSender, TransferOptions, connect};
+    use crate::transfer::{BulkSender, Settings, TransferOptions, Writing, connect};
 
     const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -191,8 +207,11 @@ mod tests {
             congestion: Some("reno".to_owned()),
             window_octets: Some(65_536),
             pacing: Some(BitRate::from_mbps(100)),
+            no_delay: true,
+            traffic_class: 0xb8,
+            ..TransferOptions::default()
         };
-        let (mut sender, mut receiver) = (BulkSender::new(), BulkReceiver::new());
+        let (mut sender, mut receiver) = (BulkSender::default(), BulkReceiver::new());
         for _ in 0..2 {
             let stream = connect(listener.local_addr().unwrap(), &options, TIMEOUT).unwrap();
             receiver.add(listener.accept().unwrap().0).unwrap();
@@ -216,9 +235,17 @@ mod tests {
             (progress.octets..=progress.octets + ends).contains(&acked),
             "{acked} {progress:?}"
         );
-        for (sample, (congestion, buffer)) in samples.iter().zip(sender.settings()) {
+        for (sample, settings) in samples.iter().zip(sender.settings()) {
             assert!(sample.acked_octets > 0 && sample.mss_octets > 500, "{sample:?}");
-            assert_eq!((congestion.as_str(), buffer), ("reno", Some(131_072)));
+            assert_eq!(
+                settings,
+                Settings {
+                    congestion: "reno".to_owned(),
+                    send_buffer_octets: Some(131_072),
+                    traffic_class: Some(0xb8),
+                    no_delay: Some(true),
+                }
+            );
             assert_eq!(
                 sample.pacing_rate.map(|rate| rate <= BitRate::from_mbps(100)),
                 Some(true)
@@ -237,7 +264,7 @@ mod tests {
     #[test]
     fn a_peer_that_goes_away_is_noticed_and_a_drop_does_not_hang() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sender = BulkSender::new();
+        let mut sender = BulkSender::default();
         sender
             .add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap())
             .unwrap();
@@ -248,7 +275,7 @@ mod tests {
         }
         assert!(sender.broken());
         // A peer that does not read.
-        let mut sender = BulkSender::new();
+        let mut sender = BulkSender::default();
         sender
             .add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap())
             .unwrap();
@@ -257,5 +284,50 @@ mod tests {
         let begun = clock::now_ns();
         drop(sender);
         assert!(clock::now_ns() - begun < 1_000_000_000);
+    }
+
+    #[test]
+    fn no_more_is_sent_than_there_is_to_send() {
+        const OCTETS: u64 = 1_000_001;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for (zero_copy, block, pace) in [
+            (false, None, None),
+            (true, Some(1 << 20), None),
+            // A block of 10 kB each millisecond, ten at a time: a tenth of a second for each of two connections.
+            (false, Some(10_000), Some((BitRate::from_mbps(80), 10))),
+        ] {
+            let writing = Writing {
+                block_octets: block,
+                zero_copy,
+                pace,
+                payload_octets: Some(OCTETS),
+            };
+            let options = TransferOptions {
+                mss_octets: Some(1_000),
+                near: Some("127.0.0.1:0".parse().unwrap()),
+                ..TransferOptions::default()
+            };
+            let (mut sender, mut receiver) = (BulkSender::new(writing), BulkReceiver::reading(block));
+            let begun = clock::now_ns();
+            for _ in 0..2 {
+                let stream = connect(listener.local_addr().unwrap(), &options, TIMEOUT).unwrap();
+                receiver.add(listener.accept().unwrap().0).unwrap();
+                sender.add(stream).unwrap();
+            }
+            let deadline = begun + 3_000_000_000;
+            while !sender.spent() && clock::now_ns() < deadline {
+                clock::sleep_until_ns(clock::now_ns() + 1_000_000);
+            }
+            assert!(sender.spent(), "{writing:?}");
+            let lasted = clock::now_ns() - begun;
+            for sample in sender.samples().unwrap() {
+                assert!(sample.mss_octets <= 1_000, "{sample:?}");
+            }
+            sender.finish_writing();
+            let progress = receiver.wait(deadline, &AtomicBool::new(false));
+            assert_eq!((progress.octets, progress.open), (OCTETS, 0), "{writing:?}");
+            // A burst less than the rate would take.
+            assert!(pace.is_none() || lasted > 39_000_000, "{lasted}");
+        }
     }
 }

@@ -1,37 +1,66 @@
 //! The sending side: each connection is kept full by a thread of its own.
 
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
+use std::io;
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use estimate::probe::TcpSample;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use units::BitRate;
 
-use super::connection::{congestion, set_pacing};
+use super::connection::{congestion, marked, set_pacing, wait_in_calls};
 use super::info::TcpInfo;
+use super::source::{MOST_BLOCK, Pace, Source};
 use crate::clock;
-use crate::pace::Payloads;
+use crate::purse::Purse;
 
 /// Octets of one write: within the range where neither calls nor cache misses dominate (ours; iperf3 uses the same by default).
 const BLOCK_OCTETS: usize = 128 << 10;
 /// CPU time is noted this often.
 const CPU_EVERY_NS: i64 = 5_000_000;
 
+/// How the connections of a transfer are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Writing {
+    /// Octets of one write, a megabyte at most; `None`: 128 KiB.
+    pub block_octets: Option<u32>,
+    /// Without copying them into the kernel.
+    pub zero_copy: bool,
+    /// Payload rate of each connection that the program keeps, and how many blocks leave at a time.
+    pub pace: Option<(BitRate, u16)>,
+    /// What all connections send together, and then no more.
+    pub payload_octets: Option<u64>,
+}
+
+/// How a connection really stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Its congestion control.
+    pub congestion: String,
+    /// Its send buffer, in octets of the kernel's own accounting.
+    pub send_buffer_octets: Option<u32>,
+    /// DSCP, in the six upper bits.
+    pub traffic_class: Option<u8>,
+    /// Without Nagle's algorithm.
+    pub no_delay: Option<bool>,
+}
+
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
     broken: AtomicBool,
+    /// There was nothing left to write.
+    spent: AtomicBool,
     cpu_ns: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Connection {
     stream: Arc<TcpStream>,
+    /// Known while it stands, and not asked for later: the peer may be gone by then.
+    peer: IpAddr,
     congestion: String,
     acked_before: u64,
     shared: Arc<Shared>,
@@ -39,35 +68,50 @@ struct Connection {
 }
 
 /// The connections of a transfer that sends. Dropping it breaks them off.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BulkSender {
     connections: Vec<Connection>,
+    writing: Writing,
+    purse: Arc<Purse>,
+}
+
+impl Default for BulkSender {
+    fn default() -> Self {
+        Self::new(Writing::default())
+    }
 }
 
 impl BulkSender {
     /// Without any connection yet.
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(writing: Writing) -> Self {
+        Self {
+            connections: Vec::new(),
+            purse: Arc::new(Purse::new(writing.payload_octets)),
+            writing,
+        }
     }
 
     /// One more connection, which is kept full from now on.
     pub fn add(&mut self, stream: TcpStream) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
+        wait_in_calls(&stream)?;
         let congestion = congestion(&stream);
+        let peer = stream.peer_addr()?.ip();
         let acked_before = TcpInfo::read(&stream, &congestion)?.acked_octets();
         let stream = Arc::new(stream);
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            spent: AtomicBool::new(false),
             cpu_ns: AtomicU64::new(0),
         });
-        let (writer, state) = (Arc::clone(&stream), Arc::clone(&shared));
-        let seed = 1 + self.connections.len() as u64;
+        let (writer, state, purse) = (Arc::clone(&stream), Arc::clone(&shared), Arc::clone(&self.purse));
+        let writing = self.writing;
         let thread = std::thread::Builder::new()
             .name(format!("bulk-{}", self.connections.len()))
-            .spawn(move || write_all(&writer, &state, seed))?;
+            .spawn(move || write_all(&writer, &state, &purse, writing))?;
         self.connections.push(Connection {
             stream,
+            peer,
             congestion,
             acked_before,
             shared,
@@ -94,17 +138,9 @@ impl BulkSender {
             .collect()
     }
 
-    /// The congestion control that each connection really uses, and the send buffer that it really has, in octets of the kernel's
-    /// own accounting.
-    pub fn settings(&self) -> Vec<(String, Option<u32>)> {
-        let granted = |stream: &TcpStream| socket2::SockRef::from(stream).send_buffer_size().ok();
-        self.connections
-            .iter()
-            .map(|connection| {
-                let buffer = granted(&connection.stream).and_then(|octets| u32::try_from(octets).ok());
-                (connection.congestion.clone(), buffer)
-            })
-            .collect()
+    /// How each connection really stands.
+    pub fn settings(&self) -> Vec<Settings> {
+        self.connections.iter().map(Connection::settings).collect()
     }
 
     /// Limits every connection's rate; `None` lifts the limit.
@@ -127,6 +163,12 @@ impl BulkSender {
         self.connections
             .iter()
             .any(|connection| connection.shared.broken.load(Ordering::Relaxed))
+    }
+
+    /// All that was to be sent has been sent, and was acknowledged by the peer's kernel. Never so where there is no such limit.
+    pub fn spent(&self) -> bool {
+        let written = |connection: &Connection| connection.shared.spent.load(Ordering::Relaxed);
+        self.writing.payload_octets.is_some() && self.connections.iter().all(written) && self.drained()
     }
 
     /// Writes no more, and says so to the peer behind the last octet. What is in the buffers still goes.
@@ -155,6 +197,19 @@ impl BulkSender {
 }
 
 impl Connection {
+    fn settings(&self) -> Settings {
+        let socket = socket2::SockRef::from(&*self.stream);
+        Settings {
+            congestion: self.congestion.clone(),
+            send_buffer_octets: socket
+                .send_buffer_size()
+                .ok()
+                .and_then(|octets| u32::try_from(octets).ok()),
+            traffic_class: marked(&*self.stream, self.peer),
+            no_delay: socket.tcp_nodelay().ok(),
+        }
+    }
+
     fn info(&self) -> io::Result<TcpInfo> {
         TcpInfo::read(&*self.stream, &self.congestion)
     }
@@ -173,34 +228,45 @@ impl Drop for BulkSender {
     }
 }
 
-fn write_all(stream: &TcpStream, shared: &Shared, seed: u64) {
-    let look = PollTimeout::from(20u8);
-    let block = Payloads::new([BLOCK_OCTETS], seed);
-    let (mut at, mut noted) = (0, 0);
+fn write_all(stream: &TcpStream, shared: &Shared, purse: &Purse, writing: Writing) {
+    let source = Source::new(writing.zero_copy);
+    let asked = writing.block_octets.and_then(|octets| usize::try_from(octets).ok());
+    let block = asked.unwrap_or(BLOCK_OCTETS).clamp(1, MOST_BLOCK);
+    let (rate_bps, burst) = writing.pace.map_or((0, 1), |(rate, burst)| (rate.bps(), burst));
+    let mut pace = Pace::new(rate_bps, burst.into());
+    let (mut at, mut end, mut noted) = (0, 0, 0);
     let note = || {
         let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
         shared.cpu_ns.store(cpu, Ordering::Relaxed);
     };
-    let mut stream_ref = stream;
     while !shared.stop.load(Ordering::Relaxed) {
-        match stream_ref.write(&block.get(0)[at..]) {
-            Ok(written) => at = (at + written) % BLOCK_OCTETS,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
-                // An interrupted or failed wait is followed by another write, which says what is wrong.
-                let _ = poll(&mut fds, look);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => {
-                shared.broken.store(true, Ordering::Relaxed);
-                break;
-            }
-        }
         let now = clock::now_ns();
         if now - noted > CPU_EVERY_NS {
             noted = now;
             note();
         }
+        if at == end {
+            if !pace.due(now) {
+                continue;
+            }
+            (at, end) = (0, usize::try_from(purse.take(block as u64)).unwrap_or(0));
+            if end == 0 {
+                shared.spent.store(true, Ordering::Relaxed);
+                break;
+            }
+            pace.spend(end as u64);
+        }
+        match source.send(stream, at, end) {
+            Ok(written) => at += written,
+            // Nothing could be written for as long as a call may wait.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => {
+                shared.broken.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
     }
+    // What was taken and not sent is nobody's.
+    purse.give_back((end - at) as u64);
     note();
 }

@@ -108,7 +108,7 @@ impl Elastic {
         let options = TransferOptions {
             congestion: Some(plan.control.clone()),
             window_octets: plan.window_octets,
-            pacing: None,
+            ..TransferOptions::default()
         };
         let mut stream = connect(self.sink, &options, CONNECT)?;
         let flow = u32::try_from(plan.flow).unwrap_or(u32::MAX);
@@ -118,7 +118,7 @@ impl Elastic {
         }))?;
         line.push(b'\n');
         stream.write_all(&line)?;
-        let mut bulk = BulkSender::new();
+        let mut bulk = BulkSender::default();
         bulk.add(stream)?;
         Ok(bulk)
     }
@@ -147,7 +147,8 @@ impl Row {
     fn begin(&mut self, run: &Elastic, now: u64) {
         match run.open(&self.plan) {
             Ok(bulk) => {
-                let (congestion, _) = bulk.settings().into_iter().next().unwrap_or_default();
+                let settings = bulk.settings().into_iter().next();
+                let congestion = settings.map_or_else(String::new, |settings| settings.congestion);
                 if congestion != self.plan.control {
                     let wanted = self.plan.control.clone();
                     let why = format!("the kernel uses {congestion} instead of {wanted}");

@@ -8,6 +8,7 @@ use wire::iperf3::{Counters, GREETING, Transport, is_greeting_reply, stream_id};
 use super::super::connect::{self, Near};
 use super::super::link::Link;
 use super::super::stream::{Carrier, Early, Stream};
+use super::super::udp;
 use super::{Connected, Test, host_cannot};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError};
@@ -32,7 +33,8 @@ impl Test<'_> {
             stream.shared.count_early(&early);
             if !sends {
                 let block = usize::try_from(self.parameters.block_octets).unwrap_or(0);
-                stream.receive(block).map_err(host_cannot("start a thread"))?;
+                let crowded = udp::crowded(&self.parameters);
+                stream.receive(block, crowded).map_err(host_cannot("start a thread"))?;
             }
             let (near, far) = stream.ends().unwrap_or((self.peer, self.peer));
             let (mss_octets, send_buffer_octets, receive_buffer_octets) = stream.granted();

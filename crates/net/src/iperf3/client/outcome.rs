@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use wire::iperf3::{Parameters, Results};
 
-use super::super::{Snapshot, Spacing};
+use super::super::Snapshot;
 use crate::client::IpVersion;
+use crate::spacing::Spacing;
 
 /// What to test, beside what the server is told.
 #[derive(Debug, Clone)]

@@ -148,6 +148,7 @@ fn stamp_replies_must_bring_number_and_time_back() {
         error: stamp::ErrorEstimate::new(1, true, stamp::StampFormat::Ptp),
         hop_limit: 250,
         seq: Some(1),
+        surroundings: stamp::Surroundings::default(),
     };
     let mut reply = octets;
     stamp::reflect(&mut reply, &seen, None).unwrap();
@@ -157,6 +158,7 @@ fn stamp_replies_must_bring_number_and_time_back() {
         turned_ns: Some(NOW + 1_000),
         residence_ns: Some(30_000),
         behind: 2,
+        clock: Some(seen.error),
     };
     assert_eq!(echo, expected);
     for (at, why) in [(35, "another time"), (15, "another session"), (24, "not of this train")] {

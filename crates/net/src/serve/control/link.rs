@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout};
 use wire::{
-    Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, HostFacts, Nonce, RefusalCode, Rows,
-    ServerMessage, Side, VERSION,
+    Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, HostFacts, Nonce, OLDEST_VERSION,
+    RefusalCode, Rows, ServerMessage, Side, VERSION,
 };
 
 use crate::host::Interface;
@@ -137,10 +137,12 @@ impl Link {
         let ClientMessage::Hello { version, nonce } = self.message().await? else {
             return Err(broke("no hello"));
         };
-        if version != VERSION {
-            let text = format!("this server speaks version {VERSION}, not {version}");
+        let Some(agreed) = wire::agreed(version) else {
+            let text = format!(
+                "this server speaks versions {OLDEST_VERSION} to {VERSION}, the client none above {version}: upgrade narrows where the client runs"
+            );
             return Err(End::Refused(RefusalCode::Version, text));
-        }
+        };
         server.room(peer.ip()).map_err(no_room)?;
         let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
         let auth = if server.options.psk.is_some() {
@@ -149,7 +151,7 @@ impl Link {
             Auth::None
         };
         self.say(&ServerMessage::Welcome {
-            version: VERSION,
+            version: agreed,
             nonce: ours,
             auth,
         })

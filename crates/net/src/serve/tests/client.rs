@@ -78,6 +78,18 @@ impl Client {
         self.tcp.write_all(&message.frame()).unwrap();
     }
 
+    /// The same as text, as a peer of another age may.
+    pub(super) fn say_text(&mut self, text: &str) {
+        let frame = wire::encode_frame(FrameKind::Json, text.as_bytes()).unwrap();
+        self.tcp.write_all(&frame).unwrap();
+    }
+
+    /// The next message, as it is.
+    pub(super) fn hear_value(&mut self) -> serde_json::Value {
+        let frame = self.frame().expect("a message, not the end");
+        serde_json::from_slice(&frame.body).unwrap()
+    }
+
     fn frame(&mut self) -> Option<Frame> {
         let mut octets = [0; 4096];
         loop {
@@ -120,7 +132,7 @@ impl Client {
     }
 
     pub(super) fn take_slot(&mut self, kind: SlotKind) {
-        self.say(&ClientMessage::Slot { kind });
+        self.say(&ClientMessage::Slot { kind, beside: None });
         assert_eq!(self.hear(), ServerMessage::Granted { kind });
     }
 

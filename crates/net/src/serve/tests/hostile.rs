@@ -30,7 +30,11 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
     wild.push(
         [
             hello.clone(),
-            ClientMessage::Slot { kind: SlotKind::Load }.frame(),
+            ClientMessage::Slot {
+                kind: SlotKind::Load,
+                beside: None,
+            }
+            .frame(),
             hello.clone(),
         ]
         .concat(),
@@ -52,7 +56,11 @@ fn mutated_requests_do_not_hold_the_server_up() {
     let server = start(|_| ());
     let address = server.addresses()[0];
     let requests = [
-        ClientMessage::Slot { kind: SlotKind::Light }.frame(),
+        ClientMessage::Slot {
+            kind: SlotKind::Light,
+            beside: None,
+        }
+        .frame(),
         super::traffic::expect(1, 10).frame(),
         ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
         super::traffic::load(2, wire::Direction::Reverse, 1).frame(),
@@ -70,6 +78,7 @@ fn mutated_requests_do_not_hold_the_server_up() {
         }
         .frame()
         .unwrap(),
+        super::traffic::tuned(4).frame(),
         ClientMessage::Release { kind: SlotKind::Light }.frame(),
     ]
     .concat();

@@ -35,6 +35,7 @@ pub(super) fn load(id: u32, direction: Direction, streams: u16) -> ClientMessage
         max_duration_ns: 20_000_000_000,
         status_every_ns: 50_000_000,
         quiet_ns: 200_000_000,
+        tuning: None,
     })
 }
 
@@ -209,7 +210,7 @@ fn a_reverse_load_in_segments() {
     client.say(&load(7, Direction::Reverse, 1));
     assert_eq!(client.hear(), ServerMessage::LoadReady { id: 7 });
     let counter = thread::spawn(move || drain(&socket));
-    let mut sent = 0;
+    let (mut sent, mut lasted) = (0, 0);
     for continues in [true, true, false] {
         client.say(&segment(7, 100, continues));
         let ServerMessage::LoadSent(report) = client.hear() else {
@@ -217,17 +218,17 @@ fn a_reverse_load_in_segments() {
         };
         assert!(report.ended_ns - report.began_ns >= 100_000_000);
         assert_eq!((report.send_failures, report.ip_octets), (0, report.packets * 1500));
-        // 12 Mbit/s are one packet per millisecond; a busy host may send fewer.
-        assert!(
-            report.packets > 5 && report.packets <= 2 + (report.ended_ns - report.began_ns).unsigned_abs() / 900_000
-        );
-        sent += report.packets;
+        // 12 Mbit/s are one packet per millisecond; a busy host may send fewer, and make up for them at four thirds of the rate.
+        let time = (report.ended_ns - report.began_ns).unsigned_abs();
+        assert!(report.packets > 5 && report.packets <= 9 + time / 750_000, "{report:?}");
+        (sent, lasted) = (sent + report.packets, lasted + time);
+        assert!(sent <= 2 + lasted / 1_000_000, "{sent} in {lasted}");
     }
     client.say(&ClientMessage::LoadEnd { id: 7 });
     assert_eq!(client.hear(), ServerMessage::LoadDone { id: 7 });
     let (received, _) = counter.join().unwrap();
-    // What left between two segments is in no report.
-    assert!(received >= sent && received <= sent + 100, "{received} {sent}");
+    // What left between two segments is in the report of the second.
+    assert_eq!(received, sent);
 }
 
 #[test]
@@ -271,6 +272,7 @@ fn transfer(id: u32, direction: Direction, max_streams: u16) -> ClientMessage {
         congestion: Some("cubic".to_owned()),
         window_octets: None,
         pacing_bps: Some(80_000_000),
+        tuning: None,
     })
 }
 
@@ -403,4 +405,159 @@ fn a_client_killed_in_a_transfer_leaves_nothing() {
             .unwrap()
             .take_slot(SlotKind::Load);
     }
+}
+
+/// A reverse transfer that ends with its last octet, and with everything else that can be asked for.
+pub(super) fn tuned(id: u32) -> ClientMessage {
+    ClientMessage::TransferBegin(TransferPlan {
+        id,
+        direction: Direction::Reverse,
+        max_streams: 1,
+        max_duration_ns: 5_000_000_000,
+        congestion: None,
+        window_octets: None,
+        pacing_bps: Some(80_000_000),
+        tuning: Some(wire::TransferTuning {
+            payload_octets: Some(100_001),
+            block_octets: Some(1_000),
+            burst_blocks: Some(2),
+            no_delay: true,
+            zero_copy: true,
+            traffic_class: 0xb8,
+        }),
+    })
+}
+
+/// An amount ends a reverse transfer, whose sockets stand as they were asked to.
+#[test]
+fn a_reverse_transfer_ends_with_its_last_octet() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    client.take_slot(SlotKind::Load);
+    client.say(&tuned(4));
+    assert_eq!(client.hear(), ServerMessage::TransferReady { id: 4 });
+    let mut stream = data(&client, 4, 0);
+    client.say(&ClientMessage::TransferSegment(TransferSegment {
+        id: 4,
+        streams: 1,
+        duration_ns: 4_000_000_000,
+        sample_every_ns: 10_000_000,
+        continues: true,
+    }));
+    // All of it, and then the end, though the segment's time is not over and it was to continue.
+    let mut octets = Vec::new();
+    stream.read_to_end(&mut octets).unwrap();
+    assert_eq!(octets.len(), 100_001);
+    let sent = loop {
+        match client.hear() {
+            ServerMessage::TransferSent(sent) => break sent,
+            ServerMessage::TransferSamples { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    let stands = wire::SocketStands {
+        traffic_class: 0xb8,
+        no_delay: true,
+    };
+    assert!(
+        sent.spent && sent.streams.iter().all(|stream| stream.stands == Some(stands)),
+        "{sent:?}"
+    );
+    client.say(&ClientMessage::TransferEnd { id: 4 });
+    assert_eq!(client.hear(), ServerMessage::TransferDone { id: 4 });
+}
+
+/// So does an amount of packets a load; they bear the mark that was asked for, and the next load's bear none.
+#[test]
+fn a_reverse_load_ends_with_its_last_packet() {
+    let server = start(|_| ());
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    let socket = client.flow(0);
+    client.take_slot(SlotKind::Load);
+    for (id, packets, class) in [(5, 7, 0xb8), (6, 3, 0)] {
+        let ClientMessage::LoadBegin(mut plan) = load(id, Direction::Reverse, 1) else {
+            panic!("no load");
+        };
+        plan.tuning = Some(wire::LoadTuning {
+            packets: Some(packets),
+            traffic_class: class,
+        });
+        client.say(&ClientMessage::LoadBegin(plan));
+        assert_eq!(client.hear(), ServerMessage::LoadReady { id });
+        client.say(&segment(id, 10_000, true));
+        let sent = match client.hear() {
+            ServerMessage::LoadSent(sent) => sent,
+            other => panic!("{other:?}"),
+        };
+        assert!(sent.spent && sent.packets == packets, "{sent:?}");
+        // A second segment has nothing left to send.
+        client.say(&segment(id, 20, false));
+        assert!(matches!(client.hear(), ServerMessage::LoadSent(sent) if sent.packets == 0));
+        client.say(&ClientMessage::LoadEnd { id });
+        assert_eq!(client.hear(), ServerMessage::LoadDone { id });
+        for _ in 0..packets {
+            assert_eq!(socket.recv(&mut [0; 2_048]).unwrap(), 1_472);
+        }
+    }
+}
+
+/// What a server does not allow is not begun: too much, or a mark of network control for a stranger.
+#[test]
+fn tunings_have_bounds() {
+    let server = start(|options| {
+        options.limits.session.max_octets = 1_000_000;
+        options.limits.session.max_load_rate_bps = 0;
+    });
+    let mut client = Client::enter(server.addresses()[0], None).unwrap();
+    client.take_slot(SlotKind::Load);
+    for (payload_octets, traffic_class, word) in [(Some(1_000_001), 0, "1000000"), (None, 48 << 2, "network control")] {
+        let ClientMessage::TransferBegin(mut plan) = transfer(7, Direction::Reverse, 1) else {
+            panic!("no transfer");
+        };
+        plan.tuning = Some(wire::TransferTuning {
+            payload_octets,
+            traffic_class,
+            ..wire::TransferTuning::default()
+        });
+        client.say(&ClientMessage::TransferBegin(plan));
+        let refused = client.hear();
+        assert_eq!(refusal(&refused), RefusalCode::Limit);
+        assert!(
+            matches!(&refused, ServerMessage::Refused { id: Some(7), text, .. } if text.contains(word)),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Two sessions of one client hold the load slot together, if one shows the other's token; nobody else does.
+#[test]
+fn the_load_slot_is_shared_by_who_knows_its_holder() {
+    let kind = SlotKind::Load;
+    let server = start(|_| ());
+    let mut clients: Vec<_> = (0..3)
+        .map(|_| Client::enter(server.addresses()[0], None).unwrap())
+        .collect();
+    clients[0].take_slot(kind);
+    let beside = |token| ClientMessage::Slot {
+        kind,
+        beside: Some(token),
+    };
+    let (holder, idle) = (clients[0].token, clients[2].token);
+    for wrong in [wire::Token::new([0; 16]), idle] {
+        clients[1].say(&beside(wrong));
+        assert_eq!(refusal(&clients[1].hear()), RefusalCode::Limit);
+    }
+    clients[1].say(&beside(holder));
+    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
+    clients[2].say(&beside(holder));
+    assert_eq!(refusal(&clients[2].hear()), RefusalCode::Limit);
+    // Who waits, waits for both.
+    clients[2].say(&ClientMessage::Slot { kind, beside: None });
+    assert_eq!(clients[2].hear(), ServerMessage::Queued { kind, place: 1 });
+    clients[0].say(&ClientMessage::Release { kind });
+    assert_eq!(clients[0].hear(), ServerMessage::Released { kind });
+    clients[1].say(&transfer(8, Direction::Forward, 1));
+    assert_eq!(clients[1].hear(), ServerMessage::TransferReady { id: 8 });
+    drop(clients.remove(1));
+    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
 }
