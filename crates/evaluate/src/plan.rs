@@ -16,7 +16,7 @@
 //! name = "load-{{cross}}"
 //!
 //! [[method]]
-//! name = "default"                        # the automatic choice for a metric, or any method
+//! name = "default"                        # the automatic choice for a metric, or per hop ("default_per_hop"), or any method
 //! metric = "available_ip_capacity"
 //!
 //! [[rival]]
@@ -129,7 +129,7 @@ pub struct PlannedScenario {
 pub struct PlannedMethod {
     /// How rows call it.
     pub label: String,
-    /// Its name; `default` is the automatic choice for the metric.
+    /// Its name; `default` is the automatic choice for the metric, `default_per_hop` that per hop.
     pub name: String,
     /// What is judged.
     pub metric: Metric,

@@ -64,7 +64,7 @@ fn jitter_is_tolerated() {
     }
 }
 
-/// Both at once: a train that lost packets is reported late, so a step up, which takes several, may take three seconds; what is told is
+/// Both at once: a train that lost packets is reported late, so a step up, which takes several, may take more than two seconds; what is told is
 /// right most of the time.
 #[test]
 fn jitter_with_losses_is_tolerated() {
@@ -73,9 +73,9 @@ fn jitter_with_losses_is_tolerated() {
         let tracking = followed("watch-loss-and-jitter", "track", "59 s", seed);
         assert_eq!((tracking.steps, tracking.followed), (9, 9), "{seed}");
         let slowest = tracking.slowest_follow_ns.unwrap();
-        assert!(slowest <= 3_500_000_000, "{seed}: {slowest}");
+        assert!(slowest <= 3_000_000_000, "{seed}: {slowest}");
         let settled = tracking.settled_p95_abs_error_ratio.unwrap();
-        assert!(settled <= 0.04, "{seed}: {settled}");
+        assert!(settled <= 0.05, "{seed}: {settled}");
         let load = tracking.mean_load_ratio.unwrap();
         assert!((0.001..=0.01).contains(&load), "{seed}: {load}");
         within.push(tracking.settled_median_abs_error_ratio.unwrap());

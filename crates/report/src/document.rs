@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use estimate::job::{FamilyVerdict, JobReport, family_verdicts};
+use estimate::advice::{Advice, Findings, HostEnvironment};
+use estimate::host::{Ends, FamilyRow};
+use estimate::job::JobReport;
 use estimate::{Cost, HostFacts, PathFacts, Verdict};
 use serde::Serialize;
-use units::{BitRate, Metric};
+use units::{BitRate, Direction, Metric};
 
-use crate::advice::Advice;
-use crate::environment::HostEnvironment;
 use crate::rows::MetricRow;
 use crate::schema;
 
@@ -35,6 +35,9 @@ pub struct Document {
     pub host: HostReport,
     /// What to do about it.
     pub advice: Vec<Advice>,
+    /// What advice is built from, one per direction.
+    #[serde(skip)]
+    pub findings: Vec<Findings>,
     /// What the run imposed.
     pub cost: CostRow,
     /// How well the path that was played kept time; only where the path was ours.
@@ -60,16 +63,27 @@ pub struct Target {
 /// Both hosts: what they can do, and what that means for the methods.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostReport {
-    /// This host's capabilities.
+    /// What the host can do that sends in the first direction: this one, unless only the reverse was measured.
     pub sender: HostFacts,
-    /// The far host's.
+    /// The same of the one that receives.
     pub receiver: HostFacts,
-    /// This host's settings.
+    /// Settings of the sender; nothing is known in them if it did not tell.
     pub sender_environment: HostEnvironment,
+    /// Settings of the receiver.
+    pub receiver_environment: HostEnvironment,
     /// Which families of methods the hosts can carry at this path's rate.
-    pub verdicts: Vec<FamilyVerdict>,
+    pub verdicts: Vec<FamilyRow>,
     /// The hosts are what limits the result.
     pub is_bottleneck: bool,
+}
+
+/// Settings and counts of both hosts over one job.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Environments {
+    /// This host.
+    pub here: HostEnvironment,
+    /// The far one, as far as it tells.
+    pub there: HostEnvironment,
 }
 
 /// What a run imposed.
@@ -134,19 +148,23 @@ impl From<Cost> for CostRow {
 }
 
 impl Document {
-    /// The document of one or more main jobs (one per direction) over the same hosts.
+    /// The document of one or more main jobs (one per direction) over the same hosts, whose environments come in the same order; of a job
+    /// without any nothing is known.
     pub fn new<F>(
         kind: &'static str,
         version: String,
         target: Target,
         jobs: &[JobReport<F>],
-        environment: HostEnvironment,
+        environments: &[Environments],
     ) -> Self {
         let metrics: Vec<MetricRow> = jobs.iter().flat_map(|job| &job.entries).map(MetricRow::new).collect();
         let cost = jobs.iter().fold(Cost::default(), |sum, job| sum.then(job.cost));
         let nothing_known = PathFacts::ideal(0, std::time::Duration::ZERO);
         let facts = jobs.first().map_or(&nothing_known, |job| &job.facts);
-        let host = HostReport::new(facts, &metrics, environment);
+        let findings = crate::advice::findings(jobs, environments);
+        let direction = jobs.first().and_then(|job| Some(job.entries.first()?.direction));
+        let environments = environments.first().cloned().unwrap_or_default();
+        let host = HostReport::new(facts, &metrics, environments, direction);
         Self {
             schema: schema::REPORT_NAME,
             tool: "narrows",
@@ -158,6 +176,7 @@ impl Document {
             metrics,
             host,
             advice: Vec::new(),
+            findings,
             cost: cost.into(),
             path_honesty: None,
             notes: Vec::new(),
@@ -232,7 +251,7 @@ impl Document {
 }
 
 impl HostReport {
-    fn new(facts: &PathFacts, metrics: &[MetricRow], environment: HostEnvironment) -> Self {
+    fn new(facts: &PathFacts, metrics: &[MetricRow], environments: Environments, direction: Option<Direction>) -> Self {
         let value = |metric: Metric| {
             metrics
                 .iter()
@@ -244,11 +263,17 @@ impl HostReport {
             use estimate::Limit;
             matches!(row.limited_by, Some(Limit::Sender | Limit::Receiver | Limit::Clock))
         };
+        let Environments { here, there } = environments;
+        let (sender_environment, receiver_environment) = match direction {
+            Some(Direction::Reverse) => (there, here),
+            _ => (here, there),
+        };
         Self {
             sender: facts.sender.clone(),
             receiver: facts.receiver.clone(),
-            sender_environment: environment,
-            verdicts: family_verdicts(facts, rate),
+            sender_environment,
+            receiver_environment,
+            verdicts: Ends::of_path(facts).families(rate),
             is_bottleneck: metrics
                 .iter()
                 .filter(|row| {

@@ -4,6 +4,7 @@
 //! form is the machine contract ([`crate::schema::HOPS`]); [`text`](HopsDocument::text), [`mtr`](HopsDocument::mtr) and
 //! [`Pipe`] render the same data.
 
+mod far;
 mod live;
 mod mtr;
 mod pipe;
@@ -22,6 +23,7 @@ use estimate::{Outcome, Verdict};
 use serde::Serialize;
 use units::{BitRate, Layer};
 
+pub use far::{FarEndRow, StampedRow, WayRow};
 pub use live::live;
 pub use pipe::{Pipe, Strokes};
 pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
@@ -56,6 +58,8 @@ pub struct HopsDocument {
     pub hops: Vec<HopRow>,
     /// The far host answered: the last hop is its.
     pub reached: bool,
+    /// What a server on the far host told; `null`: none was asked, or none answered.
+    pub far_end: Option<FarEndRow>,
     /// The hop with the least capacity, by its `ttl`; `null` if that is not known.
     pub narrow_hop: Option<u16>,
     /// The hop with the least that is free, by its `ttl`; `null` if that is not known.
@@ -165,6 +169,7 @@ impl HopsDocument {
                 || told
                     .as_ref()
                     .is_some_and(|told| told.hops.iter().any(|hop| hop.far_end)),
+            far_end: told.as_ref().and_then(|told| told.far).map(FarEndRow::from),
             narrow_hop: rows::narrow(told.as_ref(), &hops),
             tight_hop: rows::tight(told.as_ref(), &hops),
             hops,

@@ -6,10 +6,11 @@
 //! crate ([`schema`]).
 
 mod advice;
+pub mod burst;
 mod document;
-mod environment;
 mod evaluation;
 pub mod hops;
+pub mod host;
 pub mod page;
 mod passive;
 pub mod picture;
@@ -18,13 +19,14 @@ mod rows;
 mod samples;
 pub mod schema;
 mod simulation;
+pub mod streams;
 mod text;
 mod tracking;
 mod watch;
 
-pub use advice::{Advice, Severity, advise};
-pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
-pub use environment::HostEnvironment;
+pub use advice::advise;
+pub use document::{CostRow, Document, Environments, Honesty, HostReport, Note, Problem, Target};
+pub use estimate::advice::{Advice, HostEnvironment, Severity};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use passive::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair};
 pub use replay::{How, ReplayDocument, ReplayedRun};

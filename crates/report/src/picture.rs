@@ -10,6 +10,7 @@
 mod accuracy;
 mod axis;
 mod convergence;
+mod curves;
 mod delay;
 mod dispersion;
 mod escape;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use accuracy::{CostAgainstError, ErrorAgainstUtilisation, EstimateAgainstTruth};
 pub use convergence::{Convergence, Timeline};
+pub use curves::{BurstOverRate, RateOverStreams};
 pub use delay::{DelayGroup, DelayTrend, DelayedPacket, Trend, TrendTest};
 pub use dispersion::{Bin, DispersionHistogram, Mode};
 pub use quantity::Quantity;
@@ -65,6 +67,10 @@ pub enum Picture {
     Timeline(Timeline),
     /// Cost and error.
     CostAgainstError(CostAgainstError),
+    /// The burst that survives over its rate.
+    BurstOverRate(BurstOverRate),
+    /// What parallel streams get over their number.
+    RateOverStreams(RateOverStreams),
 }
 
 impl Picture {
@@ -91,6 +97,8 @@ impl Picture {
             Self::LossAgainstBurst(picture) => picture.draw(looks),
             Self::Timeline(picture) => picture.draw(looks),
             Self::CostAgainstError(picture) => picture.draw(looks),
+            Self::BurstOverRate(picture) => picture.draw(looks),
+            Self::RateOverStreams(picture) => picture.draw(looks),
         }
     }
 }

@@ -23,6 +23,19 @@ pub const REPLAY_NAME: &str = "narrows.replay/1";
 
 /// JSON schema (draft 2020-12) of [`ReplayDocument`](crate::ReplayDocument).
 pub const REPLAY: &str = include_str!("../schema/replay-1.json");
+
+/// Name and version of [`BURST`].
+pub const BURST_NAME: &str = "narrows.burst/1";
+
+/// JSON schema (draft 2020-12) of [`BurstDocument`](crate::burst::BurstDocument).
+pub const BURST: &str = include_str!("../schema/burst-1.json");
+
+/// Name and version of [`STREAMS`].
+pub const STREAMS_NAME: &str = "narrows.streams/1";
+
+/// JSON schema (draft 2020-12) of [`StreamsDocument`](crate::streams::StreamsDocument).
+pub const STREAMS: &str = include_str!("../schema/streams-1.json");
+
 /// Name and version of [`TRAFFIC`].
 pub const TRAFFIC_NAME: &str = "narrows.traffic/1";
 
@@ -46,3 +59,9 @@ pub const HOPS_NAME: &str = "narrows.hops/1";
 
 /// JSON schema (draft 2020-12) of [`HopsDocument`](crate::hops::HopsDocument).
 pub const HOPS: &str = include_str!("../schema/hops-1.json");
+
+/// Name and version of [`HOST`].
+pub const HOST_NAME: &str = "narrows.host/1";
+
+/// JSON schema (draft 2020-12) of [`HostDocument`](crate::host::HostDocument).
+pub const HOST: &str = include_str!("../schema/host-1.json");

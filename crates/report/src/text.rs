@@ -1,12 +1,16 @@
 //! The document for people: sections as netest had them, each line with its interval, layer, cost and limit.
 
+mod full;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use estimate::Verdict;
+use estimate::host::{FamilyRow, HostVerdict};
 use units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
 use crate::document::Document;
+use crate::host;
 use crate::rows::MetricRow;
 
 impl Document {
@@ -53,7 +57,16 @@ impl Document {
 
     fn write_host(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\nHosts")?;
-        for (name, host) in [("sender", &self.host.sender), ("receiver", &self.host.receiver)] {
+        let reverse = self
+            .metrics
+            .first()
+            .is_some_and(|row| row.direction == Direction::Reverse);
+        let names = if reverse {
+            ["far host", "this host"]
+        } else {
+            ["this host", "far host"]
+        };
+        for (name, host) in names.into_iter().zip([&self.host.sender, &self.host.receiver]) {
             writeln!(
                 out,
                 "  {name:<9} send {}, receive {}, clock {}, stamps {:?} ± {}{}",
@@ -66,17 +79,55 @@ impl Document {
                     .map_or_else(String::new, |rate| format!(", up to {rate}")),
             )?;
         }
-        for verdict in &self.host.verdicts {
-            let limit = verdict.max_rate_bps.map_or_else(
-                || "no limit on the hosts".to_owned(),
-                |bps| format!("up to {} ({})", BitRate::from_bps(bps), verdict.bound_by),
-            );
-            let family = format!("{:?}", verdict.family).to_lowercase();
-            let fitness = format!("{:?}", verdict.fitness).to_lowercase();
-            writeln!(out, "  {family:<9} {fitness:<9} {limit}")?;
-        }
+        self.write_families(out)?;
         let bottleneck = if self.host.is_bottleneck { "are" } else { "are not" };
         writeln!(out, "  the hosts {bottleneck} what limits the results")
+    }
+
+    /// Families that fit in one sentence, the others with what is in their way; `narrows host` has the whole table.
+    fn write_families(&self, out: &mut String) -> std::fmt::Result {
+        let of = |verdict| self.host.verdicts.iter().filter(move |row| row.verdict == verdict);
+        let upto = |row: &FamilyRow| {
+            row.max_rate_bps
+                .map_or_else(String::new, |bps| format!(" up to {}", BitRate::from_bps(bps)))
+        };
+        let mut say = |label: &str, text: String| -> std::fmt::Result {
+            for (index, line) in wrapped(&text, 96).into_iter().enumerate() {
+                let head = if index == 0 { label } else { "" };
+                writeln!(out, "  {head:<9} {line}")?;
+            }
+            Ok(())
+        };
+        let fit: Vec<String> = of(HostVerdict::Ok)
+            .map(|row| format!("{}{}", host::name(row.family), upto(row)))
+            .collect();
+        if !fit.is_empty() {
+            say("fit", fit.join(", "))?;
+        }
+        for (verdict, label) in [(HostVerdict::Degraded, "doubtful"), (HostVerdict::Unusable, "unfit")] {
+            // Families with the same in their way stand in one line.
+            let mut lines: Vec<(Vec<String>, &str)> = Vec::new();
+            for row in of(verdict) {
+                let family = format!("{}{}", host::name(row.family), upto(row));
+                match lines.iter_mut().find(|(_, reason)| *reason == row.reason) {
+                    Some((families, _)) => families.push(family),
+                    None => lines.push((vec![family], &row.reason)),
+                }
+            }
+            for (families, reason) in lines {
+                say(label, format!("{}: {reason}", families.join(", ")))?;
+            }
+        }
+        let unknown: Vec<&str> = of(HostVerdict::Unknown).map(|row| host::name(row.family)).collect();
+        if !unknown.is_empty() {
+            let why = if self.row(Metric::IpCapacity).is_some_and(|row| row.value.is_some()) {
+                "nothing that bounds them is known"
+            } else {
+                "the path's capacity is not known"
+            };
+            say("unjudged", format!("{}: {why}", unknown.join(", ")))?;
+        }
+        Ok(())
     }
 
     fn write_advice(&self, out: &mut String) -> std::fmt::Result {

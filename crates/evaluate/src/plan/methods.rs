@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use estimate::Method;
-use estimate::methods::{self, DEFAULT};
+use estimate::methods::{self, DEFAULT, DEFAULT_PER_HOP};
 use units::Metric;
 
 use super::file::{MethodFile, RivalFile, combinations, text, texts};
@@ -74,7 +74,8 @@ fn resolve(
         let method = method.ok_or_else(|| need(format!("there is no automatic choice for {metric}")))?;
         return Ok((Some(method), metric));
     }
-    if let Some(method) = methods::find(name) {
+    let per_hop = (name == DEFAULT_PER_HOP).then(methods::automatic_per_hop);
+    if let Some(method) = per_hop.or_else(|| methods::find(name)) {
         return Ok((Some(method), metric.unwrap_or(method.info().metric)));
     }
     let why = format!("there is no method \"{name}\" yet, so the plan must say what it will measure");

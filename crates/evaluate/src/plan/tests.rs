@@ -116,6 +116,31 @@ fn everything_is_crossed() {
     assert_eq!((cells[0].keep, cells[1].keep), (1, u32::MAX));
 }
 
+/// The automatic choice per hop has parameters of its own, and needs no metric.
+#[test]
+fn the_choice_per_hop_is_a_row() {
+    let rows = "name = \"default_per_hop\"\nparams = { last_hop = [\"answers\", \"stamps\"] }";
+    let plan = read(&FULL.replace("name = \"delphi\"\nmetric = \"available_ip_capacity\"", rows)).unwrap();
+    let cells = plan.cells();
+    let chosen: Vec<(&str, &str)> = cells
+        .iter()
+        .filter_map(|cell| match &cell.subject {
+            Subject::Method(method) if method.name == "default_per_hop" => {
+                Some((method.label.as_str(), method.method()?.info().name))
+            }
+            _ => None,
+        })
+        .take(2)
+        .collect();
+    assert_eq!(
+        chosen,
+        [
+            ("default_per_hop last_hop=answers", "hops"),
+            ("default_per_hop last_hop=stamps", "hops")
+        ]
+    );
+}
+
 #[test]
 fn published_numbers_are_read_in_their_units() {
     let plan = read(FULL).unwrap();

@@ -120,6 +120,7 @@ impl HopsDocument {
         if !self.reached && !self.hops.is_empty() {
             writeln!(out, "  the far host did not answer")?;
         }
+        self.write_far_end(out)?;
         if let Some(reason) = &self.reason {
             writeln!(out, "  inconclusive: {}", reason.text)?;
         }

@@ -1,12 +1,14 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
+use estimate::job::Entry;
 use estimate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
 use estimate::probe::{
     Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport,
 };
 use estimate::{Caveat, Cost, Estimate, Reason, StampSource};
-use units::{Metric, Stamp};
+use serde_json::json;
+use units::{Direction, Metric, Stamp};
 
 use super::*;
 
@@ -216,6 +218,61 @@ fn documents_follow_the_shipped_schema() {
     let mut wrong: serde_json::Value = serde_json::from_str(&document(&outcome(), &found()).json()).unwrap();
     wrong["hops"][0]["capacity"] = "much".into();
     assert!(!validator.is_valid(&wrong), "the schema must be able to refuse");
+}
+
+/// What the whole way there told, and that the way back gave nothing.
+fn ways(mbps: f64) -> [Entry; 2] {
+    let entry = |direction, outcome| Entry {
+        metric: Metric::IpCapacity,
+        direction,
+        method: "capacity",
+        outcome,
+        cost: Cost::default(),
+    };
+    let there = Estimate::ip_rate(Metric::IpCapacity, rate(mbps), rate(mbps * 0.99), rate(mbps * 1.01));
+    [
+        entry(Direction::Forward, there.into()),
+        entry(Direction::Reverse, Outcome::inconclusive(Reason::NoAnswer)),
+    ]
+}
+
+#[test]
+fn a_server_there_tells_both_ways() {
+    let outcome = match outcome() {
+        Outcome::Estimated(estimate) => estimate
+            .with(key::STAMPED, 64u32)
+            .with(key::STAMPED_LOST, 2u32)
+            .with(key::STAMPED_LAST, true)
+            .with(key::STAMPED_QUEUEING, 12_000.4)
+            .into(),
+        other @ Outcome::Inconclusive { .. } => other,
+    };
+    let [there, back] = ways(9.76);
+    let document = document(&outcome, &found()).with_ways(Some(&there), Some(&back));
+    assert!(!document.is_contradicted());
+    let [other, _] = ways(20.0);
+    assert!(document.clone().with_ways(Some(&other), None).is_contradicted());
+    let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(schema::HOPS).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&json), "{json:#}");
+    let far = &json["far_end"];
+    assert_eq!(
+        (&far["one_way"]["lost"], &far["one_way"]["queueing_ns"]),
+        (&2.into(), &12_000.into())
+    );
+    assert_eq!(
+        (&far["forward"]["capacity"], &far["reverse"]["capacity"]),
+        (&9_760_000.into(), &json!(null))
+    );
+    let text = document.text(false);
+    for line in [
+        "62 of 64 packets came; they tell the last hop",
+        "the way there: 9.76 Mbit/s",
+        "the way back: inconclusive",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }
 
 #[test]

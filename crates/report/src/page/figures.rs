@@ -39,7 +39,11 @@ fn section(picture: &Picture) -> Section {
         Picture::ErrorAgainstUtilisation(_) | Picture::EstimateAgainstTruth(_) | Picture::CostAgainstError(_) => {
             Section::Accuracy
         }
-        Picture::ResponseCurve(_) | Picture::DispersionHistogram(_) | Picture::LossAgainstBurst(_) => Section::Response,
+        Picture::ResponseCurve(_)
+        | Picture::DispersionHistogram(_)
+        | Picture::LossAgainstBurst(_)
+        | Picture::BurstOverRate(_)
+        | Picture::RateOverStreams(_) => Section::Response,
         Picture::DelayTrend(_) | Picture::SizeRegression(_) => Section::Delay,
         Picture::TransferOverTime(_) => Section::Transfer,
         Picture::Convergence(_) | Picture::Timeline(_) => Section::Time,

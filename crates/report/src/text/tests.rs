@@ -4,7 +4,7 @@ use estimate::job::{Entry, JobReport};
 use estimate::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
 use units::{BitRate, Direction, Metric};
 
-use crate::{Document, Honesty, HostEnvironment, Target, advise, schema};
+use crate::{Document, Environments, Honesty, HostEnvironment, Target, advise, schema};
 
 fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
     Entry {
@@ -53,16 +53,19 @@ fn document() -> Document {
         cost: Cost::default(),
         fault: None,
     };
-    let environment = HostEnvironment {
-        tcp_wmem_octets: Some([4096, 16_384, 65_536]),
-        ..HostEnvironment::default()
+    let environments = Environments {
+        here: HostEnvironment {
+            tcp_wmem_octets: Some([4096, 16_384, 65_536]),
+            ..HostEnvironment::default()
+        },
+        there: HostEnvironment::default(),
     };
     let target = Target {
         name: "far.example".to_owned(),
         address: Some([192, 0, 2, 1].into()),
         port: Some(8620),
     };
-    let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], environment);
+    let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[environments]);
     document.set_truth(Metric::IpCapacity, 97_529_259);
     document.advice = advise(&document);
     document.path_honesty = Some(Honesty {
@@ -96,5 +99,72 @@ fn json_follows_the_shipped_schema() {
 #[test]
 fn advice_names_the_window_and_the_shallow_queue() {
     let ids: Vec<&str> = document().advice.iter().map(|advice| advice.id).collect();
-    assert_eq!(ids, ["send_buffer", "shallow_queue"]);
+    assert_eq!(
+        ids,
+        ["shallow_queue", "send_buffer"],
+        "12 kB per 20 ms bind before 32 kB do"
+    );
+}
+
+/// netest's sections and labels are all there, in its order, for each way.
+#[test]
+fn the_complete_report_has_netests_sections() {
+    let text = document().full_text();
+    let labels = [
+        "--- Host section ---",
+        "local CPU speed",
+        "usable local mem",
+        "mem bus speed",
+        "max mem copy speed",
+        "min mem copy speed",
+        "NIC speed",
+        "sub_cost",
+        "ts_call",
+        "sys-call",
+        "--- General statistics ---",
+        "Average bandwidth used in testing:",
+        "TCP transf rate:",
+        "--- General section ---",
+        "Round Trip Time (RTT):          20.0000 ms",
+        "Maximum burst size:             12000 Bytes",
+        "--- UDP section ---",
+        "Single stream UDP throughput:",
+        "Multi- stream UDP throughput:",
+        "Use of multiple streams is not recommended",
+        "--- TCP section ---",
+        "Optimal TCP Window size:",
+        "Single stream TCP throughput:   20.0000 Mbps",
+        "Use of parallel TCP streams:",
+        "--- Advisory section ---",
+    ];
+    let mut rest = text.as_str();
+    for label in labels {
+        let at = rest
+            .find(label)
+            .unwrap_or_else(|| panic!("{label} is missing or out of place in\n{text}"));
+        rest = &rest[at..];
+    }
+}
+
+/// The complete report shows both ways, each with its own sections.
+#[test]
+fn both_ways_are_shown() {
+    let mut document = document();
+    let back: Vec<_> = document
+        .metrics
+        .iter()
+        .cloned()
+        .map(|mut row| {
+            row.direction = Direction::Reverse;
+            row.value = row.value.map(|value| value / 2);
+            row
+        })
+        .collect();
+    document.metrics.extend(back);
+    let text = document.full_text();
+    assert_eq!(text.matches("--- TCP section ---").count(), 2);
+    assert!(text.contains("Single stream TCP throughput:   20.0000 Mbps"));
+    assert!(text.contains("Single stream TCP throughput:   10.0000 Mbps"));
+    let forward = text.find("from this host").unwrap();
+    assert!(forward < text.find("from the far host").unwrap());
 }

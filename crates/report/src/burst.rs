@@ -1,0 +1,191 @@
+//! What `narrows burst` prints: the largest burst that survives, over its rate, the queue behind it, and what that means.
+
+mod means;
+mod text;
+
+use estimate::{Evidence, EvidenceValue};
+use serde::Serialize;
+use units::BitRate;
+
+pub use means::{Facts, Means, QueueVerdict};
+
+use crate::picture::{BurstOverRate, Picture, Point, Series};
+use crate::rows::MetricRow;
+
+/// The answer: the metric's row, as every command prints it, with the distribution, the curve, the queue and what it means.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BurstDocument {
+    /// Name and version of the schema that this document follows.
+    pub schema: &'static str,
+    /// The `maximum_burst_octets` metric.
+    #[serde(flatten)]
+    pub row: MetricRow,
+    /// A tenth of the bursts was cut earlier, octets.
+    pub p10: Option<u64>,
+    /// Half of them was.
+    pub median: Option<u64>,
+    /// The best one brought as much through.
+    pub max: Option<u64>,
+    /// The best one survived whole: longer ones might have brought more.
+    pub max_is_bound: Option<bool>,
+    /// Rate at which the bursts left; `null` if faster than stamps resolve.
+    pub rate_bps: Option<u64>,
+    /// The same at several rates, slowest first.
+    pub curve: Vec<CurveRow>,
+    /// The queue that cuts the bursts.
+    pub queue: QueueRow,
+    /// What it means; `null` without a number.
+    pub means: Option<Means>,
+}
+
+/// Bursts at one rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CurveRow {
+    /// Rate at which they left.
+    pub rate_bps: u64,
+    /// A tenth of them was cut earlier, octets.
+    pub p10: u64,
+    /// Half of them was.
+    pub median: u64,
+    /// The best one brought as much through.
+    pub max: u64,
+    /// How many.
+    pub bursts: u64,
+}
+
+/// The queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueRow {
+    /// What drops: `drop_tail`, `early_drop`, `policer`, `shaper` or `random_loss`; `unknown` or `null` where nothing tells.
+    pub policy: Option<String>,
+    /// What its room is counted in: `octets` or `packets`; `null` where that is not known.
+    pub counts: Option<String>,
+    /// Its room, octets of packets of this length.
+    pub effective_octets: Option<u64>,
+    /// How that was found: `line` (over the rates) or `rate` (one rate and the fluid model).
+    pub basis: Option<String>,
+    /// The same by the longest delay.
+    pub by_delay_octets: Option<u64>,
+    /// Time in which it drains when it was full.
+    pub drain_ns: Option<u64>,
+    /// What the line says is available at that hop.
+    pub available_bps: Option<u64>,
+    /// Rate of the token bucket, where there is one.
+    pub bucket_rate_bps: Option<u64>,
+    /// Its depth.
+    pub bucket_octets: Option<u64>,
+}
+
+impl BurstDocument {
+    /// Of the method's row, beside what else is known: what is available, if the caller said so.
+    pub fn new(row: MetricRow, available: Option<BitRate>) -> Self {
+        let whole = |name: &str| whole(&row.evidence, name);
+        let word = |name: &str| match row.evidence.get(name) {
+            Some(EvidenceValue::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let queue = QueueRow {
+            policy: word("queue_policy"),
+            counts: word("queue_counts"),
+            effective_octets: whole("effective_queue_octets"),
+            basis: word("effective_queue_basis"),
+            by_delay_octets: whole("queue_by_delay_octets"),
+            drain_ns: whole("drain_ns"),
+            available_bps: whole("effective_available_bps"),
+            bucket_rate_bps: whole("bucket_rate_bps"),
+            bucket_octets: whole("bucket_octets"),
+        };
+        let flag = |name: &str| match row.evidence.get(name) {
+            Some(EvidenceValue::Flag(flag)) => Some(*flag),
+            _ => None,
+        };
+        let through = whole("through_rate_bps");
+        let free = available.map(BitRate::bps).or(queue.available_bps).or(through);
+        let facts = row
+            .value
+            .zip(free)
+            .zip(whole("rtt_ns"))
+            .map(|((burst, available), rtt_ns)| Facts {
+                p10_octets: whole("burst_p10_octets").unwrap_or(burst),
+                burst_octets: burst,
+                queue_octets: queue.effective_octets,
+                line_bps: through.unwrap_or(available).max(available),
+                available_bps: available,
+                rtt_ns,
+            });
+        Self {
+            schema: crate::schema::BURST_NAME,
+            p10: whole("burst_p10_octets").filter(|_| row.value.is_some()),
+            median: whole("burst_median_octets").or(row.value),
+            max: whole("burst_max_octets").or(row.value),
+            max_is_bound: flag("burst_max_is_bound"),
+            rate_bps: whole("burst_rate_bps"),
+            curve: curve(&row.evidence),
+            queue,
+            means: facts.map(Means::of),
+            row,
+        }
+    }
+
+    /// The curve as a picture.
+    pub fn picture(&self, title: &str) -> Picture {
+        let point =
+            |row: &CurveRow| Point::between(row.rate_bps as f64, row.median as f64, row.p10 as f64, row.max as f64);
+        Picture::BurstOverRate(BurstOverRate {
+            title: title.to_owned(),
+            series: vec![Series::new("median", self.curve.iter().map(point).collect())],
+            queue_octets: self.queue.effective_octets.map(|octets| octets as f64),
+            available_bps: self.queue.available_bps.map(|bps| bps as f64),
+        })
+    }
+
+    /// As one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+}
+
+fn whole(evidence: &Evidence, name: &str) -> Option<u64> {
+    evidence.get(name).and_then(EvidenceValue::as_f64).and_then(count)
+}
+
+/// A number of things, rounded; `None` for what is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked"
+)]
+pub(crate) fn count(value: f64) -> Option<u64> {
+    (value.is_finite() && (0.0..1.8e19).contains(&value)).then(|| value.round() as u64)
+}
+
+fn curve(evidence: &Evidence) -> Vec<CurveRow> {
+    let series = |name: &str| match evidence.get(name) {
+        Some(EvidenceValue::Series(values)) => values.clone(),
+        _ => Vec::new(),
+    };
+    let columns = [
+        "curve_rate_bps",
+        "curve_p10_octets",
+        "curve_median_octets",
+        "curve_max_octets",
+        "curve_bursts",
+    ]
+    .map(series);
+    let rows = columns.iter().map(Vec::len).min().unwrap_or(0);
+    (0..rows)
+        .filter_map(|row| {
+            let [rate_bps, p10, median, max, bursts] = [0, 1, 2, 3, 4].map(|column| count(columns[column][row]));
+            Some(CurveRow {
+                rate_bps: rate_bps?,
+                p10: p10?,
+                median: median?,
+                max: max?,
+                bursts: bursts?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The OC-12 case of `[Netest03]` §III.A, number by number (docs/burst.md tells it), and shapes.
+
+use estimate::job::Entry;
+use estimate::{Cost, Estimate, Outcome, Reason};
+use units::{Direction, Layer, Metric};
+
+use super::*;
+
+/// 82 kB at 660 into 622 Mbit/s over 30 ms: the paper takes the whole of OC-12 for available, and the burst for the queue.
+const OC12: Facts = Facts {
+    p10_octets: 82_000,
+    burst_octets: 82_000,
+    queue_octets: Some(82_000),
+    line_bps: 622_000_000,
+    available_bps: 622_000_000,
+    rtt_ns: 30_000_000,
+};
+
+/// 0.03 s x 622 Mbit/s = 18.66 Mbit = 2.3325 MB; 82 kB x 8 / 0.03 s = 21.8667 Mbit/s; 82 kB / 622 Mbit/s = 1.05466 ms.
+#[test]
+fn the_papers_numbers() {
+    let means = Means::of(OC12);
+    assert_eq!(means.delay_product_octets, 2_332_500);
+    assert_eq!(means.unpaced_tcp_bps, 21_866_666);
+    assert_eq!(means.safe_udp_interval_ns, 1_054_662);
+    assert!(means.pace);
+    assert_eq!(means.unpaced_streams, 29);
+    assert_eq!(means.queue, Some(QueueVerdict::Shallow));
+    assert_eq!(means.slow_start_loss_octets, Some(164_000));
+    assert_eq!(means.reno_queue_octets, 2_332_500);
+    assert_eq!(means.cubic_queue_octets, 999_642);
+    // Half of the burst: the paper took 40 kB every 1 ms, 320 Mbit/s, and got 300.
+    assert_eq!(means.safe_udp_burst_octets, 41_000);
+    assert_eq!(means.safe_udp_bps, 311_000_111);
+    // What it sends in a millisecond: less than the queue, so that pacing makes the limit irrelevant.
+    assert_eq!(means.paced_queue_octets, 77_750);
+}
+
+/// The paper's two streams: 160 kB 50 times a second are 64 Mbit/s; 40 kB 1000 times 320. 40 kB at 622 Mbit/s take 514.5 us (it prints
+/// 501.5), and 300 is 6.25 % below 320 (it prints 7).
+#[test]
+fn the_papers_streams() {
+    let streams = [(160_000u64, 50u64, 64_000_000u64), (40_000, 1000, 320_000_000)];
+    for (octets, per_second, bps) in streams {
+        assert_eq!(octets * 8 * per_second, bps);
+    }
+    let burst_ns = 40_000u64 * 8_000_000_000 / 622_000_000;
+    assert_eq!(burst_ns, 514_469);
+    assert_eq!((320_000_000u64 - 300_000_000) * 10_000 / 320_000_000, 625);
+}
+
+/// The model behind: MBS = Q R / (R + X - C). At R = 660, C = 622: 82 kB mean 4.7 kB of queue on an idle path, 12.4 kB beside 10 %.
+#[test]
+fn the_queue_that_the_burst_implies() {
+    let queue = |cross: f64| 82e3 * (660.0 + cross - 622.0) / 660.0;
+    assert!((queue(0.0) - 4721.0).abs() < 1.0);
+    assert!((queue(62.2) - 12_449.0).abs() < 1.0);
+}
+
+#[test]
+fn deep_and_fair_queues() {
+    let with = |queue_octets| {
+        Means::of(Facts {
+            queue_octets: Some(queue_octets),
+            burst_octets: queue_octets,
+            ..OC12
+        })
+    };
+    assert_eq!(with(8_000_000).queue, Some(QueueVerdict::Bloated));
+    assert_eq!(with(2_000_000).queue, Some(QueueVerdict::Fair));
+    // 8 MB of switch in front of the router, as the paper's engineers tried: nothing to pace for.
+    assert!(!with(8_000_000).pace);
+    assert_eq!(with(8_000_000).slow_start_loss_octets, Some(2_332_500 + 8_000_000));
+    // Nothing known is nothing claimed, and zeros break nothing.
+    let nothing = Means::of(Facts {
+        queue_octets: None,
+        burst_octets: 0,
+        p10_octets: 0,
+        line_bps: 0,
+        available_bps: 0,
+        rtt_ns: 0,
+    });
+    assert_eq!(
+        (nothing.queue, nothing.unpaced_tcp_bps, nothing.unpaced_streams),
+        (None, 0, 1)
+    );
+}
+
+fn document(outcome: Outcome) -> BurstDocument {
+    let entry = Entry {
+        metric: Metric::MaximumBurstOctets,
+        direction: Direction::Forward,
+        method: "burst",
+        outcome,
+        cost: Cost::default(),
+    };
+    BurstDocument::new(MetricRow::new(&entry), None)
+}
+
+fn full() -> Estimate {
+    Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), 70_500, 69_000, 72_000)
+        .with("burst_rate_bps", 1_000_000_000u64)
+        .with("burst_p10_octets", 69_000u64)
+        .with("burst_median_octets", 70_500u64)
+        .with("burst_max_octets", 70_500u64)
+        .with("through_rate_bps", 97_000_000u64)
+        .with("queue_policy", "drop_tail")
+        .with("queue_counts", "octets")
+        .with("effective_queue_octets", 64_000u64)
+        .with("effective_queue_basis", "line")
+        .with("rtt_ns", 10_000_000u64)
+        .with("curve_rate_bps", vec![2e8, 1e9])
+        .with("curve_p10_octets", vec![120e3, 69e3])
+        .with("curve_median_octets", vec![124.5e3, 70.5e3])
+        .with("curve_max_octets", vec![126e3, f64::NAN])
+        .with("curve_bursts", vec![4.0, 23.0])
+}
+
+#[test]
+fn the_machine_contract() {
+    let document = document(full().into());
+    let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+    for (name, value) in [
+        ("value", 70_500),
+        ("p10", 69_000),
+        ("median", 70_500),
+        ("max", 70_500),
+        ("rate_bps", 1_000_000_000),
+    ] {
+        assert_eq!(json[name], value, "{name}");
+    }
+    assert_eq!(json["metric"], "maximum_burst_octets");
+    assert_eq!(json["queue"]["policy"], "drop_tail");
+    assert_eq!(json["means"]["queue"], "fair");
+    // Rows that are no numbers are left out.
+    assert_eq!(json["curve"].as_array().unwrap().len(), 1);
+    assert_eq!(json["curve"][0]["median"], 124_500);
+    let text = document.text();
+    for part in ["64 kB by the line", "counts octets", "every", "nine of ten"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// Both ends of what the schema allows, and something that it must refuse.
+#[test]
+fn json_follows_the_shipped_schema() {
+    let schema: serde_json::Value = serde_json::from_str(crate::schema::BURST).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let bucket = full()
+        .with("queue_policy", "policer")
+        .with("effective_queue_basis", "rate")
+        .with("burst_max_is_bound", true)
+        .with("bucket_rate_bps", 5_000_000u64)
+        .with("bucket_octets", 30_000u64)
+        .with("drain_ns", 9_000_000u64);
+    for outcome in [full().into(), bucket.into(), Outcome::inconclusive(Reason::NoAnswer)] {
+        let mut json: serde_json::Value = serde_json::from_str(&document(outcome).json()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        json["queue"]["policy"] = "tail".into();
+        assert!(!validator.is_valid(&json), "the schema must be able to refuse");
+    }
+}
+
+#[test]
+fn nothing_measured() {
+    let document = document(Outcome::inconclusive(Reason::NoAnswer));
+    assert_eq!(
+        (document.p10, document.median, document.means.is_none()),
+        (None, None, true)
+    );
+    let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
+    assert!(json["value"].is_null() && json["p10"].is_null() && json["rate_bps"].is_null());
+    assert!(!document.text().is_empty());
+}
