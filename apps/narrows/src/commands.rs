@@ -1,10 +1,12 @@
 //! One file per subcommand.
 
 pub(crate) mod available;
+pub(crate) mod burst;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
 pub(crate) mod hops;
+pub(crate) mod host;
 pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;
@@ -13,6 +15,7 @@ pub(crate) mod passive;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod streams;
 pub(crate) mod test;
 pub(crate) mod throughput;
 pub(crate) mod traffic;

@@ -42,6 +42,22 @@ pub(crate) struct Peer {
 }
 
 impl ConnectArgs {
+    /// What another command's flags say of it; `only`: IPv4, IPv6.
+    pub(crate) fn to(host: String, port: Option<u16>, psk_file: Option<PathBuf>, only: (bool, bool)) -> Self {
+        Self {
+            host,
+            port,
+            ipv4: only.0,
+            ipv6: only.1,
+            psk_file,
+        }
+    }
+
+    /// The far host, as the caller named it.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Flags over the file's options; reads the key.
     pub(crate) fn peer(&self, file: &FileOptions) -> Result<Peer, Failure> {
         let psk_file = self.psk_file.as_deref().or(file.psk_file.as_deref());
@@ -78,6 +94,11 @@ impl Peer {
         }
     }
 
+    /// The same with a key, or without one.
+    pub(crate) fn with_key(self, psk: Option<Psk>) -> Self {
+        Self { psk, ..self }
+    }
+
     pub(crate) fn has_key(&self) -> bool {
         self.psk.is_some()
     }
@@ -88,6 +109,32 @@ impl Peer {
         direction: Direction,
         stop: &Arc<AtomicBool>,
         progress: &Progress,
+    ) -> Result<SocketWorld, Failure> {
+        self.connect_with(direction, stop, progress, &ConnectOptions::default())
+    }
+
+    /// The same, for no longer than this: where nobody has said that a server is there.
+    pub(crate) fn connect_within(
+        &self,
+        direction: Direction,
+        patience: std::time::Duration,
+        stop: &Arc<AtomicBool>,
+        progress: &Progress,
+    ) -> Result<SocketWorld, Failure> {
+        let quick = ConnectOptions {
+            timeout: patience,
+            queue_patience: patience,
+            ..ConnectOptions::default()
+        };
+        self.connect_with(direction, stop, progress, &quick)
+    }
+
+    fn connect_with(
+        &self,
+        direction: Direction,
+        stop: &Arc<AtomicBool>,
+        progress: &Progress,
+        usual: &ConnectOptions,
     ) -> Result<SocketWorld, Failure> {
         let (teller, name) = (progress.clone(), self.name.clone());
         let options = ConnectOptions {
@@ -102,7 +149,7 @@ impl Peer {
             on_queued: QueueObserver::new(move |_, place| {
                 teller.note(&format!("{name} is busy; place {place} in its queue"));
             }),
-            ..ConnectOptions::default()
+            ..*usual
         };
         SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
     }
@@ -145,10 +192,13 @@ pub(crate) fn failure(error: &net::Error) -> Failure {
         net::Error::Peer(
             PeerError::NotListening { .. }
             | PeerError::NoIperf3 { .. }
+            | PeerError::NoNdt7 { .. }
             | PeerError::NoReflector { .. }
             | PeerError::Closed { .. },
         ) => (Exit::Unreachable, "peer"),
-        net::Error::Peer(PeerError::Refused { .. } | PeerError::NoKeyAsked { .. }) => (Exit::Refused, "peer"),
+        net::Error::Peer(PeerError::Refused { .. } | PeerError::NotAdmitted { .. } | PeerError::NoKeyAsked { .. }) => {
+            (Exit::Refused, "peer")
+        }
         net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
         net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),
         net::Error::Path(

@@ -103,7 +103,7 @@ impl Far {
             Outcome::Estimated(estimate) => {
                 let estimate = caveats.into_iter().fold(*estimate, Estimate::caveat);
                 let estimate = estimate.with("answered_via", world.via().name());
-                with_losses(estimate, world).into()
+                with_clocks(with_losses(estimate, world), world).into()
             }
             Outcome::Inconclusive {
                 reason,
@@ -132,6 +132,61 @@ fn with_losses(estimate: Estimate, world: &LoneWorld) -> Estimate {
         None => estimate,
     }
 }
+
+/// A reflector's stamps are those of its wall clock: its offset is told against this host's. Where both clocks are disciplined from
+/// outside, what they may be off by bounds one-way delays as well as the round trip does, and may do so better.
+fn with_clocks(mut estimate: Estimate, world: &LoneWorld) -> Estimate {
+    let Some(clock) = world.far_clock() else {
+        return estimate;
+    };
+    let whole = |estimate: &Estimate, name: &str| match estimate.evidence.get(name) {
+        Some(EvidenceValue::Integer(value)) => Some(*value),
+        _ => None,
+    };
+    let Some(offset) = whole(&estimate, "clock_offset_ns") else {
+        return estimate;
+    };
+    let offset = offset.saturating_sub(clock.wall_ahead_ns);
+    estimate = estimate
+        .with("clock_offset_ns", units::Delta::from_nanos(offset))
+        .with("far_clock_synchronised", clock.synchronised)
+        .with("far_clock_error_ns", units::Delta::from(clock.error));
+    let Some(near) = clock.near_error else { return estimate };
+    estimate = estimate.with("near_clock_error_ns", units::Delta::from(near));
+    let nanos = |time: std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    let both = nanos(near).saturating_add(nanos(clock.error));
+    let Some(bound) = whole(&estimate, "clock_error_bound_ns") else {
+        return estimate;
+    };
+    // Clocks further apart than round trip and their own words allow are not what somebody says of them.
+    let true_words = offset.saturating_abs() <= both.saturating_add(bound);
+    if !(clock.synchronised && true_words && both < bound) {
+        return estimate;
+    }
+    estimate = estimate.with("clock_error_bound_ns", units::Delta::from_nanos(both));
+    for (names, sign) in [(FORWARD, 1), (REVERSE, -1)] {
+        for name in names {
+            if let Some(delay) = whole(&estimate, name) {
+                estimate = estimate.with(name, units::Delta::from_nanos(delay.saturating_add(sign * offset)));
+            }
+        }
+    }
+    estimate
+}
+
+/// Delays of method `rtt` that hold the clocks' offset.
+const FORWARD: [&str; 4] = [
+    "forward_one_way_delay_min_ns",
+    "forward_one_way_delay_median_ns",
+    "forward_one_way_delay_p95_ns",
+    "forward_one_way_delay_max_ns",
+];
+const REVERSE: [&str; 4] = [
+    "reverse_one_way_delay_min_ns",
+    "reverse_one_way_delay_median_ns",
+    "reverse_one_way_delay_p95_ns",
+    "reverse_one_way_delay_max_ns",
+];
 
 /// The method says that the far end's stamps count, not the echoes' return.
 fn by_far_stamps(outcome: &Outcome) -> bool {

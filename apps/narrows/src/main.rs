@@ -61,13 +61,14 @@ enum Command {
     Hops(commands::hops::HopsArgs),
     /// Measure the round-trip time
     Rtt(MeasureArgs),
-    /// Measure the largest burst that no queue drops
-    Burst(MeasureArgs),
+    Burst(commands::burst::BurstArgs),
+    Streams(commands::streams::StreamsArgs),
     /// Measure what UDP gets through with little loss
     Udp(MeasureArgs),
     /// Measure what one TCP connection gets through
     Tcp(measure::TcpArgs),
-    Throughput(commands::throughput::ThroughputArgs),
+    Throughput(Box<commands::throughput::ThroughputArgs>),
+    Host(commands::host::HostArgs),
     Emulate(commands::emulate::EmulateArgs),
     Lab(commands::lab::LabArgs),
     Simulate(commands::simulate::SimulateArgs),
@@ -134,10 +135,12 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Available(args) => commands::available::run(args),
         Command::Hops(args) => commands::hops::run(args),
         Command::Rtt(args) => measure::run(args, Metric::RoundTripTime),
-        Command::Burst(args) => measure::run(args, Metric::MaximumBurstOctets),
+        Command::Burst(args) => commands::burst::run(args),
+        Command::Streams(args) => commands::streams::run(args),
         Command::Udp(args) => measure::run(args, Metric::UdpAchievable),
         Command::Tcp(args) => measure::tcp(args),
         Command::Throughput(args) => commands::throughput::run(args),
+        Command::Host(args) => commands::host::run(args),
         Command::Emulate(args) => commands::emulate::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Simulate(args) => commands::simulate::run(args),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Running, Server, client, run, scenario, text, validate};
+use common::{Running, Server, client, narrows, run, scenario, text, validate};
 use serde_json::Value;
 
 /// Asserts that an object has these keys.
@@ -196,6 +196,45 @@ fn test_over_loopback_is_as_promised() {
     }
 }
 
+/// A server is found without being named, and used; where there is none, or nobody should look, nothing is said of one.
+#[test]
+fn hops_finds_a_server_there() {
+    let server = Server::start(&[]);
+    let port = server.address.port().to_string();
+    let flags = [
+        "--json",
+        "--quiet",
+        "-n",
+        "--server-port",
+        &port,
+        "--param",
+        "probes=24",
+    ];
+    let hops = |more: &[&str]| {
+        let ended = Running::start(narrows(["hops", "127.0.0.1"]).args(flags).args(more)).end();
+        assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+        let document = ended.json();
+        validate(report::schema::HOPS, &document);
+        document
+    };
+    let found = hops(&[]);
+    let far = &found["far_end"];
+    assert_eq!(far["kind"], "server", "{found:#}");
+    assert!(
+        far["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
+        "{far:#}"
+    );
+    for way in ["forward", "reverse"] {
+        assert_eq!(far[way]["method"], "capacity", "{far:#}");
+    }
+    let unasked = hops(&["--no-server"]);
+    assert!(unasked["far_end"].is_null(), "{unasked:#}");
+    drop(server);
+    let nobody = hops(&[]);
+    assert!(nobody["far_end"].is_null(), "{nobody:#}");
+    assert_eq!(nobody["params"], unasked["params"]);
+}
+
 /// What a result rests on: every packet has one fate.
 #[track_caller]
 fn has_samples(row: &Value) {
@@ -222,6 +261,29 @@ fn one_metric_is_a_row_of_the_report() {
         assert_eq!(row["metric"], metric);
         assert!(row["samples"]["sent"].as_u64() > Some(0), "{row:#}");
         is_a_row(&row);
+    }
+}
+
+/// What these two print beside the row has a schema of its own.
+#[test]
+fn bursts_and_streams_follow_their_schemas() {
+    let server = Server::start(&[]);
+    for (command, budget, schema, name) in [
+        ("burst", "10 MB, 2 s", report::schema::BURST, report::schema::BURST_NAME),
+        (
+            "streams",
+            "300 MB, 3 s",
+            report::schema::STREAMS,
+            report::schema::STREAMS_NAME,
+        ),
+    ] {
+        let mut call = client(command, server.address.port(), &["--json", "--budget", budget]);
+        let ended = Running::start(&mut call).end();
+        assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+        let document = ended.json();
+        validate(schema, &document);
+        assert_eq!(document["schema"], name);
+        has(&document, &["metric", "value", "verdict", "samples", "curve"]);
     }
 }
 

@@ -55,20 +55,18 @@ fn path(edge: &str, router: &str) -> String {
 
 /// Runs the command at the sender of a lab, towards the receiver, and returns its document.
 fn hops(scenario: &str, receiver: &str, flags: &str) -> (Value, Ended) {
+    hops_in(&["--no-calibration"], scenario, receiver, flags)
+}
+
+/// The same in a lab with these flags.
+fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value, Ended) {
     let home = directory();
     let scenario = file(&home, "path.toml", scenario);
     let program = env!("CARGO_BIN_EXE_narrows");
     let script = format!("exec \"{program}\" hops \"${receiver}\" --json --quiet {flags}");
-    let call = [
-        "lab",
-        "run",
-        text(&scenario),
-        "--no-calibration",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
+    let mut call = vec!["lab", "run", text(&scenario)];
+    call.extend(lab);
+    call.extend(["--", "sh", "-c", &script]);
     let ended = common::Running::start(&mut narrows(call)).end();
     let document = ended.json_line();
     validate(report::schema::HOPS, &document);
@@ -205,6 +203,44 @@ fn hops_with_linuxs_own_limit() {
             other => vec![format!("foretold and taken: {other:?}")],
         }
     });
+}
+
+/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes' own path.
+#[test]
+#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+fn a_server_there_is_used() {
+    let _alone = alone();
+    let (document, ended) = hops_in(
+        &["--no-calibration", "--serve"],
+        &path("", ""),
+        "NARROWS_RECEIVER",
+        "--param probes=48",
+    );
+    check_facts(&document);
+    let far = &document["far_end"];
+    assert_eq!(far["kind"], "server", "{document:#}");
+    assert_eq!(far["one_way"]["other_way"], false, "{far:#}");
+    assert!(
+        far["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
+        "{far:#}"
+    );
+    for way in ["forward", "reverse"] {
+        assert_eq!(far[way]["method"], "capacity", "{far:#}");
+        println!("{way}: {} ({})", far[way]["capacity"], far[way]["verdict"]);
+    }
+    if !kept_time(&ended) {
+        println!("\nNOT JUDGED: what a server tells of both ways: the links did not keep time");
+        return;
+    }
+    for way in ["forward", "reverse"] {
+        if far[way]["verdict"] == "estimated" {
+            let (low, high) = (far[way]["low"].as_f64(), far[way]["high"].as_f64());
+            let held = low
+                .zip(high)
+                .is_some_and(|(low, high)| 0.9 * low <= NARROW && NARROW <= 1.1 * high);
+            assert!(held, "{way}: {far:#}");
+        }
+    }
 }
 
 /// The other protocols and the other IP version meet the same routers.

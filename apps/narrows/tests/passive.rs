@@ -217,8 +217,10 @@ fn an_interface_is_heard() {
             .unwrap_or(0)
     };
     let octets = payload(&document);
-    // What iperf3 was asked for, in whole blocks of 128 KiB; retransmissions on a busy machine come on top.
-    assert!((4 << 20..6 << 20).contains(&octets), "{octets}: {document:#}");
+    // What iperf3 was asked for, in whole blocks of 128 KiB, the last of which its server need not wait for before it closes;
+    // retransmissions on a busy machine come on top.
+    let block = 128 << 10;
+    assert!(((4 << 20) - block..6 << 20).contains(&octets), "{octets}: {document:#}");
     // What was written is what was heard.
     let again = read(&heard, &[]);
     assert_eq!((&again["packets"], payload(&again)), (&document["packets"], octets));

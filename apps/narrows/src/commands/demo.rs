@@ -11,7 +11,7 @@ use std::time::Duration;
 use estimate::Budget;
 use estimate::job::{JobOptions, JobReport, Profile, main_job};
 use lab::{RealTimePath, Side, StartOptions};
-use report::{Document, Honesty, HostEnvironment, Note, Problem, Target, advise};
+use report::{Document, Environments, Honesty, Note, Problem, Target, advise};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use trace::{Played, Recorder, Setting, WorldKind, WriteError};
@@ -19,6 +19,7 @@ use units::{Direction, Metric};
 
 use super::test::PrintArgs;
 use crate::connect::Peer;
+use crate::environment::Before;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
@@ -143,14 +144,14 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
     let honesty = path.stop().map_err(lab_failure)?;
     let Ended {
         job,
-        environment,
+        environments,
         failure,
         writer,
         write_fault,
     } = ended?;
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
-    let mut document = document(scenario, far.into(), Some(port), job, environment, span);
+    let mut document = document(scenario, far.into(), Some(port), job, environments, span);
     document.started_at = Some(begun);
     document.path_honesty = Some(Honesty {
         releases: honesty.releases,
@@ -178,7 +179,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
 /// What came of the client's part.
 struct Ended {
     job: JobReport<net::Error>,
-    environment: HostEnvironment,
+    environments: Environments,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
     write_fault: Option<WriteError>,
@@ -194,17 +195,18 @@ fn measure(
 ) -> Result<Ended, Failure> {
     let mut progress = Progress::new(quiet);
     progress.say("building the path");
-    let world = peer.connect(options.direction, stop, &progress)?;
-    let environment = environment::of_path_to(world.peer().ip());
+    let mut world = peer.connect(options.direction, stop, &progress)?;
+    let before = Before::job(&mut world);
     let setting = Setting::new(WorldKind::Lab).playing(tape.played);
     let mut world = Recorder::maybe(world, tape.writer, setting);
     let mut job = main_job(&mut world, options, &mut progress);
     progress.finish();
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
-    let (_, writer, write_fault) = world.into_parts();
+    let (mut world, writer, write_fault) = world.into_parts();
+    let intact = failure.is_none().then_some(&mut world);
     Ok(Ended {
         job,
-        environment,
+        environments: before.after(intact),
         failure,
         writer,
         write_fault,
@@ -227,7 +229,7 @@ fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str
         Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)),
     );
     let address = std::net::Ipv4Addr::UNSPECIFIED.into();
-    let mut document = document(scenario, address, None, job, HostEnvironment::default(), span);
+    let mut document = document(scenario, address, None, job, Environments::default(), span);
     document.target.address = None;
     document.notes.push(Note {
         id: "simulated",
@@ -244,7 +246,7 @@ fn document<F>(
     address: std::net::IpAddr,
     port: Option<u16>,
     job: JobReport<F>,
-    environment: HostEnvironment,
+    environments: Environments,
     span: (Duration, Duration),
 ) -> Document {
     let target = Target {
@@ -267,7 +269,7 @@ fn document<F>(
         env!("CARGO_PKG_VERSION").to_owned(),
         target,
         &[job],
-        environment,
+        &[environments],
     );
     for (metric, truth) in truths {
         document.set_truth(metric, truth);

@@ -1,6 +1,7 @@
 //! `narrows hops HOST`: the path, hop by hop.
 
 mod flows;
+mod server;
 mod watched;
 
 use std::cell::RefCell;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::{Answering, Beginning, Method, Outcome, RawParams, Scope, World, methods};
+use estimate::{Answering, Beginning, Method, RawParams, Scope, World, methods};
 use net::lone::Via;
 use net::names::Names;
 use report::hops::{Asked, HopsDocument, Pipe, Strokes};
@@ -20,6 +21,7 @@ use report::{Note, Problem, Target};
 use trace::{Recorder, Setting, WorldKind};
 use units::Direction;
 
+use self::server::Server;
 use self::watched::{Board, Watched};
 use super::methods::unknown;
 use crate::budget::BudgetLimits;
@@ -32,7 +34,8 @@ use crate::{environment, interrupt, output};
 
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
 ///
-/// Nothing is needed on the far host or on the routers. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
+/// Nothing is needed on the far host or on the routers. Where the far host runs `narrows serve` that is found out, and used: its stamps
+/// tell the last hop, and trains both whole ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
 /// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
@@ -63,9 +66,18 @@ pub(crate) struct HopsArgs {
     /// Port that UDP or TCP probes go to; with --server, the server's
     #[arg(long, short = 'P', value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "via")]
     port: Option<u16>,
-    /// The far host runs `narrows serve`: it answers for the last hop
+    /// All packets go to the `narrows serve` there, which answers for the last hop
     #[arg(long)]
     server: bool,
+    /// Do not look whether the far host runs `narrows serve`
+    #[arg(long, conflicts_with = "server")]
+    no_server: bool,
+    /// Port at which to look for that [default: 8620]
+    #[arg(long, value_name = "PORT", env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    server_port: Option<u16>,
+    /// File with the key that both hosts hold
+    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
+    psk_file: Option<PathBuf>,
     /// First hop to show; the ones before it are measured all the same, since each hop is a difference to the one before
     #[arg(long, short = 'f', value_name = "N", default_value = "1")]
     first_ttl: NonZeroU8,
@@ -262,18 +274,61 @@ impl HopsArgs {
     }
 
     fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Far, Failure> {
-        let peer = Peer::of_version(
-            self.host.clone(),
-            self.port.unwrap_or(wire::DEFAULT_PORT),
-            self.version(),
-        );
+        let peer = Peer::of_version(self.host.clone(), self.port_of_server(), self.version());
         if self.server {
+            let peer = peer.with_key(self.key()?);
             let world = peer.connect(Direction::Forward, stop, progress)?;
             return Ok(Far::Server(Box::new(world)));
         }
         let world = peer.connect_per_hop(self.chosen_via(), stop)?;
         Ok(Far::Lone(Box::new(world)))
     }
+
+    /// Where `narrows serve` listens there: `--port` is its port only where all packets go to it.
+    fn port_of_server(&self) -> u16 {
+        let own = self.port.filter(|_| self.server);
+        own.or(self.server_port).unwrap_or(wire::DEFAULT_PORT)
+    }
+
+    fn key(&self) -> Result<Option<wire::Psk>, Failure> {
+        self.psk_file.as_deref().map(crate::key::read).transpose()
+    }
+
+    /// A server that may be at the end of this path, for the method that can use it.
+    fn server_there(
+        &self,
+        method: &dyn Method,
+        far: SocketAddr,
+        stop: &Arc<AtomicBool>,
+        progress: &Progress,
+    ) -> Result<Option<Server>, Failure> {
+        if self.no_server || !takes_stamps(method) {
+            return Ok(None);
+        }
+        let name = match far {
+            SocketAddr::V6(far) if far.scope_id() != 0 => format!("{}%{}", far.ip(), far.scope_id()),
+            _ => far.ip().to_string(),
+        };
+        let peer = Peer::of_version(name, self.port_of_server(), self.version()).with_key(self.key()?);
+        Ok(Some(Server::new(peer, self.server, stop, progress)))
+    }
+
+    /// What the method runs with: the caller's, and that the far end's stamps may tell the last hop.
+    fn run_params(&self, method: &dyn Method, params: &RawParams) -> RawParams {
+        let mut params = params.clone();
+        let said = params.iter().any(|(name, _)| name == LAST_HOP);
+        if !self.no_server && !said && takes_stamps(method) {
+            params.set(LAST_HOP, "stamps");
+        }
+        params
+    }
+}
+
+/// The parameter of methods that can tell the last hop by the far end's stamps.
+const LAST_HOP: &str = "last_hop";
+
+fn takes_stamps(method: &dyn Method) -> bool {
+    method.info().parameters.iter().any(|(name, _)| *name == LAST_HOP)
 }
 
 /// Methods that measure hops.
@@ -342,8 +397,9 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
 
 fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
     let info = method.info();
+    let run_params = args.run_params(method, params);
     let mut estimator = method
-        .begin(params)
+        .begin(&run_params)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = Arc::clone(interrupt::flag()?);
@@ -352,25 +408,19 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let started_at = Some(environment::now());
     let far = args.connect(&stop, &progress)?;
     let address = far.address();
+    let server = args.server_there(method, address, &stop, &progress)?;
     let names = (!args.no_dns).then(Names::new);
-    let board = Rc::new(RefCell::new(Board::new(
-        progress.clone(),
-        names.clone(),
-        args.live(),
-        !args.quiet,
-    )));
-    let watched = Watched::new(far, Rc::clone(&board));
-    let mut world = Recorder::maybe(
-        watched,
-        writer,
-        Setting::new(WorldKind::Sockets).towards(Direction::Forward),
-    );
-    let usual = method.imposes(params).budget();
+    let board = Board::new(progress.clone(), names.clone(), args.live(), !args.quiet);
+    let board = Rc::new(RefCell::new(board));
+    let watched = Watched::new(far, server, Rc::clone(&board));
+    let setting = Setting::new(WorldKind::Sockets).towards(Direction::Forward);
+    let mut world = Recorder::maybe(watched, writer, setting);
+    let usual = method.imposes(&run_params).budget();
     let budget = args.budget.map_or(usual, |limits| limits.over(usual));
     world.begins(&Beginning {
         metric: info.metric,
         method: info.name,
-        params,
+        params: &run_params,
         budget: &budget,
     });
     let teller = Rc::clone(&board);
@@ -384,7 +434,9 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         return Err(failure);
     }
     let (watched, writer, write_fault) = world.into_parts();
-    let mut found = board.borrow_mut().found(watched.inner());
+    let (far, server) = watched.into_parts();
+    let mut found = board.borrow_mut().found(&far);
+    drop(far);
     if !args.server && failure.is_none() {
         flows::look(args.flows, || args.connect(&stop, &progress), &mut found, &stop);
     }
@@ -393,9 +445,12 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         found.names = names.settled(NAMES_WAIT);
     }
     let asked = asked(args, info.name, params, address, started_at);
-    let outcome: Outcome = measured.outcome;
+    let mut document = HopsDocument::new(asked, &measured.outcome, &found, measured.cost.into());
+    if let Some(mut server) = server.filter(|_| failure.is_none()) {
+        document = server.add_ways(document, args.budget, &measured.cost);
+    }
     Ok(Ended {
-        document: HopsDocument::new(asked, &outcome, &found, measured.cost.into()),
+        document,
         failure,
         writer,
         write_fault,

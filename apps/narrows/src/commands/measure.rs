@@ -1,4 +1,6 @@
-//! `narrows capacity | available | rtt | burst | udp | tcp HOST`: one metric, one method.
+//! `narrows capacity | rtt | udp | tcp HOST`: one metric, one method; and what the commands with reports of their own share.
+
+mod ways;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -58,12 +60,38 @@ pub(crate) struct MeasureArgs {
 }
 
 impl MeasureArgs {
+    /// What another command's flags say of it: method and its parameters, and whether JSON is wanted and where the result goes.
+    pub(super) fn of(
+        connect: ConnectArgs,
+        (method, params): (String, Vec<String>),
+        reverse: bool,
+        (json, output): (bool, Option<PathBuf>),
+    ) -> Self {
+        Self {
+            connect,
+            method: Some(method),
+            params,
+            via: None,
+            reverse,
+            budget: None,
+            json,
+            output,
+            record: RecordArgs { file: None },
+            quiet: json,
+        }
+    }
+
     pub(super) fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
     pub(super) fn params(&self) -> &[String] {
         &self.params
+    }
+
+    /// The far host, as the caller named it.
+    pub(super) fn host(&self) -> &str {
+        self.connect.host()
     }
 
     pub(super) fn json(&self) -> bool {
@@ -104,7 +132,24 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
     measure(args, metric, &[])
 }
 
-fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
+/// The same with parameters that other flags stand for.
+pub(super) fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
+    measure_as(args, metric, extra, |row, outcome| {
+        Ok(if args.json {
+            row.json() + "\n"
+        } else {
+            row.text() + &ways::text(outcome)
+        })
+    })
+}
+
+/// The same, printed in another form. What the caller typed overrides `extra`.
+pub(super) fn measure_as(
+    args: &MeasureArgs,
+    metric: Metric,
+    extra: &[(String, String)],
+    told: impl FnOnce(MetricRow, &Outcome) -> Result<String, Failure>,
+) -> Result<Exit, Failure> {
     let method = choose(args, args.method.as_deref(), metric)?;
     output::check(args.output.as_ref())?;
     let given = super::simulate::split(&args.params)?;
@@ -115,17 +160,14 @@ fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Re
         .map_err(|error| Failure::usage(error.to_string()))?;
     let measured = over_sockets(args, method, &params)?;
     let row = MetricRow::new(&measured.entry);
-    let text = if args.json { row.json() + "\n" } else { row.text() };
+    let any = row.value.is_some();
+    let text = told(row, &measured.entry.outcome)?;
     output::write(&text, args.output.as_deref())?;
     args.record.close(measured.writer, measured.write_fault)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
-    Ok(if row.value.is_some() {
-        Exit::Valid
-    } else {
-        Exit::Inconclusive
-    })
+    Ok(if any { Exit::Valid } else { Exit::Inconclusive })
 }
 
 /// The method that the caller named, or the automatic choice; either must be able to do with what answers there.

@@ -1,13 +1,17 @@
 //! `narrows serve`: the far end.
 
+mod iperf3;
+mod ndt7;
+mod stamp;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use net::iperf3::{Iperf3Limits, Iperf3Options, Iperf3Server};
-use net::reflect::{Reflector, ReflectorOptions};
+use net::iperf3::Iperf3Server;
+use net::ndt7::Ndt7Server;
+use net::reflect::Reflector;
 use net::serve::{Running, ServeError, ServeOptions};
 use units::{BitRate, Octets};
 
@@ -26,25 +30,12 @@ pub(crate) struct ServeArgs {
     /// File with a key that clients must prove
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
-    /// Also be an RFC 8762 STAMP reflector, at this UDP port; authenticated where there is a key
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "862",
-          value_parser = clap::value_parser!(u16).range(1..))]
-    stamp: Option<u16>,
-    /// STAMP packets per second that one address gets back over time [default: 1000]
-    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
-    stamp_per_source: Option<u32>,
-    /// STAMP packets that one address gets back at once, before that limit [default: 4000]
-    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
-    stamp_burst: Option<u32>,
-    /// STAMP packets per second for all addresses together [default: 10000]
-    #[arg(long, value_name = "N", requires = "stamp", value_parser = clap::value_parser!(u32).range(1..))]
-    stamp_total: Option<u32>,
-    /// Do not count STAMP packets per session (the stateless mode of RFC 8762)
-    #[arg(long, requires = "stamp")]
-    stamp_stateless: bool,
-    /// Also answer stock iperf3 clients, several at once, at this TCP and UDP port; held to the limits below
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5201")]
-    iperf3: Option<u16>,
+    #[command(flatten)]
+    stamp: stamp::StampArgs,
+    #[command(flatten)]
+    iperf3: iperf3::Iperf3Args,
+    #[command(flatten)]
+    ndt7: ndt7::Ndt7Args,
     /// Allow UDP loads to clients from anywhere without a key
     #[arg(long)]
     allow_load: bool,
@@ -68,8 +59,9 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let options = options(args)?;
     let stop = interrupt::flag()?;
-    let reflector = args.stamp.map(|port| reflector(args, &options, port)).transpose()?;
-    let iperf3 = args.iperf3.map(|port| iperf3(args, &options, port)).transpose()?;
+    let reflector = args.stamp.start(&options)?;
+    let iperf3 = args.iperf3.start(args, &options)?;
+    let ndt7 = args.ndt7.start(args, &options)?;
     let server = Running::start(options).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         output::complain(&format!("listening on {address}, TCP and UDP"));
@@ -80,61 +72,15 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     for address in iperf3.iter().flat_map(Iperf3Server::addresses) {
         output::complain(&format!("answering iperf3 on {address}, TCP and UDP"));
     }
+    for address in ndt7.iter().flat_map(Ndt7Server::addresses) {
+        output::complain(&format!("answering ndt7 on {address}, TCP"));
+    }
     while !stop.load(Ordering::Relaxed) {
         interrupt::nap(Duration::from_millis(50));
     }
-    drop(iperf3);
+    drop((iperf3, ndt7));
     server.stop().map_err(|error| failure(&error))?;
     Ok(Exit::Valid)
-}
-
-/// Where the server listens, at a port of its own, with the limits of a session. The protocol knows nothing of our keys: whoever must
-/// prove one is better served without it.
-fn iperf3(args: &ServeArgs, options: &ServeOptions, port: u16) -> Result<Iperf3Server, Failure> {
-    let mut wanted = Iperf3Options {
-        listen: options.listen.clone(),
-        port,
-        allow_load: args.allow_load,
-        limits: Iperf3Limits {
-            rate: args.max_rate,
-            octets: args.max_octets.map(Octets::count),
-            ..Iperf3Limits::default()
-        },
-        on_end: Arc::new(|summary| output::complain(&summary.to_string())),
-    };
-    let limits = &mut wanted.limits;
-    limits.duration = args.max_duration.unwrap_or(limits.duration);
-    if let Some(sessions) = args.max_sessions {
-        limits.sessions = usize::from(sessions);
-    }
-    Iperf3Server::start(wanted).map_err(|error| Failure {
-        exit: Exit::Failure,
-        who: "host",
-        text: format!("cannot answer iperf3 on port {port}: {error}"),
-    })
-}
-
-/// Where the server listens, with its key, at a port of its own.
-fn reflector(args: &ServeArgs, options: &ServeOptions, port: u16) -> Result<Reflector, Failure> {
-    let mut wanted = ReflectorOptions::new(options.listen.clone(), port);
-    wanted.key.clone_from(&options.psk);
-    wanted.per_source = args.stamp_per_source.unwrap_or(wanted.per_source);
-    wanted.burst = args.stamp_burst.unwrap_or(wanted.burst);
-    wanted.total = args.stamp_total.unwrap_or(wanted.total);
-    wanted.stateful = !args.stamp_stateless;
-    Reflector::start(&wanted).map_err(|error| {
-        let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
-        let hint = if denied {
-            "; ports below 1024 need CAP_NET_BIND_SERVICE"
-        } else {
-            ""
-        };
-        Failure {
-            exit: if denied { Exit::Privilege } else { Exit::Failure },
-            who: "host",
-            text: format!("cannot reflect STAMP on UDP port {port}: {error}{hint}"),
-        }
-    })
 }
 
 fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
@@ -199,5 +145,20 @@ fn failure(error: &ServeError) -> Failure {
         exit,
         who,
         text: error.to_string(),
+    }
+}
+
+/// Why a port of another protocol cannot be served; `doing`: `answer … on port N`.
+fn no_port(error: &std::io::Error, doing: &str) -> Failure {
+    let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+    let hint = if denied {
+        "; ports below 1024 need CAP_NET_BIND_SERVICE"
+    } else {
+        ""
+    };
+    Failure {
+        exit: if denied { Exit::Privilege } else { Exit::Failure },
+        who: "host",
+        text: format!("cannot {doing}: {error}{hint}"),
     }
 }

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use estimate::job::{JobOptions, JobReport, Profile, main_job};
 use estimate::{Budget, Cost};
 use net::client::SocketWorld;
-use report::{Document, Note, Problem, Target, advise};
+use report::{Document, Environments, Note, Problem, Target, advise};
 use trace::{Recorder, Setting, WorldKind};
-use units::Direction;
+use units::{Direction, Metric};
 
 use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
 use crate::connect::{ConnectArgs, Peer};
+use crate::environment::Before;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -36,6 +37,9 @@ pub(crate) struct TestArgs {
     /// Measure both ways, one after the other
     #[arg(long)]
     bidir: bool,
+    /// The complete report, both ways, in the sections of netest; brief otherwise
+    #[arg(long, conflicts_with_all = ["quick", "reverse"])]
+    full: bool,
     /// Octets, time and peak rate that the test may cost, such as "20 MB, 30 s, 50 Mbit/s"
     #[arg(long, value_parser = crate::budget::parse)]
     budget: Option<BudgetLimits>,
@@ -76,8 +80,13 @@ impl PrintArgs {
 
     /// Writes a document where and as asked.
     pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
+        self.write_as(document, Document::text)
+    }
+
+    /// The same with another text.
+    fn write_as(&self, document: &Document, as_text: fn(&Document) -> String) -> Result<(), Failure> {
         let text = match self.format() {
-            Format::Text => document.text(),
+            Format::Text => as_text(document),
             Format::Json => document.json() + "\n",
             Format::Csv => document.csv(),
         };
@@ -97,14 +106,14 @@ impl Plan {
         let flag = |own: bool, from_file: Option<bool>| own || from_file.unwrap_or(false);
         // A flag on the command line outweighs its opposite in the file.
         let thorough = args.thorough || (flag(false, file.thorough) && !args.quick);
-        let quick = args.quick || (flag(false, file.quick) && !args.thorough);
+        let quick = args.quick || (flag(false, file.quick) && !args.thorough && !args.full);
         let profile = match (quick, thorough) {
             (true, true) => return Err(Failure::usage("the file asks for both quick and thorough")),
             (true, _) => Profile::Quick,
             (_, true) => Profile::Thorough,
             _ => Profile::Standard,
         };
-        let bidir = args.bidir || (flag(false, file.bidir) && !args.reverse);
+        let bidir = args.bidir || args.full || (flag(false, file.bidir) && !args.reverse);
         let reverse = args.reverse || (flag(false, file.reverse) && !args.bidir);
         let directions = match (bidir, reverse) {
             (true, _) => vec![Direction::Forward, Direction::Reverse],
@@ -118,24 +127,25 @@ impl Plan {
             }
             (None, None) => BudgetLimits::default(),
         };
+        let ways = u32::try_from(directions.len()).unwrap_or(1);
         Ok(Self {
             profile,
             directions,
-            budget: limits.over(whole_job(profile)),
+            budget: limits.over(whole_job(profile, ways)),
         })
     }
 }
 
-/// Bounds of the whole job where the user sets none: ours, several times what it needs on a path of 1 Gbit/s.
-fn whole_job(profile: Profile) -> Budget {
+/// Bounds of the whole job over so many ways where the user sets none: ours, several times what it needs on a path of 1 Gbit/s.
+fn whole_job(profile: Profile, ways: u32) -> Budget {
     let (octets, seconds) = match profile {
         Profile::Quick => (200_000_000, 30),
         Profile::Standard => (4_000_000_000, 120),
         Profile::Thorough => (40_000_000_000, 600),
     };
     Budget {
-        octets,
-        time: std::time::Duration::from_secs(seconds),
+        octets: u64::from(ways).saturating_mul(octets),
+        time: std::time::Duration::from_secs(seconds).saturating_mul(ways),
         ..Budget::default()
     }
 }
@@ -158,13 +168,14 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         address: Some(address.ip()),
         port: Some(address.port()),
     };
-    let environment = environment::of_path_to(address.ip());
+    // Nothing is measured any more.
+    environment::add_costs(&mut jobs.environments, carried(&jobs.reports), args.full);
     let mut document = Document::new(
         "test",
         env!("CARGO_PKG_VERSION").to_owned(),
         target,
         &jobs.reports,
-        environment,
+        &jobs.environments,
     );
     document.started_at = Some(begun);
     document.params = parameters(&plan, &peer);
@@ -182,7 +193,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     });
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
-    args.print.write(&document)?;
+    let as_text = if args.full { Document::full_text } else { Document::text };
+    args.print.write_as(&document, as_text)?;
     args.record.close(jobs.writer.take(), jobs.write_fault.take())?;
     if let Some(problem) = &document.error {
         output::complain(&problem.text);
@@ -205,6 +217,27 @@ struct Jobs {
     address: Option<std::net::SocketAddr>,
     writer: Option<FileWriter>,
     write_fault: Option<trace::WriteError>,
+    /// Both hosts over each of them.
+    environments: Vec<Environments>,
+}
+
+/// The highest rate of payload that any job saw.
+fn carried(reports: &[JobReport<net::Error>]) -> Option<u64> {
+    let carried = |metric| matches!(metric, Metric::TcpAchievableSingle | Metric::UdpAchievable);
+    let entries = reports.iter().flat_map(|report| &report.entries);
+    entries
+        .filter(|entry| carried(entry.metric))
+        .filter_map(|entry| entry.outcome.estimate().map(|estimate| estimate.value))
+        .max()
+}
+
+/// What is left of the whole budget, for one of the ways that are still to go: the first must not leave the last without any.
+fn share(whole: Budget, spent: Cost, to_go: u32) -> Budget {
+    Budget {
+        octets: whole.octets.saturating_sub(spent.octets) / u64::from(to_go.max(1)),
+        time: whole.time.saturating_sub(spent.time) / to_go.max(1),
+        ..whole
+    }
 }
 
 /// One job per direction; stops at the first that breaks.
@@ -220,13 +253,15 @@ fn measure(
         address: None,
         writer,
         write_fault: None,
+        environments: Vec::new(),
     };
     let mut failure = None;
     let mut spent = Cost::default();
-    for &direction in &plan.directions {
+    let ways = u32::try_from(plan.directions.len()).unwrap_or(1);
+    for (&direction, to_go) in plan.directions.iter().zip((1..=ways).rev()) {
         progress.say(format!("connecting to {}", peer.name));
         let connected = peer.connect(direction, stop, &progress);
-        let world: SocketWorld = match connected {
+        let mut world: SocketWorld = match connected {
             Ok(world) => world,
             Err(error) => {
                 failure = Some(error);
@@ -234,11 +269,8 @@ fn measure(
             }
         };
         jobs.address = Some(world.peer());
-        let budget = Budget {
-            octets: plan.budget.octets.saturating_sub(spent.octets),
-            time: plan.budget.time.saturating_sub(spent.time),
-            ..plan.budget
-        };
+        let before = Before::job(&mut world);
+        let budget = share(plan.budget, spent, to_go);
         let options = JobOptions {
             profile: plan.profile,
             budget,
@@ -247,7 +279,9 @@ fn measure(
         let setting = Setting::new(WorldKind::Sockets).towards(direction);
         let mut world = Recorder::maybe(world, jobs.writer.take(), setting);
         let mut report = main_job(&mut world, &options, &mut progress);
-        let (_, writer, fault) = world.into_parts();
+        let (mut world, writer, fault) = world.into_parts();
+        let intact = report.fault.is_none().then_some(&mut world);
+        jobs.environments.push(before.after(intact));
         jobs.writer = writer;
         jobs.write_fault = jobs.write_fault.or(fault);
         spent = spent.then(report.cost);
@@ -283,4 +317,31 @@ fn parameters(plan: &Plan, peer: &Peer) -> std::collections::BTreeMap<String, St
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_way_has_its_share_of_the_budget() {
+        let whole = Budget {
+            octets: 4_000,
+            time: Duration::from_secs(120),
+            ..Budget::default()
+        };
+        let spent = |octets, seconds| Cost {
+            octets,
+            time: Duration::from_secs(seconds),
+            ..Cost::default()
+        };
+        let first = share(whole, Cost::default(), 2);
+        assert_eq!((first.octets, first.time), (2_000, Duration::from_secs(60)));
+        // What the first left over, the second has.
+        let second = share(whole, spent(500, 20), 1);
+        assert_eq!((second.octets, second.time), (3_500, Duration::from_secs(100)));
+        assert_eq!(share(whole, spent(5_000, 500), 1).octets, 0);
+    }
 }

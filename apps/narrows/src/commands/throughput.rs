@@ -3,7 +3,12 @@
 mod arguments;
 mod document;
 mod limit;
+mod login;
+mod method;
+mod metrics;
+mod ndt7;
 mod own;
+mod quick;
 mod text;
 
 use std::net::IpAddr;
@@ -28,16 +33,35 @@ pub(crate) struct ThroughputArgs {
     /// Speak iperf3's protocol
     #[arg(long)]
     iperf3: bool,
+    /// Let this method measure, to a host that runs `narrows serve`: tcp, udp, streams, window, rfc9097 …; see `narrows methods`. Of the
+    /// other flags it takes -t, -b, -l, -C, -R, -J, -o, -p, -4, -6 and --psk-file
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// Parameter of the method, NAME=VALUE; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE", requires = "method")]
+    params: Vec<String>,
+    /// File with the key that `narrows serve` asks for
+    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
+    psk_file: Option<PathBuf>,
     /// Its port [default: 8620, with --iperf3 5201]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// UDP instead of TCP
     #[arg(long, short)]
     udp: bool,
-    /// Length, seconds; 0: until interrupted
-    #[arg(long, short, value_name = "SECONDS", default_value = "10", value_parser = arguments::seconds,
+    /// Length, seconds; 0: until interrupted [default: 10, or as soon as --quick knows]
+    #[arg(long, short, value_name = "SECONDS", value_parser = arguments::seconds,
           conflicts_with_all = ["bytes", "blockcount"])]
-    time: Duration,
+    time: Option<Duration>,
+    /// End as soon as the rate stands and something holds it; on by default for TCP to `narrows serve` without -t
+    #[arg(long, conflicts_with_all = ["no_quick", "udp", "iperf3", "bidir", "bytes", "blockcount"])]
+    quick: bool,
+    /// Run the whole length
+    #[arg(long)]
+    no_quick: bool,
+    /// Ethernet rate of the narrow link, if known, for RFC 6349's transfer time ratio [default: the interface's]
+    #[arg(long, value_name = "RATE")]
+    bottleneck: Option<Rate>,
     /// Payload octets of all streams together, instead of a length
     #[arg(long, short = 'n', value_name = "SIZE", conflicts_with = "blockcount")]
     bytes: Option<Size>,
@@ -117,6 +141,10 @@ pub(crate) struct ThroughputArgs {
     /// Another, for the JSON of both sides
     #[arg(long, value_name = "TEXT")]
     extra_data: Option<String>,
+    #[command(flatten)]
+    login: login::LoginArgs,
+    #[command(flatten)]
+    ndt7: ndt7::Ndt7Args,
     /// Longest wait for a connection or an answer, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     connect_timeout: u64,
@@ -137,7 +165,13 @@ const NO_INTERVAL: Duration = Duration::from_secs(1_000_000_000);
 
 pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
+    if let Some(name) = &args.method {
+        return method::run(args, name);
+    }
     let stop = interrupt::flag()?;
+    if args.ndt7.wanted() {
+        return ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure));
+    }
     let parameters = args.parameters()?;
     let options = args.options(parameters, Arc::clone(stop))?;
     let started_at = jiff::Timestamp::now();
@@ -160,23 +194,56 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let mut began = |outline: &Outline| (printer.borrow_mut())(header(outline));
     let mut interval = |part: &Part| (printer.borrow_mut())(text::interval(part, &judge.part(part), &options));
     let finished = if args.iperf3 {
-        net::iperf3::run(&args.host, &options, &mut began, &mut interval)
-            .map_err(|error| crate::connect::failure(&error))
+        let finished = net::iperf3::run(&args.host, &options, &mut began, &mut interval);
+        finished
+            .map(|finished| (finished, own::Beside::default()))
+            .map_err(|error| {
+                let mut failure = crate::connect::failure(&error);
+                if matches!(error, net::Error::Peer(net::error::PeerError::NotAdmitted { .. })) {
+                    failure.text += args.login.hint();
+                }
+                failure
+            })
     } else {
         own::run(args, &options, &mut began, &mut interval)
     };
-    let finished = finished.map_err(|failure| complain_in_json(args, failure))?;
+    let (finished, beside) = finished.map_err(|failure| complain_in_json(args, failure))?;
     let verdict = judge.whole(&finished);
+    let asked = args.bottleneck.map(|rate| units::BitRate::from_bps(rate.bps));
+    let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
     if args.json {
-        let document = document::build(args, &options, &finished, &judge, started_at);
+        let document = document::build(
+            args,
+            &options,
+            &finished,
+            &judge,
+            started_at,
+            (&beside, metrics.as_ref()),
+        );
         output::write(&format!("{document}\n"), args.output.as_deref())?;
     } else {
         (printer.borrow_mut())(text::summary(&finished, &verdict, &options));
+        let after = after(&judge, &finished, &beside);
+        (printer.borrow_mut())(after + &metrics.as_ref().map_or_else(String::new, metrics::Metrics::text));
         if !live {
             output::write(&lines, args.output.as_deref())?;
         }
     }
     Ok(exit_of(&finished))
+}
+
+/// What follows the sums.
+fn after(judge: &limit::Judge, finished: &Finished, beside: &own::Beside) -> String {
+    let mut after = judge.back(finished).map_or_else(String::new, |back| {
+        format!(
+            "the far host's sending is limited by: {}\n",
+            back.limited_by.unwrap_or("unknown")
+        )
+    });
+    if beside.ending == Some(own::Ending::Limit) {
+        after += "ended by the server: it allows no longer test (its --max-duration)\n";
+    }
+    after + &beside.quick.as_ref().map_or_else(String::new, quick::Quickened::text)
 }
 
 /// Something must have arrived.
@@ -212,11 +279,31 @@ impl ThroughputArgs {
         }
     }
 
+    /// Length of the test, unless it ends early.
+    fn length(&self) -> Duration {
+        self.time.unwrap_or(Duration::from_secs(10))
+    }
+
+    /// Whether it may end early: where the rule is trustworthy and nobody asked for a length.
+    fn may_end_early(&self) -> bool {
+        let asked = self.quick || (self.time.is_none() && !self.no_quick);
+        let by_amount = self.bytes.is_some() || self.blockcount.is_some();
+        asked && !self.udp && !self.iperf3 && !self.bidir && !by_amount && !self.length().is_zero()
+    }
+
     fn flow(&self) -> Flow {
         match (self.reverse, self.bidir) {
             (true, _) => Flow::Reverse,
             (_, true) => Flow::Both,
             _ => Flow::Forward,
+        }
+    }
+
+    fn version(&self) -> IpVersion {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => IpVersion::V4,
+            (_, true) => IpVersion::V6,
+            _ => IpVersion::Any,
         }
     }
 
@@ -244,7 +331,7 @@ impl ThroughputArgs {
         if self.omit > Duration::from_secs(600) {
             return Err(Failure::usage("-O: at most 600 seconds"));
         }
-        if self.time > Duration::from_secs(86_400) {
+        if self.length() > Duration::from_secs(86_400) {
             return Err(Failure::usage("-t: at most 86400 seconds"));
         }
         for (letter, size) in [("-n", self.bytes), ("-k", self.blockcount)] {
@@ -272,6 +359,7 @@ impl ThroughputArgs {
             server_output: self.get_server_output,
             title: self.title.clone(),
             extra_data: self.extra_data.clone(),
+            auth_token: self.login.token()?,
             client_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             ..Parameters::default()
         })
@@ -294,15 +382,11 @@ impl ThroughputArgs {
         });
         Ok(TestOptions {
             parameters,
-            duration: self.time,
+            duration: self.length(),
             omit: self.omit,
             interval,
             port,
-            version: match (self.ipv4, self.ipv6) {
-                (true, _) => IpVersion::V4,
-                (_, true) => IpVersion::V6,
-                _ => IpVersion::Any,
-            },
+            version: self.version(),
             near: self.bind,
             near_port: self.cport,
             timeout: Duration::from_millis(self.connect_timeout),

@@ -32,7 +32,7 @@ impl Guest {
     /// Takes the slot that loads need.
     pub(crate) fn take_load_slot(&mut self) {
         let kind = SlotKind::Load;
-        self.say(&ClientMessage::Slot { kind });
+        self.say(&ClientMessage::Slot { kind, beside: None });
         assert_eq!(self.hear(), ServerMessage::Granted { kind });
     }
 

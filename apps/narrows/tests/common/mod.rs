@@ -17,6 +17,7 @@ use serde_json::Value;
 
 pub(crate) mod far;
 pub(crate) mod iperf3;
+pub(crate) mod keys;
 pub(crate) mod relay;
 
 /// Longest that anything here may take on a busy machine. What must be quick has a bound of its own.
@@ -179,6 +180,16 @@ impl Drop for Running {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Waits for something that happens by itself.
+#[track_caller]
+pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !happened() {
+        assert!(Instant::now() < deadline, "{what}: it never came");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -16,6 +16,8 @@ struct State {
     cut: AtomicBool,
     mute: AtomicBool,
     accepted: AtomicUsize,
+    /// The server shall think that the client is of version 2 of the protocol, and the client the same of the server.
+    older: AtomicBool,
     over: AtomicBool,
 }
 
@@ -49,6 +51,11 @@ impl Relay {
     /// Holds back what the server says on the control connection, as a lost segment behind a long queue does.
     pub(crate) fn mute(&self, mute: bool) {
         self.state.mute.store(mute, Ordering::SeqCst);
+    }
+
+    /// From now on sessions are of version 2 of the protocol.
+    pub(crate) fn age(&self) {
+        self.state.older.store(true, Ordering::SeqCst);
     }
 
     /// Waits for so many connections, the control connection included.
@@ -115,6 +122,7 @@ fn octets(mut from: TcpStream, mut to: TcpStream, may_be_muted: bool, state: &St
         match from.read(&mut buffer) {
             _ if state.is_cut() => std::thread::sleep(LOOK),
             Ok(0) => break,
+            Ok(count) if state.older.load(Ordering::SeqCst) && age(&mut buffer[..count], &to) => {}
             Ok(count) if to.write_all(&buffer[..count]).is_ok() => {}
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             _ => break,
@@ -122,6 +130,17 @@ fn octets(mut from: TcpStream, mut to: TcpStream, may_be_muted: bool, state: &St
     }
     // Either side may have closed it already.
     let _ = to.shutdown(Shutdown::Write);
+}
+
+/// Passes a client's hello on as one of version 2; `false`: it is none.
+fn age(octets: &mut [u8], mut to: &TcpStream) -> bool {
+    let newest = format!(r#"{{"hello":{{"version":{}"#, wire::VERSION);
+    let at = octets
+        .windows(newest.len())
+        .position(|octets| octets == newest.as_bytes());
+    let Some(at) = at else { return false };
+    octets[at + newest.len() - 1] = b'2';
+    to.write_all(octets).is_ok()
 }
 
 /// One socket towards the server for each of the client's.

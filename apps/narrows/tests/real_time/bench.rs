@@ -18,8 +18,8 @@ pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
     RealTimePath::start(scenario, StartOptions::default()).unwrap()
 }
 
-/// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
-pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
+/// A server in the receiver, at a port of the system's choice.
+pub(crate) fn serving(path: &RealTimePath) -> Running {
     let far = path.host(Side::Receiver).addresses().ipv4;
     let serve = || {
         let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
@@ -27,7 +27,13 @@ pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut 
         options.port = 0;
         Running::start(options).unwrap()
     };
-    let server = path.host(Side::Receiver).run(serve).unwrap();
+    path.host(Side::Receiver).run(serve).unwrap()
+}
+
+/// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
+pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
+    let far = path.host(Side::Receiver).addresses().ipv4;
+    let server = serving(path);
     let options = ConnectOptions {
         port: server.addresses().first().unwrap().port(),
         ..ConnectOptions::default()

@@ -11,7 +11,9 @@
 )]
 
 mod bench;
+mod bursts;
 mod lab_against_simulator;
+mod limits;
 mod quick_mode;
 mod real_time_against_simulator;
 mod token_buckets;

@@ -11,6 +11,7 @@ use net::names::Names;
 use report::hops::{Found, LabelRow, Strays, live};
 use units::{Octets, Sender, Stamp, format_duration};
 
+use super::server::Server;
 use crate::far::Far;
 use crate::progress::Progress;
 
@@ -113,16 +114,19 @@ impl Board {
 /// The far host, watched.
 pub(super) struct Watched {
     inner: Far,
+    /// Who stamps packets where they arrive, unless it is the far host that answers for all.
+    server: Option<Server>,
     board: Rc<RefCell<Board>>,
 }
 
 impl Watched {
-    pub(super) fn new(inner: Far, board: Rc<RefCell<Board>>) -> Self {
-        Self { inner, board }
+    pub(super) fn new(inner: Far, server: Option<Server>, board: Rc<RefCell<Board>>) -> Self {
+        Self { inner, server, board }
     }
 
-    pub(super) fn inner(&self) -> &Far {
-        &self.inner
+    /// The server that was asked, and what else there is.
+    pub(super) fn into_parts(self) -> (Far, Option<Server>) {
+        (self.inner, self.server)
     }
 }
 
@@ -146,6 +150,13 @@ impl World for Watched {
             Probe::Train(train) => Some(train.clone()),
             Probe::Load(_) | Probe::Transfer(_) | Probe::Capture(_) => None,
         };
+        let lone = matches!(self.inner, Far::Lone(_));
+        if let Some(server) = self.server.as_mut().filter(|_| lone) {
+            if Server::stamps(&probe) {
+                return Ok(server.send(probe));
+            }
+            server.leave();
+        }
         let event = self.inner.send(probe)?;
         let mut board = self.board.borrow_mut();
         if let Some(asked) = &asked {

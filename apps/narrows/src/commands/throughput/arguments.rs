@@ -111,9 +111,24 @@ pub(super) fn dscp(text: &str) -> Result<u8, String> {
     by_name.ok_or_else(|| format!("{text:?} is no DSCP: 0 to 63, cs0 to cs7, af11 to af43, ef, va, le"))
 }
 
+/// Which of these options were given, in one line; `None`: none of them.
+pub(super) fn wanted(options: &[(bool, &str)]) -> Option<String> {
+    let given: Vec<&str> = options.iter().filter(|(on, _)| *on).map(|(_, what)| *what).collect();
+    (!given.is_empty()).then(|| given.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_given_is_named() {
+        assert_eq!(wanted(&[(false, "-a"), (false, "-b")]), None);
+        assert_eq!(
+            wanted(&[(true, "-a"), (false, "-b"), (true, "-c")]),
+            Some("-a, -c".to_owned())
+        );
+    }
 
     #[test]
     fn sizes_are_binary_and_rates_decimal() {

@@ -6,6 +6,12 @@ use wire::iperf3::{Flow, StreamResult, Transport};
 
 use super::ThroughputArgs;
 use super::limit::{Judge, Verdict};
+use super::metrics::Metrics;
+use super::own::{Beside, Ending};
+use super::quick::Quickened;
+
+/// What iperf3's account has no place for.
+type More<'a> = (&'a Beside, Option<&'a Metrics>);
 
 /// A stream as both sides counted it.
 pub(super) struct Both<'a> {
@@ -39,6 +45,7 @@ pub(super) fn build(
     finished: &Finished,
     judge: &Judge,
     started_at: jiff::Timestamp,
+    more: More<'_>,
 ) -> Value {
     let mut document = Map::new();
     document.insert("start".to_owned(), start(args, options, finished, started_at));
@@ -64,7 +71,12 @@ pub(super) fn build(
     if let Some(extra) = &args.extra_data {
         document.insert("extra_data".to_owned(), extra.as_str().into());
     }
-    document.insert("narrows".to_owned(), narrows(finished, &judge.whole(finished)));
+    let mut narrows = narrows(finished, &judge.whole(finished), more);
+    if let (Some(back), Value::Object(fields)) = (judge.back(finished), &mut narrows) {
+        fields.insert("limited_by_bidir_reverse".to_owned(), back.limited_by.into());
+        fields.insert("evidence_bidir_reverse".to_owned(), back.evidence);
+    }
+    document.insert("narrows".to_owned(), narrows);
     Value::Object(document)
 }
 
@@ -407,7 +419,7 @@ fn sums(these: &[&Both<'_>], finished: &Finished, udp: bool) -> (Map<String, Val
     (sent, received)
 }
 
-fn narrows(finished: &Finished, verdict: &Verdict) -> Value {
+fn narrows(finished: &Finished, verdict: &Verdict, (beside, metrics): More<'_>) -> Value {
     let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let spacing: Vec<Value> = finished
         .spacing
@@ -420,16 +432,22 @@ fn narrows(finished: &Finished, verdict: &Verdict) -> Value {
                 "gap_ns_p50": spacing.quantile(0.5).map(nanos),
                 "gap_ns_p99": spacing.quantile(0.99).map(nanos),
                 "gap_ns_max": nanos(spacing.most()),
-                "given_up_ns": nanos(spacing.given_up()),
+                "given_up_ns": spacing.given_up().map(nanos),
             })
         })
         .collect();
-    json!({
+    let mut document = json!({
         "limited_by": verdict.limited_by,
         "evidence": verdict.evidence,
-        // There is no early end yet: every test runs its length.
-        "quick": Value::Null,
+        // `null`: an early end was not wanted.
+        "quick": beside.quick.as_ref().map(Quickened::json),
         "interrupted": finished.interrupted,
+        // `null`: a stock peer's test.
+        "ended_by": beside.ending.map(Ending::name),
         "spacing": spacing,
-    })
+    });
+    if let (Some(Value::Object(more)), Value::Object(fields)) = (metrics.map(Metrics::json), &mut document) {
+        fields.extend(more);
+    }
+    document
 }

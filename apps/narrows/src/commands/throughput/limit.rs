@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use estimate::PathFacts;
-use estimate::methods::tcp::{Limits, limits};
+use estimate::limits::{Blame, Limits, UdpSeen, limits, udp_limits};
 use estimate::probe::{Congestion, StreamReport, TransferReport};
 use net::iperf3::{Finished, Outline, Part, Snapshot, StreamPart, TestOptions};
 use serde_json::{Value, json};
@@ -63,6 +63,12 @@ impl Judge {
         }
     }
 
+    /// Nominal rate of the interface towards the peer, if it is a real one.
+    pub(super) fn interface_rate(&self) -> Option<units::BitRate> {
+        let sender = &self.facts.sender;
+        sender.interface_rate.filter(|_| !sender.virtual_interface)
+    }
+
     /// Streams are open.
     pub(super) fn learn(&self, outline: &Outline) {
         let used = outline.streams.iter().find_map(|stream| stream.congestion.clone());
@@ -79,8 +85,20 @@ impl Judge {
         )
     }
 
-    /// The whole test, what was omitted left out.
+    /// The whole test, what was omitted left out; of two ways the first.
     pub(super) fn whole(&self, finished: &Finished) -> Verdict {
+        self.counted(finished, |_| true)
+    }
+
+    /// The far host's sending, of a test of both ways whose far host tells.
+    pub(super) fn back(&self, finished: &Finished) -> Option<Verdict> {
+        let streams = || finished.parts.iter().flat_map(|part| &part.streams);
+        let both = streams().any(|stream| stream.from.sends);
+        let told = streams().any(|stream| !stream.from.sends && !stream.samples.is_empty());
+        (both && told).then(|| self.counted(finished, |stream| !stream.from.sends))
+    }
+
+    fn counted(&self, finished: &Finished, which: fn(&StreamPart) -> bool) -> Verdict {
         let counted: Vec<&Part> = finished.parts.iter().filter(|part| !part.omitted).collect();
         let (Some(first), Some(last)) = (counted.first(), counted.last()) else {
             return unknown("nothing was counted");
@@ -101,13 +119,20 @@ impl Judge {
             })
             .collect();
         let time = last.to.saturating_sub(first.from);
-        let mut verdict = self.judge(&streams.iter().collect::<Vec<_>>(), time);
+        let these: Vec<&StreamPart> = streams.iter().filter(|stream| which(stream)).collect();
+        let mut verdict = self.judge(&these, time);
         self.add_losses(&mut verdict, finished);
         verdict
     }
 
     fn judge(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
-        let sending: Vec<&StreamPart> = streams.iter().copied().filter(|stream| judged_here(stream)).collect();
+        // Of two ways the first: what limits them differs.
+        let both = streams.iter().any(|stream| stream.from.sends);
+        let sending: Vec<&StreamPart> = streams
+            .iter()
+            .copied()
+            .filter(|stream| judged_here(stream) && (!both || stream.from.sends))
+            .collect();
         if sending.is_empty() || time.is_zero() {
             return unknown("only the sending host can tell");
         }
@@ -149,8 +174,8 @@ impl Judge {
             let slight = !by_loss && limits.resent < SLIGHT_LOSS;
             let mut verdicts = limits.verdicts.iter().copied();
             verdicts
-                .find(|&verdict| !(slight && verdict == "random loss"))
-                .unwrap_or("path")
+                .find(|verdict| !(slight && matches!(verdict, Blame::RandomLoss | Blame::Loss)))
+                .map_or("path", Blame::name)
         };
         Verdict {
             limited_by: Some(limited_by),
@@ -168,13 +193,16 @@ impl Judge {
         let (octets, refused) = (sum(|s| s.octets), sum(|s| s.refused));
         let bps = octets as f64 * 8.0 / time.as_secs_f64();
         let asked = self.rate_bps as f64 * streams.len() as f64;
-        let limited_by = match (asked > 0.0, refused) {
-            (true, _) if bps >= ASKED * asked => "asked rate",
-            (_, 1..) => "interface queue",
-            _ => "sending host",
-        };
+        // What was lost is known at the end: `add_losses`.
+        let limited_by = udp_limits(&UdpSeen {
+            sent_bps: bps,
+            asked_bps: Some(asked).filter(|&asked| asked > 0.0),
+            refused,
+            sender_cpu: busiest(streams, time),
+            ..UdpSeen::default()
+        });
         Verdict {
-            limited_by: Some(limited_by),
+            limited_by: Some(limited_by.name()),
             evidence: json!({
                 "sent_bps": bps.round(),
                 "asked_bps": if asked > 0.0 { Value::from(asked) } else { Value::Null },
@@ -198,18 +226,26 @@ impl Judge {
             }
         }
         let newest = finished.parts.last();
-        let local = newest.map_or(0, |part| {
-            part.streams.iter().map(|stream| stream.to.local_drops).sum::<u64>()
-        });
+        let drops = |sends: bool| {
+            newest.map_or(0, |part| {
+                let streams = part.streams.iter().filter(|stream| stream.to.sends == sends);
+                streams.map(|stream| stream.to.local_drops).sum::<u64>()
+            })
+        };
+        // Whoever receives drops: this host, or the far one where it is ours and tells.
+        let (local, far) = (drops(false), drops(true));
+        let elsewhere = lost.saturating_sub(local).saturating_sub(far);
         if let Value::Object(fields) = &mut verdict.evidence {
             fields.insert("lost_packets".to_owned(), lost.into());
             fields.insert("lost_in_this_host_packets".to_owned(), local.into());
-            // The far host's own drops are not known: a stock peer does not tell them.
-            fields.insert("lost_elsewhere_packets".to_owned(), lost.saturating_sub(local).into());
+            // A stock peer does not tell its own drops: they count as lost elsewhere.
+            fields.insert("lost_in_far_host_packets".to_owned(), far.into());
+            fields.insert("lost_elsewhere_packets".to_owned(), elsewhere.into());
         }
-        if sent > 0 && lost.saturating_sub(local) * 100 > sent && verdict.limited_by == Some("asked rate") {
+        let much = |packets: u64| sent > 0 && packets.saturating_mul(100) > sent;
+        if much(elsewhere) && verdict.limited_by == Some("asked rate") {
             verdict.limited_by = Some("path");
-        } else if sent > 0 && local * 100 > sent && verdict.limited_by.is_none() {
+        } else if much(far) || (much(local) && verdict.limited_by.is_none()) {
             verdict.limited_by = Some("receiving host");
         }
     }
@@ -256,6 +292,6 @@ fn tcp_evidence(limits: &Limits, cpu: f32) -> Value {
         "resent_ratio": limits.resent,
         "sender_cpu_ratio": ratio(cpu.into()),
         "acked_bps": limits.acked_bps.round(),
-        "also": limits.verdicts.iter().skip(1).collect::<Vec<_>>(),
+        "also": limits.verdicts.iter().skip(1).map(|verdict| verdict.name()).collect::<Vec<_>>(),
     })
 }

@@ -1,6 +1,7 @@
 //! A test as text: a line per interval and stream, sums, and what limited it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use net::iperf3::{Finished, Outline, Part, Snapshot, TestOptions};
 use units::{BitRate, Octets, format_duration};
@@ -107,9 +108,7 @@ fn columns(from: &Snapshot, to: &Snapshot) -> String {
             "{:>7}  {:>4}  {:>9}  ",
             counts.distinct.saturating_sub(before.distinct),
             counts.lost().saturating_sub(before.lost()),
-            format_duration(std::time::Duration::from_secs_f64(
-                counts.jitter_seconds.clamp(0.0, 1e6)
-            ))
+            format_duration(Duration::from_secs_f64(counts.jitter_seconds.clamp(0.0, 1e6)))
         );
     }
     if to.datagrams > 0 {
@@ -130,7 +129,11 @@ pub(super) fn summary(finished: &Finished, verdict: &Verdict, options: &TestOpti
         }
         let sent: u64 = these.iter().map(|one| one.sent.octets).sum();
         let received: u64 = these.iter().map(|one| one.received.octets).sum();
-        let rate = BitRate::over(received, length).unwrap_or(BitRate::ZERO);
+        // A receiver that says how long it received is believed.
+        let span = these.iter().find_map(|one| one.received.span_seconds);
+        let time = span.and_then(|(from, to)| Duration::try_from_secs_f64(to - from).ok());
+        let time = time.filter(|time| !time.is_zero()).unwrap_or(length);
+        let rate = BitRate::over(received, time).unwrap_or(BitRate::ZERO);
         let way = if sends { "this host sent" } else { "the far host sent" };
         line(
             &mut text,
@@ -138,7 +141,7 @@ pub(super) fn summary(finished: &Finished, verdict: &Verdict, options: &TestOpti
                 "{way} {}, {} arrived: {rate} over {}",
                 Octets::new(sent),
                 Octets::new(received),
-                format_duration(length)
+                format_duration(time)
             ),
         );
         if udp {
@@ -153,12 +156,16 @@ pub(super) fn summary(finished: &Finished, verdict: &Verdict, options: &TestOpti
         let (Some(median), Some(high)) = (spacing.quantile(0.5), spacing.quantile(0.99)) else {
             continue;
         };
+        let plan = if spacing.planned().is_zero() {
+            "as fast as goes".to_owned()
+        } else {
+            format!("every {} as planned", format_duration(spacing.planned()))
+        };
         line(
             &mut text,
             format_args!(
-                "  stream {id}: {} packet(s) every {} as planned; really p50 {}, p99 {}, longest {}",
+                "  stream {id}: {} packet(s) {plan}; gaps p50 {}, p99 {}, longest {}",
                 spacing.group(),
-                format_duration(spacing.planned()),
                 format_duration(median),
                 format_duration(high),
                 format_duration(spacing.most())

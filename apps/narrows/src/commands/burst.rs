@@ -1,0 +1,63 @@
+//! `narrows burst HOST`: the largest burst that no queue drops, the queue behind it, and what that means.
+
+use std::path::PathBuf;
+
+use report::burst::BurstDocument;
+use units::{BitRate, Metric};
+
+use super::measure::{self, MeasureArgs};
+use super::simulate::split;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Measure the largest burst that no queue drops, over the rate at which it is sent; what drops it, and what it means for windows and
+/// bursts.
+///
+/// Bursts average a twentieth of what is available (`--param load=SHARE`); the queue is full for the time that each takes to drain. With
+/// --via icmp or stamp nothing of ours is needed on the far host; by ICMP what is found is the lesser of both ways.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BurstArgs {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// The size and its distribution alone, in about three seconds: no curve, no small packets, nothing about what drops
+    #[arg(long)]
+    brief: bool,
+    /// Available rate at the IP layer, if it is known, such as "60 Mbit/s"; else what the curve tells
+    #[arg(long, value_name = "RATE")]
+    available: Option<BitRate>,
+    /// Draw the curve into this SVG file
+    #[arg(long, value_name = "FILE", conflicts_with = "brief")]
+    svg: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &BurstArgs) -> Result<Exit, Failure> {
+    output::check(args.svg.as_ref())?;
+    let mut extra = Vec::new();
+    if !args.brief {
+        extra.push(("detail".to_owned(), "true".to_owned()));
+        extra.push(("load".to_owned(), "0.05".to_owned()));
+    }
+    let given = args
+        .available
+        .map(|rate| ("available_bps".to_owned(), rate.bps().to_string()));
+    extra.extend(given);
+    let available = match args.available {
+        Some(rate) => Some(rate),
+        None => split(args.measure.params())?
+            .into_iter()
+            .find(|(name, _)| name == "available_bps")
+            .and_then(|(_, value)| value.parse().ok()),
+    };
+    measure::measure_as(&args.measure, Metric::MaximumBurstOctets, &extra, |row, _| {
+        let document = BurstDocument::new(row, available);
+        if let Some(path) = &args.svg {
+            let title = format!("Bursts to {}", args.measure.host());
+            output::write(&document.picture(&title).svg(), Some(path))?;
+        }
+        Ok(if args.measure.json() {
+            document.json() + "\n"
+        } else {
+            document.text()
+        })
+    })
+}
