@@ -11,6 +11,7 @@ mod program;
 mod rounds;
 mod sim;
 mod tcp;
+mod throughput;
 mod traffic;
 mod udp;
 mod versions;
@@ -31,6 +32,8 @@ struct Options {
     rounds: usize,
     /// Length of one measurement.
     seconds: u32,
+    /// Less of everything, where a comparison has so much that it knows what to leave out.
+    short: bool,
 }
 
 impl Options {
@@ -48,7 +51,8 @@ struct Comparison {
     run: fn(&Options) -> Result<String>,
 }
 
-const ALL: [Comparison; 7] = [
+const ALL: [Comparison; 8] = [
+    throughput::COMPARISON,
     Comparison {
         name: "pacing",
         title: "Paced streams",
@@ -93,10 +97,14 @@ const ALL: [Comparison; 7] = [
     },
 ];
 
-/// `[pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--write FILE` (of one comparison alone: its section of the
-/// page).
+/// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--short` (less of
+/// `throughput`: two minutes), `--write FILE` (of one comparison alone: its section of the page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    let mut options = Options { rounds: 3, seconds: 5 };
+    let mut options = Options {
+        rounds: 3,
+        seconds: 5,
+        short: false,
+    };
     let (mut only, mut file) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -104,11 +112,12 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         match arg.as_str() {
             "--rounds" => options.rounds = value()?.parse().context("--rounds needs a number")?,
             "--seconds" => options.seconds = value()?.parse().context("--seconds needs a number")?,
+            "--short" => options.short = true,
             "--write" => file = Some(PathBuf::from(value()?)),
             name if ALL.iter().any(|known| known.name == name) => only = Some(name.to_owned()),
             _ => {
                 bail!(
-                    "cargo xtask bench [pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--write FILE]"
+                    "cargo xtask bench [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short] [--write FILE]"
                 )
             }
         }
@@ -135,9 +144,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             None => page(&options, &machine, &sections),
             Some(name) => {
                 let old = std::fs::read_to_string(&path).with_context(|| file.display().to_string())?;
-                let Options { rounds, seconds } = options;
-                let how =
-                    format!("Measured alone: `cargo xtask bench {name} --rounds {rounds} --seconds {seconds}`.\n\n");
+                let Options { rounds, seconds, short } = options;
+                let short = if short { " --short" } else { "" };
+                let how = format!(
+                    "Measured alone: `cargo xtask bench {name} --rounds {rounds} --seconds {seconds}{short}`.\n\n"
+                );
                 with_section(&old, &(sections + &how))
             }
         };
@@ -188,7 +199,7 @@ fn with_section(page: &str, section: &str) -> String {
 }
 
 fn page(options: &Options, machine: &str, sections: &str) -> String {
-    let Options { rounds, seconds } = options;
+    let Options { rounds, seconds, .. } = options;
     let page = format!(
         "# Benchmarks\n\n\
          Made by `cargo xtask bench --rounds {rounds} --seconds {seconds} --write docs/benchmarks.md`, which writes this whole page;\n\

@@ -22,6 +22,7 @@ const NEAR: &str = "10.77.0.1";
 pub(super) struct Bed {
     near: String,
     far: String,
+    ours: bool,
 }
 
 impl Bed {
@@ -32,6 +33,7 @@ impl Bed {
         let bed = Self {
             near: name("near"),
             far: name("far"),
+            ours: true,
         };
         let (near, far) = (bed.near.as_str(), bed.far.as_str());
         ip(&["netns", "add", near])?;
@@ -56,6 +58,30 @@ impl Bed {
         (!program::found("ip")).then_some("ip (iproute2) is not installed")
     }
 
+    /// Two namespaces that something else made, and will take away again.
+    pub(super) fn of_others(near: &str, far: &str) -> Self {
+        Self {
+            near: near.to_owned(),
+            far: far.to_owned(),
+            ours: false,
+        }
+    }
+
+    /// Shapes what the sender's end sends by the kernel's token bucket: Mb/s, and the depth of its queue.
+    pub(super) fn shape(&self, mbps: u64, queue_octets: u64) -> Result<()> {
+        let (rate, limit) = (format!("{mbps}mbit"), queue_octets.to_string());
+        // Two milliseconds of the rate, and a segmented frame at least.
+        let burst = (mbps * 1_000_000 / 8 / 500).max(70_000).to_string();
+        let shaper = ["qdisc", "replace", "dev", INTERFACE, "root", "tbf", "rate", &rate];
+        let output = self
+            .near("tc", &[&shaper[..], &["burst", &burst, "limit", &limit]].concat())
+            .output()?;
+        if !output.status.success() {
+            bail!("tc: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(())
+    }
+
     /// A program in the sender's namespace.
     pub(super) fn near(&self, name: &str, args: &[&str]) -> Command {
         inside(&self.near, name, args)
@@ -69,7 +95,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        for name in [&self.near, &self.far] {
+        for name in [&self.near, &self.far].into_iter().filter(|_| self.ours) {
             // What was never made need not go.
             let _ = ip(&["netns", "del", name]);
         }

@@ -45,9 +45,11 @@ impl Program {
     pub(super) fn until_listening(mut self, port: u16) -> Result<Self> {
         let pid = self.child.id();
         self.until(&format!("never listened on port {port}"), || {
-            ["tcp", "tcp6"].iter().any(|table| {
-                std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).is_ok_and(|text| listens(&text, port))
-            })
+            // Before it has entered its namespace it shows the tables of ours.
+            std::fs::read_link(format!("/proc/{pid}/ns/net")).ok() != std::fs::read_link("/proc/self/ns/net").ok()
+                && ["tcp", "tcp6"].iter().any(|table| {
+                    std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).is_ok_and(|text| listens(&text, port))
+                })
         })?;
         Ok(self)
     }
@@ -68,6 +70,35 @@ impl Program {
                 let _ = self.child.kill();
                 let said = self.err.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
                 bail!("{} {complaint}: {}", self.name, last_line(&said));
+            }
+            nap(LOOK);
+        }
+        Ok(())
+    }
+
+    /// CPU time that its threads have used so far, as far as they still run.
+    pub(super) fn cpu(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let used = |thread: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let nanos = threads.map_or(0, |threads| threads.filter_map(|thread| used(thread.ok()?)).sum());
+        Duration::from_nanos(nanos)
+    }
+
+    /// It has not ended by itself.
+    pub(super) fn running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks it to end, and waits for that, at most so long.
+    pub(super) fn stop(mut self, limit: Duration) -> Result<()> {
+        self.interrupt();
+        let clock = now();
+        while self.child.try_wait()?.is_none() {
+            if clock.elapsed() > limit {
+                bail!("{} did not end within {limit:?}", self.name);
             }
             nap(LOOK);
         }
@@ -117,6 +148,17 @@ impl Drop for Program {
 pub(super) fn output(command: Command, limit: Duration) -> Result<String> {
     let output = Program::start(command)?.finish(limit)?;
     Ok(String::from_utf8_lossy(&output.out).into_owned())
+}
+
+/// CPU time of all programs that were waited for.
+pub(super) fn ended_cpu() -> Result<Duration> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let time = |value: nix::sys::time::TimeVal| {
+        let micros = value.tv_sec().saturating_mul(1_000_000).saturating_add(value.tv_usec());
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    };
+    Ok(time(usage.user_time()) + time(usage.system_time()))
 }
 
 /// A program of the system, also looked for where system programs are.
@@ -192,7 +234,7 @@ fn last_line(said: &[u8]) -> String {
     clippy::disallowed_methods,
     reason = "waits for other programs have an end in real time"
 )]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }
 

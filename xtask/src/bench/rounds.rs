@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::shell::say;
 
 /// One number that every contender reaches in every round.
+#[derive(Clone)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
     pub(super) digits: usize,
@@ -44,6 +45,7 @@ impl<'a> Contender<'a> {
 }
 
 /// What all contenders reached: per contender, per round, one number per metric. A contender that failed once is out.
+#[derive(Clone)]
 pub(super) struct Results {
     metrics: Vec<Metric>,
     rows: Vec<(String, Vec<Vec<f64>>)>,
@@ -106,6 +108,11 @@ impl Results {
     pub(super) fn median(&self, metric: usize, contender: &str) -> Option<f64> {
         let (_, reached) = self.rows.iter().find(|(own, _)| own == contender)?;
         spread(reached.iter().map(|numbers| numbers[metric])).map(|(_, median, _)| median)
+    }
+
+    /// Who is out, and why.
+    pub(super) fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     /// One table per metric, and a line per contender that is out.
