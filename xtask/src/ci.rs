@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::shell::{quiet, say, shown, watched};
-use crate::{accuracy, install, tidy};
+use crate::{accuracy, install, room, tidy};
 
 /// Tests counted over all steps.
 #[derive(Default)]
@@ -86,6 +86,7 @@ fn not_judged(output: &str) -> u64 {
 pub(crate) fn run() -> Result<bool> {
     let mut tally = Tally::default();
     let missing = install::install()?;
+    room::told();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
     let clippy = [
@@ -100,18 +101,23 @@ pub(crate) fn run() -> Result<bool> {
     tally.step("clippy", shown("cargo", &clippy, &[])?);
     let (fine, output) = watched("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])?;
     tally.tests("tests", fine, &output);
+    room::told();
     let doc = ["doc", "--workspace", "--no-deps", "--locked"];
     tally.step(
         "documentation",
         shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
     );
+    // What follows is built for release.
+    room::made("debug");
     let build = ["build", "--release", "--locked", "--bin", "narrows"];
     tally.step("release build", shown("cargo", &build, &[])?);
     tally.step(
         "accuracy, 20 runs per scenario",
         accuracy::run(&["--runs".to_owned(), "20".to_owned()])?,
     );
+    room::told();
     lab(&mut tally, &missing)?;
+    room::told();
     Ok(tally.close())
 }
 

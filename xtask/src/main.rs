@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod fuzz;
 mod install;
+mod room;
 mod shell;
 mod tidy;
 
@@ -16,7 +17,7 @@ cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask lab        tests that need namespaces and stock programs
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
-cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N]
+cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
 ";
 

@@ -1,0 +1,39 @@
+//! The disk: every step builds its own programs, and a linker that finds no room ends with a bus error, which names nothing.
+
+use std::path::Path;
+
+use nix::sys::statvfs::statvfs;
+
+use crate::shell::{root, say};
+
+/// Below this, what no later step needs is dropped. Ours: one profile's programs, whole, and as much again.
+const NARROW_GB: f64 = 16.0;
+
+/// What is left for the build's files, in units of 10^9 octets; none where the system does not say.
+fn free_gb() -> Option<f64> {
+    let disk = statvfs(&root()).ok()?;
+    #[expect(clippy::useless_conversion, reason = "the field's width is the system's choice")]
+    let octets = u64::from(disk.blocks_available()).checked_mul(u64::from(disk.fragment_size()))?;
+    Some(octets as f64 / 1e9)
+}
+
+/// Says what is left, so that a step that dies for want of it can be told from one that fails.
+pub(crate) fn told() {
+    if let Some(free) = free_gb() {
+        say(&format!("disk: {free:.1} GB free\n"));
+    }
+}
+
+/// Drops the files of `profile` where room is short; the programs that run go on, for their files stay until they end.
+pub(crate) fn made(profile: &str) {
+    let short = free_gb().is_some_and(|free| free < NARROW_GB);
+    let built = root().join("target").join(profile);
+    if short && dropped(&built) {
+        say(&format!("disk: short of room, dropped {}\n", built.display()));
+    }
+    told();
+}
+
+fn dropped(folder: &Path) -> bool {
+    folder.is_dir() && std::fs::remove_dir_all(folder).is_ok()
+}
