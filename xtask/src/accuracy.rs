@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::ci::BUILD;
 use crate::shell::{quiet, root, say};
 
 /// `--runs N` (default 200), `--write FILE`, `--plans` (every plan in the simulator as well, with its own counts).
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
             _ => bail!("unknown option {arg}"),
         }
     }
-    if quiet("cargo", &["build", "--release", "--locked", "--bin", "narrows"]).is_none() {
+    if quiet("cargo", &BUILD).is_none() {
         bail!("the release build failed");
     }
     let (table, all_hold) = sweep(runs)?;

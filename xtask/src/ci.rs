@@ -83,14 +83,19 @@ fn not_judged(output: &str) -> u64 {
     u64::try_from(lines.count()).unwrap_or(u64::MAX)
 }
 
+/// The whole workspace's features, though one program is wanted: with fewer, what the tests share with it is built again.
+pub(crate) const BUILD: [&str; 6] = ["build", "--release", "--workspace", "--locked", "--bin", "narrows"];
+
 pub(crate) fn run() -> Result<bool> {
     let mut tally = Tally::default();
     let missing = install::install()?;
     room::told();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
+    // One profile and one set of packages throughout: what a step has built the next one finds.
     let clippy = [
         "clippy",
+        "--release",
         "--workspace",
         "--all-targets",
         "--locked",
@@ -99,18 +104,16 @@ pub(crate) fn run() -> Result<bool> {
         "warnings",
     ];
     tally.step("clippy", shown("cargo", &clippy, &[])?);
-    let (fine, output) = watched("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])?;
+    let tests = ["test", "--release", "--workspace", "--locked", "--no-fail-fast"];
+    let (fine, output) = watched("cargo", &tests)?;
     tally.tests("tests", fine, &output);
     room::told();
-    let doc = ["doc", "--workspace", "--no-deps", "--locked"];
+    let doc = ["doc", "--release", "--workspace", "--no-deps", "--locked"];
     tally.step(
         "documentation",
         shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
     );
-    // What follows is built for release.
-    room::made("debug");
-    let build = ["build", "--release", "--locked", "--bin", "narrows"];
-    tally.step("release build", shown("cargo", &build, &[])?);
+    tally.step("release build", shown("cargo", &BUILD, &[])?);
     tally.step(
         "accuracy, 20 runs per scenario",
         accuracy::run(&["--runs".to_owned(), "20".to_owned()])?,
@@ -124,8 +127,7 @@ pub(crate) fn run() -> Result<bool> {
 pub(crate) fn lab_alone() -> Result<bool> {
     let mut tally = Tally::default();
     let missing = install::install()?;
-    let build = ["build", "--release", "--locked", "--bin", "narrows"];
-    tally.step("release build", shown("cargo", &build, &[])?);
+    tally.step("release build", shown("cargo", &BUILD, &[])?);
     lab(&mut tally, &missing)?;
     Ok(tally.close())
 }
@@ -151,16 +153,14 @@ fn lab(tally: &mut Tally, missing: &[&str]) -> Result<()> {
     let args = [
         "test",
         "--release",
+        "--workspace",
+        // What these two leave out by default takes minutes, not privileges.
+        "--exclude",
+        "narrows-estimate",
+        "--exclude",
+        "narrows-sim",
         "--locked",
         "--no-fail-fast",
-        "-p",
-        "narrows-lab",
-        "-p",
-        "narrows-net",
-        "-p",
-        "narrows-traffic",
-        "-p",
-        "narrows",
         "--",
         "--ignored",
         "--test-threads=1",

@@ -1,13 +1,8 @@
 //! The disk: every step builds its own programs, and a linker that finds no room ends with a bus error, which names nothing.
 
-use std::path::Path;
-
 use nix::sys::statvfs::statvfs;
 
 use crate::shell::{root, say};
-
-/// Below this, what no later step needs is dropped. Ours: one profile's programs, whole, and as much again.
-const NARROW_GB: f64 = 16.0;
 
 /// What is left for the build's files, in units of 10^9 octets; none where the system does not say.
 fn free_gb() -> Option<f64> {
@@ -22,18 +17,4 @@ pub(crate) fn told() {
     if let Some(free) = free_gb() {
         say(&format!("disk: {free:.1} GB free\n"));
     }
-}
-
-/// Drops the files of `profile` where room is short; the programs that run go on, for their files stay until they end.
-pub(crate) fn made(profile: &str) {
-    let short = free_gb().is_some_and(|free| free < NARROW_GB);
-    let built = root().join("target").join(profile);
-    if short && dropped(&built) {
-        say(&format!("disk: short of room, dropped {}\n", built.display()));
-    }
-    told();
-}
-
-fn dropped(folder: &Path) -> bool {
-    folder.is_dir() && std::fs::remove_dir_all(folder).is_ok()
 }
