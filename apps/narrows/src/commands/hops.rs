@@ -1,343 +1,35 @@
 //! `narrows hops HOST`: the path, hop by hop.
 
+mod args;
 mod flows;
 mod server;
 mod watched;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::num::NonZeroU8;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use estimate::{Answering, Beginning, Method, RawParams, Scope, World, methods};
-use net::lone::Via;
+use estimate::{Beginning, Method, RawParams, World};
 use net::names::Names;
-use report::hops::{Asked, HopsDocument, Pipe, Strokes};
+use report::hops::{Asked, HopsDocument, Pipe};
 use report::{Note, Problem, Target};
 use trace::{Recorder, Setting, WorldKind};
 use units::Direction;
 
-use self::server::Server;
+use self::args::Form;
+pub(crate) use self::args::HopsArgs;
 use self::watched::{Board, Watched};
-use super::methods::unknown;
-use crate::budget::BudgetLimits;
-use crate::connect::{self, Peer, Version};
+use crate::connect;
 use crate::exit::{Exit, Failure};
-use crate::far::Far;
 use crate::progress::Progress;
-use crate::record::{FileWriter, RecordArgs};
+use crate::record::FileWriter;
 use crate::{environment, interrupt, output};
 
-/// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
-///
-/// Nothing is needed on the far host or on the routers. Where the far host runs `narrows serve` that is found out, and used: its stamps
-/// tell the last hop, and trains both whole ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
-/// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
-#[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
-pub(crate) struct HopsArgs {
-    /// Host at the end of the path
-    host: String,
-    /// Only IPv4
-    #[arg(short = '4', conflicts_with = "ipv6")]
-    ipv4: bool,
-    /// Only IPv6
-    #[arg(short = '6')]
-    ipv6: bool,
-    /// Method per hop; see `narrows methods` [default: hops]
-    #[arg(long)]
-    method: Option<String>,
-    /// Parameter of the method, NAME=VALUE; may be repeated
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
-    /// What to probe with: `udp[:PORT]` (a closed port), `icmp` (echo) or `tcp[:PORT]` (SYNs; needs `CAP_NET_RAW`) [default: udp]
-    #[arg(long, value_name = "HOW", value_parser = via, conflicts_with_all = ["udp", "tcp", "server"])]
-    via: Option<Via>,
-    /// Probe with UDP: --via udp
-    #[arg(long, short, conflicts_with_all = ["tcp", "server"])]
-    udp: bool,
-    /// Probe with TCP SYNs: --via tcp
-    #[arg(long, short = 'T', conflicts_with = "server")]
-    tcp: bool,
-    /// Port that UDP or TCP probes go to; with --server, the server's
-    #[arg(long, short = 'P', value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "via")]
-    port: Option<u16>,
-    /// All packets go to the `narrows serve` there, which answers for the last hop
-    #[arg(long)]
-    server: bool,
-    /// Do not look whether the far host runs `narrows serve`
-    #[arg(long, conflicts_with = "server")]
-    no_server: bool,
-    /// Port at which to look for that [default: 8620]
-    #[arg(long, value_name = "PORT", env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    server_port: Option<u16>,
-    /// File with the key that both hosts hold
-    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
-    psk_file: Option<PathBuf>,
-    /// First hop to show; the ones before it are measured all the same, since each hop is a difference to the one before
-    #[arg(long, short = 'f', value_name = "N", default_value = "1")]
-    first_ttl: NonZeroU8,
-    /// Last hop to measure
-    #[arg(long, short, value_name = "N")]
-    max_ttl: Option<NonZeroU8>,
-    /// Repeats of each probe, where the method lets one choose
-    #[arg(long = "report-cycles", short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    cycles: Option<u32>,
-    /// Time between probes, in seconds or with a unit, where the method lets one choose
-    #[arg(long, short, value_name = "TIME", value_parser = interval)]
-    interval: Option<Duration>,
-    /// Show also the routers that so many flows meet, of which the first is measured
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
-    flows: u16,
-    /// Addresses only: look up no names
-    #[arg(long, short = 'n')]
-    no_dns: bool,
-    /// Octets, time and peak rate that it may cost, such as "2 MB, 30 s, 50 Mbit/s"
-    #[arg(long, value_parser = crate::budget::parse)]
-    budget: Option<BudgetLimits>,
-    /// Print one JSON object
-    #[arg(long, short = 'J', short_alias = 'j', conflicts_with = "format")]
-    json: bool,
-    /// How to print: text, json, or mtr (the JSON of mtr's report)
-    #[arg(long, value_name = "FORM", value_enum)]
-    format: Option<Form>,
-    /// The table at the end alone: nothing while it works, no drawing
-    #[arg(long, short)]
-    report: bool,
-    /// The same with names in full length
-    #[arg(long = "report-wide", short = 'w')]
-    wide: bool,
-    /// Draw the path as a pipe into this SVG file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Nothing beyond ASCII (so too where TERM is dumb)
-    #[arg(long)]
-    ascii: bool,
-    /// Write the result to this file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    record: RecordArgs,
-    /// No progress
-    #[arg(long)]
-    quiet: bool,
-}
-
-/// How a result is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// For people.
-    Text,
-    /// The machine contract.
-    Json,
-    /// mtr's.
-    Mtr,
-}
-
-/// The automatic choice.
-const DEFAULT: &str = "hops";
 /// Wait for names that are still looked up when the measurement is over.
 const NAMES_WAIT: Duration = Duration::from_secs(1);
-
-/// Without STAMP, whose reflectors say nothing of routers that the others do not.
-fn via(text: &str) -> Result<Via, String> {
-    match text.parse::<Via>() {
-        Ok(Via::Stamp { .. }) => Err("hops takes udp[:PORT], icmp or tcp[:PORT]".to_owned()),
-        Ok(via) => Ok(via),
-        Err(_) => Err(format!(
-            "{text:?} is none of udp[:PORT], icmp, tcp[:PORT] (ports 1 to 65535)"
-        )),
-    }
-}
-
-/// As mtr has it: bare numbers are seconds.
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<f64>().ok();
-    let time = match seconds {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
-        None => units::parse_duration(text).map_err(|error| error.to_string())?,
-    };
-    if time > Duration::from_secs(60) {
-        return Err(format!("{text}: at most a minute"));
-    }
-    Ok(time)
-}
-
-impl HopsArgs {
-    fn chosen_via(&self) -> Via {
-        match (self.via, self.tcp) {
-            (Some(via), _) => via,
-            (None, true) => Via::Tcp {
-                port: self.port.unwrap_or(Via::TCP_PORT),
-            },
-            (None, false) => Via::Udp {
-                port: self.port.unwrap_or(Via::UDP_PORT),
-            },
-        }
-    }
-
-    /// What answers for the far end.
-    fn answering(&self) -> Answering {
-        if self.server {
-            Answering::Server
-        } else {
-            self.chosen_via().answering()
-        }
-    }
-
-    fn via_text(&self) -> String {
-        if self.server {
-            "the server there".to_owned()
-        } else {
-            self.chosen_via().to_string()
-        }
-    }
-
-    fn form(&self) -> Form {
-        if self.json {
-            Form::Json
-        } else {
-            self.format.unwrap_or(Form::Text)
-        }
-    }
-
-    /// A picture for the eyes of one who waits.
-    fn live(&self) -> bool {
-        !(self.quiet || self.report || self.wide)
-    }
-
-    fn strokes(&self) -> Strokes {
-        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        if self.ascii || dumb {
-            Strokes::Ascii
-        } else {
-            Strokes::Unicode
-        }
-    }
-
-    fn version(&self) -> Version {
-        match (self.ipv4, self.ipv6) {
-            (true, _) => Version::V4,
-            (_, true) => Version::V6,
-            _ => Version::Any,
-        }
-    }
-
-    /// The method, and its parameters as flags have them.
-    fn chosen(&self) -> Result<(&'static dyn Method, RawParams), Failure> {
-        let name = self.method.as_deref().unwrap_or(DEFAULT);
-        let method = methods::find(name).ok_or_else(|| unknown(name))?;
-        let info = method.info();
-        if info.class.scope != Scope::PerHop {
-            let known: Vec<&str> = per_hop().map(|method| method.info().name).collect();
-            let known = known.join(", ");
-            return Err(Failure::usage(format!("{name} measures no hops; these do: {known}")));
-        }
-        if !method.answered_by().contains(&self.answering()) {
-            let why = format!("{name} cannot work with what answers by {}", self.via_text());
-            return Err(Failure::usage(why));
-        }
-        let mut params: RawParams = super::simulate::split(&self.params)?.into_iter().collect();
-        let flags = [
-            (
-                "-m/--max-ttl",
-                &["hops", "max_ttl"][..],
-                self.max_ttl.map(|hops| hops.to_string()),
-            ),
-            (
-                "-c/--report-cycles",
-                &["repeats", "probes"],
-                self.cycles.map(|cycles| cycles.to_string()),
-            ),
-            (
-                "-i/--interval",
-                &["gap", "pace"],
-                self.interval.map(|time| format!("{} ns", time.as_nanos())),
-            ),
-        ];
-        for (flag, names, value) in flags {
-            let Some(value) = value else { continue };
-            let has = |name: &&&str| info.parameters.iter().any(|(known, _)| known == *name);
-            let own = names.iter().find(has);
-            let own = own.ok_or_else(|| Failure::usage(format!("{flag}: {name} does not let one choose that")))?;
-            params.set(*own, value);
-        }
-        // Bad parameters are told before anything is connected.
-        method
-            .begin(&params)
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        Ok((method, params))
-    }
-
-    fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Far, Failure> {
-        let peer = Peer::of_version(self.host.clone(), self.port_of_server(), self.version());
-        if self.server {
-            let peer = peer.with_key(self.key()?);
-            let world = peer.connect(Direction::Forward, stop, progress)?;
-            return Ok(Far::Server(Box::new(world)));
-        }
-        let world = peer.connect_per_hop(self.chosen_via(), stop)?;
-        Ok(Far::Lone(Box::new(world)))
-    }
-
-    /// Where `narrows serve` listens there: `--port` is its port only where all packets go to it.
-    fn port_of_server(&self) -> u16 {
-        let own = self.port.filter(|_| self.server);
-        own.or(self.server_port).unwrap_or(wire::DEFAULT_PORT)
-    }
-
-    fn key(&self) -> Result<Option<wire::Psk>, Failure> {
-        self.psk_file.as_deref().map(crate::key::read).transpose()
-    }
-
-    /// A server that may be at the end of this path, for the method that can use it.
-    fn server_there(
-        &self,
-        method: &dyn Method,
-        far: SocketAddr,
-        stop: &Arc<AtomicBool>,
-        progress: &Progress,
-    ) -> Result<Option<Server>, Failure> {
-        if self.no_server || !takes_stamps(method) {
-            return Ok(None);
-        }
-        let name = match far {
-            SocketAddr::V6(far) if far.scope_id() != 0 => format!("{}%{}", far.ip(), far.scope_id()),
-            _ => far.ip().to_string(),
-        };
-        let peer = Peer::of_version(name, self.port_of_server(), self.version()).with_key(self.key()?);
-        Ok(Some(Server::new(peer, self.server, stop, progress)))
-    }
-
-    /// What the method runs with: the caller's, and that the far end's stamps may tell the last hop.
-    fn run_params(&self, method: &dyn Method, params: &RawParams) -> RawParams {
-        let mut params = params.clone();
-        let said = params.iter().any(|(name, _)| name == LAST_HOP);
-        if !self.no_server && !said && takes_stamps(method) {
-            params.set(LAST_HOP, "stamps");
-        }
-        params
-    }
-}
-
-/// The parameter of methods that can tell the last hop by the far end's stamps.
-const LAST_HOP: &str = "last_hop";
-
-fn takes_stamps(method: &dyn Method) -> bool {
-    method.info().parameters.iter().any(|(name, _)| *name == LAST_HOP)
-}
-
-/// Methods that measure hops.
-fn per_hop() -> impl Iterator<Item = &'static dyn Method> {
-    methods::METHODS
-        .iter()
-        .copied()
-        .filter(|method| method.info().class.scope == Scope::PerHop)
-}
 
 /// What was measured, and what broke on the way.
 struct Ended {
@@ -480,24 +172,4 @@ fn parameters(args: &HopsArgs, params: &RawParams) -> std::collections::BTreeMap
     all.insert("flows".to_owned(), args.flows.to_string());
     all.insert("first_ttl".to_owned(), args.first_ttl.to_string());
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_are_seconds_unless_they_say_otherwise() {
-        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(interval("20 ms"), Ok(Duration::from_millis(20)));
-        for wrong in ["", "-1", "61", "2 h", "soon", "NaN"] {
-            assert!(interval(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn reflectors_are_no_way_to_routers() {
-        assert_eq!(via("icmp"), Ok(Via::Icmp));
-        assert!(via("stamp").is_err() && via("udp:0").is_err());
-    }
 }

@@ -1,7 +1,8 @@
-use units::BitRate;
+use units::{BitRate, Stamp};
 
 use super::*;
-use crate::probe::{FarEnd, PacingCheck};
+use crate::contract::{Event, Refusal, Step};
+use crate::probe::{FarEnd, PacingCheck, Probe, TrainId};
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{Budget, StampSource};
 
