@@ -137,6 +137,7 @@ pub(crate) mod curve;
 mod curves;
 pub(crate) mod ends;
 pub(crate) mod joint;
+mod levels;
 pub(crate) mod machine;
 mod params;
 mod sizes;
