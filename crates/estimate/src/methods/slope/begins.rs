@@ -3,7 +3,7 @@
 
 use super::busy::ROUND_TRIPS;
 use super::joint::dof;
-use super::levels::leaning;
+use super::levels::{Block, leaning};
 use super::train::TrainSlope;
 
 /// Trains that last so many times as long as their begins, and so many of them, tell whether others gave way (ours).
@@ -52,7 +52,8 @@ pub(super) fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool
         Some(Yielded { less, error, looks })
     });
     let looks = LEVEL_LOOKS;
-    let levels = levels.then(|| leaning(near, capacity)).flatten();
+    let blocks: Vec<&[Block]> = near.iter().map(|(_, train)| train.blocks.as_slice()).collect();
+    let levels = levels.then(|| leaning(&blocks, capacity)).flatten();
     let levels = levels.map(|(less, error)| Yielded { less, error, looks });
     begins.chain(levels).max_by(|a, b| {
         let by_chance = || a.by_chance().total_cmp(&b.by_chance());

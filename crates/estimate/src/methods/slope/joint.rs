@@ -55,6 +55,9 @@ const HINT: f64 = 0.5;
 /// Up to this spread of single trains the queues that stood tell what others gave up, as a share of the path's rate (ours): behind a burst
 /// nobody sends for a while, and the queue that it left stands.
 const LEVELS: f64 = 0.1;
+/// No more than this share of what the trains say is taken off for what others gave up (ours): behind queues much longer than the round
+/// trips of transfers the line through what they leave bends.
+const MOST_GIVEN: f64 = 0.5;
 /// Weight of a train during which the receiving host slept (ours).
 const SLEPT: f64 = 0.25;
 
@@ -132,7 +135,8 @@ impl Joint {
 
     /// How much of it others gave up within the trains: what the begins read less, but for what chance makes of that.
     pub(crate) fn given_up(&self) -> f64 {
-        self.yielded.map_or(0.0, Yielded::beyond_chance)
+        let most = MOST_GIVEN * self.available;
+        self.yielded.map_or(0.0, |yielded| yielded.beyond_chance().min(most))
     }
 
     /// Half of the interval that nine tenths of means of so many trains would have.
@@ -147,7 +151,8 @@ impl Joint {
         let (from, by) = LIGHT;
         let spread = self.by_spread() * (from + by * self.train_spread / self.scale).min(HEAVY.1);
         let spread = spread.hypot(SURE * floor);
-        let (below, above) = (BELIEVED * self.by_capacity.0, BELIEVED * self.by_capacity.1);
+        let believed = if self.is_bursty() { 1.0 } else { BELIEVED };
+        let (below, above) = (believed * self.by_capacity.0, believed * self.by_capacity.1);
         let low = spread.hypot(below);
         let high = spread.hypot(above).hypot(self.idle_more);
         // From what is left without the others' answer to what the trains found with it.

@@ -7,7 +7,6 @@
 //! and longer than its head.
 
 use super::ends::Sample;
-use super::train::TrainSlope;
 
 /// Blocks of a busy part at most, and batch ends of a block at least (ours).
 const BLOCKS: usize = 12;
@@ -48,13 +47,13 @@ pub(super) fn blocks(kept: &[Sample], delays: &[f64], least: f64, parts: &[(usiz
     all
 }
 
-/// How much more the trains found available than they would have behind no queue of theirs, and the standard error of that. The error is
-/// of whole trains' contributions: blocks of one train are not independent. `None` where few blocks or trains tell.
-pub(super) fn leaning(near: &[(usize, &TrainSlope)], capacity: f64) -> Option<(f64, f64)> {
+/// How much more the trains (the blocks of each) found available than they would have behind no queue of theirs, and the standard error of
+/// that. The error is of whole trains' contributions: blocks of one train are not independent. `None` where few blocks or trains tell.
+pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> {
     let found = |block: &Block| (block.bits - capacity * block.growth) / block.time;
-    let all = || near.iter().flat_map(|(_, train)| &train.blocks);
-    let trains = near.iter().filter(|(_, train)| !train.blocks.is_empty()).count();
-    if all().count() < FEWEST.0 || trains < FEWEST.1 {
+    let all = || trains.iter().copied().flatten();
+    let telling = trains.iter().filter(|blocks| !blocks.is_empty()).count();
+    if all().count() < FEWEST.0 || telling < FEWEST.1 {
         return None;
     }
     let time: f64 = all().map(|block| block.time).sum();
@@ -68,14 +67,69 @@ pub(super) fn leaning(near: &[(usize, &TrainSlope)], capacity: f64) -> Option<(f
         };
         blocks.iter().map(of).sum::<f64>()
     };
-    let by_level = near.iter().map(|(_, train)| products(&train.blocks, 0.0)).sum::<f64>() / squares;
-    let scatter: f64 = near
-        .iter()
-        .map(|(_, train)| products(&train.blocks, by_level).powi(2))
-        .sum();
+    let by_level = trains.iter().map(|blocks| products(blocks, 0.0)).sum::<f64>() / squares;
+    let scatter: f64 = trains.iter().map(|blocks| products(blocks, by_level).powi(2)).sum();
     // Mean and slope took two of the trains.
-    let taken = trains as f64 / (trains - 2) as f64;
+    let taken = telling as f64 / (telling - 2) as f64;
     let error = (scatter * taken).sqrt() / squares;
     let (less, error) = (by_level * level, error * level);
     (less.is_finite() && error.is_finite() && error > 0.0).then_some((less, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms. Others take what `others` gives for the queue at a block's begin, more or less
+    /// by up to 15 Mbit/s at random.
+    fn trains(others: impl Fn(f64) -> f64) -> Vec<Vec<Block>> {
+        let mut state = 7u64;
+        let mut random = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
+        };
+        let train = |_| {
+            let mut level = 0.002;
+            let mut block = || {
+                let growth = 1e-3 * (60e6 + others(level) + 15e6 * random() - 100e6) / 100e6;
+                let block = Block {
+                    level,
+                    time: 1e-3,
+                    bits: 60e3,
+                    growth,
+                };
+                level = (level + growth).max(0.0);
+                block
+            };
+            (0..12).map(|_| block()).collect()
+        };
+        (0..10).map(train).collect()
+    }
+
+    fn read(trains: &[Vec<Block>]) -> Option<(f64, f64)> {
+        let blocks: Vec<&[Block]> = trains.iter().map(Vec::as_slice).collect();
+        leaning(&blocks, 100e6)
+    }
+
+    /// A window that would fill half of the link over a round trip of 5 ms: behind 3 ms of queue it takes three eighths less.
+    #[test]
+    fn windows_lean_on_the_queue() {
+        let (less, error) = read(&trains(|queue| 60e6 * 0.005 / (0.005 + queue))).expect("enough blocks");
+        assert!((8e6..40e6).contains(&less), "{less} {error}");
+        assert!(less > 2.0 * error, "{less} {error}");
+    }
+
+    #[test]
+    fn traffic_that_asks_nobody_does_not() {
+        let (less, error) = read(&trains(|_| 45e6)).expect("enough blocks");
+        assert!(less.abs() < 2.0 * error && error > 0.0, "{less} {error}");
+    }
+
+    #[test]
+    fn few_trains_say_nothing() {
+        assert_eq!(read(&trains(|_| 45e6)[..3]), None);
+        assert_eq!(read(&[]), None);
+    }
 }
