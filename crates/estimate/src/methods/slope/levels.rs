@@ -80,8 +80,8 @@ pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> 
 mod tests {
     use super::*;
 
-    /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms. Others take what `others` gives for the queue at a block's begin, more or less
-    /// by up to 15 Mbit/s at random.
+    /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms, behind heads of 1 to 4 ms. Others take what `others` gives for the queue at a
+    /// block's begin, more or less by up to 5 Mbit/s at random.
     fn trains(others: impl Fn(f64) -> f64) -> Vec<Vec<Block>> {
         let mut state = 7u64;
         let mut random = move || {
@@ -90,10 +90,10 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
         };
-        let train = |_| {
-            let mut level = 0.002;
+        let train = |index: u32| {
+            let mut level = 1e-3 * f64::from(1 + index % 4);
             let mut block = || {
-                let growth = 1e-3 * (60e6 + others(level) + 15e6 * random() - 100e6) / 100e6;
+                let growth = 1e-3 * (60e6 + others(level) + 5e6 * random() - 100e6) / 100e6;
                 let block = Block {
                     level,
                     time: 1e-3,
@@ -113,12 +113,13 @@ mod tests {
         leaning(&blocks, 100e6)
     }
 
-    /// A window that would fill half of the link over a round trip of 5 ms: behind 3 ms of queue it takes three eighths less.
+    /// A window that would take six tenths of the link over a round trip of 5 ms takes four behind the 2.4 ms that stand in the mean: a line
+    /// finds 12 of these 19 Mbit/s, for it bends.
     #[test]
     fn windows_lean_on_the_queue() {
         let (less, error) = read(&trains(|queue| 60e6 * 0.005 / (0.005 + queue))).expect("enough blocks");
-        assert!((8e6..40e6).contains(&less), "{less} {error}");
-        assert!(less > 2.0 * error, "{less} {error}");
+        assert!((8e6..20e6).contains(&less), "{less} {error}");
+        assert!(less > 5.0 * error, "{less} {error}");
     }
 
     #[test]
