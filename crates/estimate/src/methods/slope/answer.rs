@@ -177,7 +177,8 @@ impl Seen {
             estimate.confidence = Confidence::Low;
         }
         let wide = low_half + high_half > RANGE * scale;
-        if low_by > 0.0 || joint.is_bursty() || self.outlasts_round_trips(joint) {
+        let doubt = joint.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
+        if low_by > 0.0 || joint.is_bursty() || doubt || self.outlasts_round_trips(joint) {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {

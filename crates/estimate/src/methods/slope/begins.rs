@@ -14,6 +14,8 @@ const EARLY_TRAINS: usize = 4;
 /// what a standing queue leaves more (where `levels` says that it tells).
 const BEGIN_LOOKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
 const LEVEL_LOOKS: f64 = 1.75;
+/// Before it is believed it is a reason to doubt, from so many standard errors on (ours).
+const DOUBT: f64 = 1.5;
 
 /// How much more the trains found than others leave without them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +37,11 @@ impl Yielded {
         } else {
             0.0
         }
+    }
+
+    /// So much less, and more than `floor`, that nobody should be sure of the whole trains.
+    pub(super) fn is_doubt(self, floor: f64) -> bool {
+        self.less > (DOUBT * self.error).max(floor)
     }
 
     /// The difference in the errors from which on it is believed.
@@ -97,5 +104,14 @@ mod tests {
         assert!(beyond(1.0, 1.0).abs() < 1e-12);
         assert!(beyond(-3.0, 1.0).abs() < 1e-12);
         assert!((beyond(2.0, 0.5) - 1.5).abs() < 1e-12);
+        let doubt = |less: f64| {
+            Yielded {
+                less,
+                error: 1.0,
+                looks: 2.0,
+            }
+            .is_doubt(1.8)
+        };
+        assert!(doubt(1.9) && !doubt(1.7));
     }
 }
