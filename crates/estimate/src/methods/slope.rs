@@ -58,15 +58,18 @@
 //!   fast being tight in one of `r` cases. The answer is the posterior's median. With `C` given it is the weighted mean of `R_j - C s_j`;
 //!   with nothing known of it, least squares of `s` on `R` and their zero crossing. Trains count by their time alone: a rare train that met
 //!   a burst is what bursty traffic looks like, so the mean is not made robust against it, but those of a sleeping host count a quarter.
-//! - Interval, 90 %, at most up to the tight link's capacity: Student's over the trains, wider by a twentieth and the trains' spread as a share of the path's rate (bursts without a
-//!   typical size, of which few trains meet the largest), what a twentieth of the belief in `C` puts beyond on either side, and a floor of 0.8 %
-//!   of the path's rate, in squares.
-//! - What others gave up (`begins.rs`, ours): a transfer that its window holds sends by the answers it gets, so it goes on as if nobody
-//!   probed for a round trip, and then by `1/(1 + s)` of that. So the busy time that leaves within the first 10, 20, 50 and 100 ms of each train
-//!   is read by itself (at least four trains that last longer by three tenths), and compared with the same train's whole. Where the begins
-//!   say less by `d`, more than the error `e` (the standard error; half as much again for the three short ones, of which one is chosen),
-//!   the answer is less by the largest `d (1 - e^2/d^2)`, the interval reaches down to what the begins say (from `d > 0.4 e` on), and
-//!   confidence is low. Beside traffic that asks nobody both say the same.
+//! - Interval, 90 %, at most up to the tight link's capacity: Student's over the trains, times 0.65 and twice the trains' spread as a share of the
+//!   path's rate (at most 1.6: bursts without a typical size, of which few trains meet the largest), 0.7 of what a twentieth of the belief in
+//!   `C` puts beyond on either side (all of it where trains disagree), and a floor of 0.5 % of the path's rate, in squares. What a run ends by
+//!   is wider.
+//! - What others gave up (`begins.rs`, `levels.rs`, ours): a transfer that its window holds sends by the answers it gets, so it goes on as if
+//!   nobody probed for a round trip, and then by `1/(1 + s)` of that. So the busy time that leaves within the first 10, 20, 50 and 100 ms of
+//!   each train is read by itself (at least four trains that last longer by three tenths), and compared with the same train's whole. And it
+//!   sends `W/(T + q)` behind a queue of `q`: the busy parts, in up to twelve blocks each, are regressed on the delay at which a block begins,
+//!   where single trains spread by less than a tenth of the path's rate. What either says less by `d`, more than `e` (2.5 standard errors;
+//!   1.5 for the 100 ms, 1.75 for the queue: one of five is chosen), makes the answer less by the largest `d (1 - e^2/d^2)`, by half of it
+//!   at most; the interval reaches down to it (from `d > e/2` on). From 1.5 standard errors on confidence is low. Beside traffic that asks nobody all
+//!   say the same.
 //! - Idle moments (`joint.rs`, ours): the interval reaches up to what the trains say with all that lies between their busy parts, in
 //!   squares, but for 3 % of the path's rate that this reads high anyway; beside bursts shorter than the spread shows, that is more.
 //! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
@@ -102,7 +105,7 @@
 //! # Fails when
 //!
 //! - A1 (schedulers, wireless, yielding TCP): the trains disagree; the interval is wide. TCP that yields within a train leaves more
-//!   than it does without the probes; the begins of trains tell from round trips of 10 ms on, as far as so little time tells anything. Links that
+//!   than it does without the probes; begins and queues tell, as far as so little time tells anything. Links that
 //!   send many packets at a time after contention: low by up to a seventh of the capacity, and the interval does not say so.
 //! - A2, two links with as much left: the knee holds within the interval, the by-products come out too low.
 //! - A2, a tight link several times as fast as the narrow one: the gradient is small against the noise, the interval wide.
@@ -113,7 +116,7 @@
 //! - A6, bursts of many packets: trains find the link idle at times and read low; overload, length and load grow with the trains' spread
 //!   to prevent it, and the interval says what is left; confidence is low from a spread of 15 % of the path's rate.
 //! - A1, trains of more than 50 ms (below some 25 Mbit/s): they outlast round trips, transfers may have given way; confidence is low.
-//! - A1, transfers with round trips below 10 ms, or that send their window in bursts which no train meets: too high, and nothing tells.
+//! - A1, transfers that send their window in bursts which no train meets: too high, and nothing tells.
 //! - Queues shorter than a train's overload: trains shrink, [`Caveat::TrainExceedsBurstLimit`](crate::Caveat) when even 16 packets are
 //!   too many.
 //! - Receivers that batch: trains grow to 20 batches; beyond `max-packets` [`Reason::ReceiveBatching`](crate::Reason).
@@ -137,6 +140,7 @@ pub(crate) mod curve;
 mod curves;
 pub(crate) mod ends;
 pub(crate) mod joint;
+mod levels;
 pub(crate) mod machine;
 mod params;
 mod sizes;

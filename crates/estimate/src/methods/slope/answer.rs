@@ -167,17 +167,18 @@ impl Seen {
         .with("capacity_error_bps", joint.capacity_error)
         .with("given_up_bps", given_up)
         .with("idle_more_bps", joint.idle_more);
-        if let Some((less, error)) = joint.yielded {
+        if let Some(yielded) = joint.yielded {
             estimate = estimate
-                .with("early_less_bps", less)
-                .with("early_less_error_bps", error);
+                .with("yielded_bps", yielded.less)
+                .with("yielded_error_bps", yielded.error);
         }
         if given_up > FLOOR * scale {
             estimate = estimate.caveat(Caveat::OthersYield);
             estimate.confidence = Confidence::Low;
         }
         let wide = low_half + high_half > RANGE * scale;
-        if low_by > 0.0 || joint.is_bursty() || self.outlasts_round_trips(joint) {
+        let doubt = joint.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
+        if low_by > 0.0 || joint.is_bursty() || doubt || self.outlasts_round_trips(joint) {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {

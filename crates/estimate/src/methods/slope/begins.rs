@@ -1,37 +1,71 @@
-//! What the begins of trains say before others that share the path can have answered them.
+//! What others gave up within the trains: what the begins of trains say, before others that share the path can have answered them, beside
+//! what all of them say; and what a standing queue leaves more (`levels.rs`).
 
 use super::busy::ROUND_TRIPS;
 use super::joint::dof;
+use super::levels::{Block, leaning};
 use super::train::TrainSlope;
 
 /// Trains that last so many times as long as their begins, and so many of them, tell whether others gave way (ours).
 const LASTING: f64 = 1.3;
 const EARLY_TRAINS: usize = 4;
-/// What the begins within a short round trip read less is that much less certain than its standard error, for three of them are looked at
-/// (ours).
-const LOOKS: f64 = 1.5;
+/// Five differences are looked at, and the largest counts: each is believed from so many of its standard errors on (ours, so that beside
+/// traffic that asks nobody values are low by less than half a per cent of the capacity in the mean). Begins of [`ROUND_TRIPS`], then
+/// what a standing queue leaves more (where `levels` says that it tells).
+const BEGIN_LOOKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
+const LEVEL_LOOKS: f64 = 1.75;
+/// Before it is believed it is a reason to doubt, from so many standard errors on (ours).
+const DOUBT: f64 = 1.5;
 
-/// How much less the begins of trains say than all of them, and the error of that: of the round trip for which most of it is beyond chance.
-/// `None` where too few trains last longer than a round trip.
-pub(super) fn yielded(near: &[(usize, &TrainSlope)], capacity: f64) -> Option<(f64, f64)> {
-    let last = ROUND_TRIPS.len() - 1;
-    let all = (0..=last).filter_map(|which| {
-        let (less, error) = begins(near, capacity, which)?;
-        Some((less, if which < last { LOOKS * error } else { error }))
-    });
-    all.max_by(|a, b| {
-        let by_chance = || (a.0 / a.1).total_cmp(&(b.0 / b.1));
-        beyond_chance(*a).total_cmp(&beyond_chance(*b)).then_with(by_chance)
-    })
+/// How much more the trains found than others leave without them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Yielded {
+    /// How much less what tells it says than all of the trains, bit/s.
+    pub(super) less: f64,
+    /// The standard error of that.
+    pub(super) error: f64,
+    /// Standard errors from which on it is believed.
+    looks: f64,
 }
 
-/// What is left of a difference when what chance makes of it is taken off.
-pub(super) fn beyond_chance((less, error): (f64, f64)) -> f64 {
-    if less > error {
-        less * (1.0 - (error / less).powi(2))
-    } else {
-        0.0
+impl Yielded {
+    /// What is left of the difference when what chance makes of it is taken off.
+    pub(super) fn beyond_chance(self) -> f64 {
+        let chance = self.looks * self.error;
+        if self.less > chance {
+            self.less * (1.0 - (chance / self.less).powi(2))
+        } else {
+            0.0
+        }
     }
+
+    /// So much less, and more than `floor`, that nobody should be sure of the whole trains.
+    pub(super) fn is_doubt(self, floor: f64) -> bool {
+        self.less > (DOUBT * self.error).max(floor)
+    }
+
+    /// The difference in the errors from which on it is believed.
+    pub(super) fn by_chance(self) -> f64 {
+        self.less / (self.looks * self.error)
+    }
+}
+
+/// What others gave up within the trains, by the begins of trains and by the queues that stood: of these the one with most beyond chance.
+/// `None` where too few trains tell.
+pub(super) fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option<Yielded> {
+    let begins = (0..ROUND_TRIPS.len()).filter_map(|which| {
+        let (less, error) = begins(near, capacity, which)?;
+        let looks = BEGIN_LOOKS[which];
+        Some(Yielded { less, error, looks })
+    });
+    let looks = LEVEL_LOOKS;
+    let blocks: Vec<&[Block]> = near.iter().map(|(_, train)| train.blocks.as_slice()).collect();
+    let levels = levels.then(|| leaning(&blocks, capacity)).flatten();
+    let levels = levels.map(|(less, error)| Yielded { less, error, looks });
+    begins.chain(levels).max_by(|a, b| {
+        let by_chance = || a.by_chance().total_cmp(&b.by_chance());
+        a.beyond_chance().total_cmp(&b.beyond_chance()).then_with(by_chance)
+    })
 }
 
 /// The same for one of the round trips. Each train is compared with its own begin: what differs from train to train, and a wrong capacity,
@@ -59,8 +93,25 @@ mod tests {
 
     #[test]
     fn chance_is_taken_off() {
-        assert!(beyond_chance((1.0, 2.0)).abs() < 1e-12);
-        assert!(beyond_chance((-3.0, 2.0)).abs() < 1e-12);
-        assert!((beyond_chance((2.0, 1.0)) - 1.5).abs() < 1e-12);
+        let beyond = |less: f64, error: f64| {
+            Yielded {
+                less,
+                error,
+                looks: 2.0,
+            }
+            .beyond_chance()
+        };
+        assert!(beyond(1.0, 1.0).abs() < 1e-12);
+        assert!(beyond(-3.0, 1.0).abs() < 1e-12);
+        assert!((beyond(2.0, 0.5) - 1.5).abs() < 1e-12);
+        let doubt = |less: f64| {
+            Yielded {
+                less,
+                error: 1.0,
+                looks: 2.0,
+            }
+            .is_doubt(1.8)
+        };
+        assert!(doubt(1.9) && !doubt(1.7));
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of a train during which the tight link never ran idle, and the slope over them.
 
 use super::ends::Sample;
+use super::levels::{Block, blocks};
 
 /// Fewest batch ends behind a line where no part is known to be busy: below, one outlier owns it (ours).
 const MIN_ENDS: usize = 5;
@@ -112,8 +113,14 @@ pub(super) fn behind(kept: &[Sample], head: f64) -> &[Sample] {
 /// Begin and end look at no later packet (they are stopping times), so that what a part gathers in the mean is `(R - A)/C` of its time,
 /// whatever the traffic of others did to begin or end it; idle moments of the link, in which delays do not fall as they should, stay out.
 /// So the parts' slopes are those from end to end, summed over all of them, and not regressions, which would favour parts that ended
-/// early. Delays are medians of five neighbours, so that no single stamp makes an end.
-pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_from: f64, packet: f64) -> Option<Slope> {
+/// early. Their blocks come with it. Delays are medians of five neighbours, so that no single stamp makes an end.
+pub(super) fn slope(
+    kept: &[Sample],
+    least: f64,
+    pauses: &[(f64, f64)],
+    busy_from: f64,
+    packet: f64,
+) -> Option<(Slope, Vec<Block>)> {
     let delays = smoothed(kept);
     let stretches = stretches(kept, least, pauses);
     let parts: Vec<(usize, usize)> = stretches
@@ -138,7 +145,12 @@ pub(super) fn slope(kept: &[Sample], least: f64, pauses: &[(f64, f64)], busy_fro
     } else {
         [Early::NONE; 4]
     };
-    Some(Slope { idle, early, ..line })
+    let blocks = if line.busy {
+        blocks(kept, &delays, least, &parts)
+    } else {
+        Vec::new()
+    };
+    Some((Slope { idle, early, ..line }, blocks))
 }
 
 /// What of the parts left `within` so many seconds of the train's first departure.
@@ -333,8 +345,8 @@ mod tests {
                 }
             })
             .collect();
-        let found = slope(&kept, 0.0, &[], f64::INFINITY, 0.0005).expect("a line");
-        assert!(!found.busy);
+        let (found, blocks) = slope(&kept, 0.0, &[], f64::INFINITY, 0.0005).expect("a line");
+        assert!(!found.busy && blocks.is_empty());
         assert!((found.idle.time - 0.08).abs() < 1e-9, "{:?}", found.idle);
         assert!((found.idle.rate - 6e6).abs() < 1.0, "{:?}", found.idle);
         assert!((found.idle.free - 0.5).abs() < 1e-9, "{:?}", found.idle);

@@ -1,7 +1,7 @@
 //! From trains to available bandwidth: `s = (R - A)/C` over all trains near the knee, with as much or as little as is known of `C`.
 //! Pure, and usable without the method's machine.
 
-use super::begins::{beyond_chance, yielded};
+use super::begins::{Yielded, yielded};
 use super::train::TrainSlope;
 
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
@@ -32,9 +32,15 @@ const POSSIBLE: f64 = 0.29;
 const RESOLUTION: f64 = 0.004;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
-/// An interval is wider than the trains' spread says by this share and what that spread is of the path's rate, up to a limit (ours, so
-/// that nine of ten hold the truth beside Poisson and Pareto traffic in the simulator).
+/// What a run ends by is wider than the trains' spread says by this share and what that spread is of the path's rate, up to a limit (ours).
 const HEAVY: (f64, f64) = (1.05, 1.6);
+/// An interval is this share of what the trains' spread says, more by so many times what that spread is of the path's rate, up to the
+/// same limit; and these shares of the floor and of what a twentieth of the belief in capacities puts beyond (ours, so that nineteen of
+/// twenty hold the truth beside Poisson traffic in the simulator: trains see a part of the time that counts, and their spread has the
+/// noise of their delays in it).
+const LIGHT: (f64, f64) = (0.65, 2.0);
+const SURE: f64 = 0.625;
+const BELIEVED: f64 = 0.7;
 /// Spread of single trains from which no value is certain, as a share of the path's rate (ours).
 const BURSTY: f64 = 0.15;
 /// The same for what the trains say more with what lies between their busy parts (ours).
@@ -44,8 +50,14 @@ const IDLE_BIAS: f64 = 0.03;
 /// From this spread of single trains on, as a share of the path's rate, what lies between their busy parts counts, and all of it from
 /// the second on (ours: packets of one size that come at random stay below the first).
 const WHOLE: (f64, f64) = (0.3, 0.45);
-/// From this share of its error on, what the begins read less is no reason to say less, but one not to be sure (ours).
-const HINT: f64 = 0.4;
+/// From this share of what is believed on, what others may have given up is no reason to say less, but one not to be sure (ours).
+const HINT: f64 = 0.5;
+/// Up to this spread of single trains the queues that stood tell what others gave up, as a share of the path's rate (ours): behind a burst
+/// nobody sends for a while, and the queue that it left stands.
+const LEVELS: f64 = 0.1;
+/// No more than this share of what the trains say is taken off for what others gave up (ours): behind queues much longer than the round
+/// trips of transfers the line through what they leave bends.
+const MOST_GIVEN: f64 = 0.5;
 /// Weight of a train during which the receiving host slept (ours).
 const SLEPT: f64 = 0.25;
 
@@ -97,8 +109,8 @@ pub(crate) struct Joint {
     pub(crate) overload: f64,
     /// How far below and above `available` the capacities that are possible put the knee: a twentieth of the belief lies beyond.
     pub(crate) by_capacity: (f64, f64),
-    /// How much lower the begins of the trains read than all of them, and the standard error of that.
-    pub(crate) yielded: Option<(f64, f64)>,
+    /// How much more the trains found than others leave without them.
+    pub(crate) yielded: Option<Yielded>,
     /// How much more all of the trains say, what lies between their busy parts included, beyond what that reads high anyway.
     pub(crate) idle_more: f64,
 }
@@ -123,32 +135,39 @@ impl Joint {
 
     /// How much of it others gave up within the trains: what the begins read less, but for what chance makes of that.
     pub(crate) fn given_up(&self) -> f64 {
-        self.yielded.map_or(0.0, beyond_chance)
+        let most = MOST_GIVEN * self.available;
+        self.yielded.map_or(0.0, |yielded| yielded.beyond_chance().min(most))
     }
 
-    /// What the trains' spread makes half of the interval.
+    /// Half of the interval that nine tenths of means of so many trains would have.
     fn by_spread(&self) -> f64 {
         let t = stat::student_t_quantile(0.95, self.dof.max(1.0)).unwrap_or(6.31);
-        t * self.spread_error * self.heavy()
+        t * self.spread_error
     }
 
     /// The lower and the upper half of the interval: beside what the spread and the capacity make of it, down to what the begins say, and
     /// up to what all of the trains say.
     pub(crate) fn halves(&self, floor: f64) -> (f64, f64) {
-        let spread = self.by_spread().hypot(floor);
-        let low = spread.hypot(self.by_capacity.0);
-        let high = spread.hypot(self.by_capacity.1).hypot(self.idle_more);
-        // From what the begins say without the others' answer to what the trains found with it.
-        let begins = self
+        let (from, by) = LIGHT;
+        let spread = self.by_spread() * (from + by * self.train_spread / self.scale).min(HEAVY.1);
+        let spread = spread.hypot(SURE * floor);
+        let believed = if self.is_bursty() { 1.0 } else { BELIEVED };
+        let (below, above) = (believed * self.by_capacity.0, believed * self.by_capacity.1);
+        let low = spread.hypot(below);
+        let high = spread.hypot(above).hypot(self.idle_more);
+        // From what is left without the others' answer to what the trains found with it.
+        let without = self
             .yielded
-            .filter(|(less, error)| *less > HINT * error)
-            .map(|(less, error)| less + (1.645 * error).hypot(self.by_capacity.0).hypot(floor));
-        (begins.map_or(low, |begins| low.max(begins)), high)
+            .filter(|yielded| yielded.by_chance() > HINT)
+            .map(|yielded| yielded.less + (1.645 * yielded.error).hypot(below).hypot(SURE * floor));
+        (without.map_or(low, |without| low.max(without)), high)
     }
 
-    /// Half-widths of the interval that holds the truth with 90 %: Student's for the spread, normal for the capacity, and a floor.
+    /// By what a run goes on or ends: Student's for the spread, normal for the capacity, and a floor.
     pub(crate) fn half_width(&self, floor: f64) -> f64 {
-        self.by_spread().hypot(1.645 * self.capacity_error).hypot(floor)
+        (self.by_spread() * self.heavy())
+            .hypot(1.645 * self.capacity_error)
+            .hypot(floor)
     }
 }
 
@@ -393,6 +412,7 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
     let per_train = above
         .iter()
         .map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
+    let train_spread = (variance * above.len() as f64).sqrt().max(RESOLUTION * scale);
     Some(Joint {
         available,
         spread_error: variance.sqrt(),
@@ -402,11 +422,11 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
         capacity_own_error: mean(&|under| (under.capacity - capacity).powi(2)).sqrt(),
         one_link: mean(&|under| if under.narrow { 1.0 } else { 0.0 }),
         per_train: per_train.collect(),
-        train_spread: (variance * above.len() as f64).sqrt().max(RESOLUTION * scale),
+        train_spread,
         overload,
         scale,
         by_capacity: beyond(&knees, sum, available),
-        yielded: yielded(near, capacity),
+        yielded: yielded(near, capacity, train_spread <= LEVELS * scale),
         idle_more: 0.0,
     })
 }

@@ -209,7 +209,8 @@ fn begins_that_say_less_move_the_value_and_the_interval() {
     let (low, high) = yields.halves(0.008 * C);
     assert!(low > 10e6 && low < 13e6 && high < 3e6, "{low} {high}");
     let chance = with(&[9e6, -10e6, 11e6, -10e6, 9e6, -11e6]);
-    assert!(chance.given_up().abs() < 1.0, "{chance:?}");
+    // Queues in a fluid tell as well, to the rounding of stamps.
+    assert!(chance.given_up().abs() < 100.0, "{chance:?}");
     assert!(chance.halves(0.008 * C).0 < 3e6, "{chance:?}");
 }
 

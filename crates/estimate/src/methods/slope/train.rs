@@ -7,6 +7,7 @@ use units::{BitRate, Sender, Stamp};
 
 use super::busy::{Early, Idle, Slope, behind, slope};
 use super::ends::{Ends, Sample, batch_ends, rate_between, samples};
+use super::levels::Block;
 use crate::probe::{Fate, TrainReport};
 
 /// A departure gap of this many usual ones is a pause (ours).
@@ -72,6 +73,8 @@ pub(crate) struct TrainSlope {
     pub(crate) idle: Idle,
     /// What of the busy parts left before transfers can have answered the train, for round trips from short to long.
     pub(crate) early: [Early; 4],
+    /// The busy parts in pieces.
+    pub(crate) blocks: Vec<Block>,
     /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
     pub(crate) receiver_bound: bool,
 }
@@ -147,13 +150,13 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
         .map_or(0.0, |(head, origin)| (head - origin).as_f64() * 1e-9);
     let least = ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
     let tail = behind(&ends.kept, head);
-    let line = if span > 0.0 {
+    let (line, blocks) = if span > 0.0 {
         let busy_from = belief.map_or(f64::INFINITY, |belief| belief.busy_from);
         let packet = samples.last().map_or(0.0, |last| last.carried) / samples.len() as f64;
         let packet = belief.map_or(0.0, |belief| packet / belief.fastest);
         slope(tail, least, &pauses, busy_from, packet).ok_or(Unusable::FewBatches)?
     } else {
-        Slope::UNTIMED
+        (Slope::UNTIMED, Vec::new())
     };
     let rest = samples.last().map_or(0.0, |last| last.carried) * (1.0 - 1.0 / samples.len() as f64);
     Ok(TrainSlope {
@@ -182,6 +185,7 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
             line.idle
         },
         early: line.early,
+        blocks,
         receiver_bound: false,
     })
 }
