@@ -111,6 +111,7 @@ mod session;
 mod spacings;
 mod stages;
 mod table;
+mod tails;
 
 use std::time::Duration;
 

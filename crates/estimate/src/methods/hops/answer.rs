@@ -234,7 +234,10 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     } else {
         STANDS_OUT
     };
-    let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width());
+    let (low, high) = (
+        added.slope + added.half_width(),
+        added.slope - added.half_width() - added.unseen,
+    );
     let known = |value, low, high, verdict| HopCapacity {
         value,
         low,
@@ -268,7 +271,8 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
 /// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate both ways, and of the way there alone still has an
 /// interval.
 fn is_told(added: &Added, needed: f64) -> bool {
-    let alike = added.alike.is_some_and(|alike| alike.slope > needed * alike.se);
+    // What was foretold a bound keeps it unless the way there says otherwise.
+    let alike = needed <= STANDS_OUT && added.alike.is_some_and(|alike| alike.slope > needed * alike.se);
     let as_one = alike && added.hop == added.after + 1 && added.at_most.is_none() && added.slope > LEAST_OUT * added.se;
     as_one || (added.stands_alone() && added.slope > needed * added.se)
 }

@@ -101,7 +101,10 @@ impl Ways {
     /// By how much the two ways differ, and its standard error.
     fn apart(&self) -> (f64, f64) {
         let Both { there, back, mixed } = self.both;
-        ((self.there - self.back).abs(), (there + back - 2.0 * mixed).max(0.0).sqrt())
+        (
+            (self.there - self.back).abs(),
+            (there + back - 2.0 * mixed).max(0.0).sqrt(),
+        )
     }
 
     /// They differ, beyond what errors explain and by more than framing would.
@@ -417,6 +420,52 @@ mod tests {
         assert_eq!(largest(548.0), [3, 4, 6, 7]);
         assert_eq!(largest(28.0), [0, 1, 6, 7]);
         assert_eq!(largest(9000.0), [0, 1, 6, 7]);
+    }
+
+    /// Lines of 10 Mbit/s and of a hop behind it, with errors in what lengths above the quote take.
+    fn behind_narrow(there: f64, back: f64, errors: [f64; 2]) -> (Line, Line) {
+        let drawn = |there: f64, back: f64, error: f64| {
+            let mut points = points(548.0, there, back);
+            for point in &mut points {
+                point.error_ns = Some(4000.0);
+            }
+            points[6].quick_ns += error;
+            points[7].quick_ns += error;
+            draw(&points, 1.0).unwrap()
+        };
+        (
+            drawn(880.0, 880.0, errors[0]),
+            drawn(880.0 + there, 880.0 + back, errors[1]),
+        )
+    }
+
+    /// A hop of 100 Mbit/s: what is wrong of the way there alone is less wrong of both ways together, and known better.
+    #[test]
+    fn one_rate_both_ways_is_nearer() {
+        let (before, here) = behind_narrow(80.0, 80.0, [-3000.0, 3000.0]);
+        let ways = Ways::between(Some(&before), &here).unwrap();
+        let alike = ways.as_one().unwrap();
+        let there = here.there - before.there;
+        assert!(
+            (there - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
+            "{alike:?} {there}"
+        );
+        let se = here.se.hypot(before.se);
+        assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
+        assert!(!ways.differ() && !ways.are_alike());
+        let narrow = Ways::between(None, &before).unwrap();
+        assert!(narrow.are_alike());
+    }
+
+    /// Another way back is seen where errors leave room for it to be, and then nothing is read as one rate.
+    #[test]
+    fn ways_that_differ_are_not_one() {
+        let (before, here) = behind_narrow(80.0, 8.0, [0.0, 0.0]);
+        let ways = Ways::between(Some(&before), &here).unwrap();
+        assert!(ways.differ() && ways.as_one().is_none());
+        let (mut before, here) = behind_narrow(80.0, 80.0, [0.0, 0.0]);
+        before.both = None;
+        assert_eq!(Ways::between(Some(&before), &here), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const LEAST_WIDTH: f64 = 0.002;
 /// Half of an interval over its value from which on a hop may be read as of one rate both ways, and the share of its error that this must leave
 /// at most (ours).
 const ALIKE_FROM: f64 = 0.04;
-const BETTER: f64 = 0.75;
+const BETTER: f64 = 0.85;
 
 /// What one hop adds to the one before it that is known.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub(super) struct Added {
     pub(super) not_slower: Option<f64>,
     /// What it is if it has one rate both ways, where that tells it better.
     pub(super) alike: Option<Alike>,
+    /// What a second link may take of it where tails say that it is one, ns per octet.
+    pub(super) unseen: f64,
 }
 
 /// Everything that is said of hops rests on.
@@ -137,6 +139,7 @@ impl Added {
             excess: 0.0,
             not_slower: None,
             alike: None,
+            unseen: 0.0,
         }
     }
 }
@@ -232,6 +235,7 @@ fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
             excess: 0.0,
             not_slower: None,
             alike: None,
+            unseen: 0.0,
         };
         // What the router before may have taken itself is not in its line.
         here.se = here.se.hypot(excess / EITHER);
@@ -340,7 +344,8 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
         };
         let open = added[at].clone();
         if open.stands_alone() && !open.by_trains {
-            if let Some(stages) = open.stages.as_ref().filter(|_| open.pairs == Pairs::Unknown) {
+            let untold = !session.read_tails(&mut added, at) && open.pairs == Pairs::Unknown;
+            if let Some(stages) = open.stages.as_ref().filter(|_| untold) {
                 // The row stays in the interval.
                 if session.row_by_couriers(&added, &open, stages) == Pairs::OneLink
                     && let Some(stages) = &mut added[at].stages
