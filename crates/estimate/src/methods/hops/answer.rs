@@ -349,35 +349,44 @@ fn of_hop(
         caveats.push(Caveat::AsymmetricLimit);
     }
     if let Some(added) = added {
-        let told = capacity.is_some_and(|capacity| capacity.verdict == Verdict::Estimated);
-        let precise = added.stages.as_ref().is_some_and(|stages| !stages.vague);
-        if told && !precise && added.alike.is_some() {
-            caveats.push(Caveat::SymmetryAssumed);
+        caveats.extend(of_added(session, picture, capacity, added));
+    }
+    caveats
+}
+
+/// Caveats of what a hop adds to the one before it.
+fn of_added(session: &Session, picture: &Picture, capacity: Option<HopCapacity>, added: &Added) -> Vec<Caveat> {
+    let hop = added.hop - 1;
+    let mut caveats = Vec::new();
+    let told = capacity.is_some_and(|capacity| capacity.verdict == Verdict::Estimated);
+    let precise = added.stages.as_ref().is_some_and(|stages| !stages.vague);
+    if told && !precise && added.alike.is_some() {
+        caveats.push(Caveat::SymmetryAssumed);
+    }
+    if let Some(stages) = &added.stages {
+        if added.pairs != Pairs::Row && !stages.vague {
+            caveats.push(Caveat::StagesAssumed);
         }
-        if let Some(stages) = &added.stages {
-            if added.pairs != Pairs::Row && !stages.vague {
-                caveats.push(Caveat::StagesAssumed);
-            }
-            if stages.ambiguous || stages.vague {
-                caveats.push(Caveat::StagesAmbiguous);
-            }
-        }
-        let ambiguous = caveats.contains(&Caveat::StagesAmbiguous) || caveats.contains(&Caveat::StagesAssumed);
-        if added.stands_alone()
-            && !ambiguous
-            && added.pairs == Pairs::Unknown
-            && !is_standard(added.slope, added.half_width())
-        {
-            // A row of links of which none has a standard rate looks the same.
+        if stages.ambiguous || stages.vague {
             caveats.push(Caveat::StagesAmbiguous);
         }
-        // Behind the last hop there is nobody to tell by whether its host copies.
-        let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
-        if !told && added.slope <= STANDS_OUT * added.se {
-            caveats.push(Caveat::TimerLimited);
-        } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
-            caveats.push(Caveat::UncheckedRouter);
-        }
+    }
+    let ambiguous = caveats.contains(&Caveat::StagesAmbiguous) || caveats.contains(&Caveat::StagesAssumed);
+    if added.stands_alone()
+        && !ambiguous
+        && added.pairs == Pairs::Unknown
+        && !is_standard(added.slope, added.half_width())
+    {
+        // A row of links of which none has a standard rate looks the same.
+        caveats.push(Caveat::StagesAmbiguous);
+    }
+    // Behind the last hop there is nobody to tell by whether its host copies.
+    let table = &session.hops[hop];
+    let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
+    if !told && added.slope <= STANDS_OUT * added.se {
+        caveats.push(Caveat::TimerLimited);
+    } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
+        caveats.push(Caveat::UncheckedRouter);
     }
     caveats
 }
