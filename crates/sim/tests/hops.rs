@@ -287,3 +287,81 @@ fn a_dead_path_has_no_hops() {
     let (_, measured) = measure(file!("hops-dead-path"), 1);
     assert_eq!(PathHops::of(&measured.outcome), None);
 }
+
+/// Three hops as in the lab: links that keep each packet for some microseconds more, and a sender that stands still now and then.
+fn as_in_the_lab(back: &str) -> String {
+    let hop = |name: &str, rate: u32| {
+        format!(
+            "[[hop]]\nname = \"{name}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"100 us\"\njitter = {{ exponential = \"15 us\" }}\n"
+        )
+    };
+    let hops = [("a", 100), ("b", 10), ("c", 100)].map(|(name, rate)| hop(name, rate));
+    format!(
+        "name = \"lab\"\nabout = \"noise of real hosts\"\nseed = 1\n{}{back}[sender]\nclock = {{ granularity = \"1 us\" }}\nstalls = {{ every = \"200 ms\", lasting = \"5 ms\" }}\n",
+        hops.concat()
+    )
+}
+
+/// Behind the narrow link the way there alone leaves a wide interval; both ways together say where in it the hop is.
+#[test]
+fn a_hop_of_one_rate_both_ways_is_told_by_both() {
+    let mut assumed = 0;
+    for seed in 1..=10 {
+        let (scenario, measured) = measure(&as_in_the_lab(""), seed);
+        let path = path(&measured);
+        let hop = &path.hops[2];
+        if has(&hop.caveats, |c| *c == Caveat::SymmetryAssumed) {
+            assumed += 1;
+            assert_near(&scenario, hop, 0.1);
+            let told = hop.capacity.expect("a capacity");
+            assert!(told.high.as_f64() / told.low.as_f64() > 1.08, "{hop:?}");
+        }
+        assert!(!has(&path.hops[1].caveats, |c| *c == Caveat::SymmetryAssumed));
+    }
+    assert!((6..=10).contains(&assumed), "{assumed}");
+}
+
+/// With another way back nothing is taken for granted.
+#[test]
+fn another_way_back_is_not_assumed_away() {
+    let back = [("x", 1000), ("y", 20), ("z", 300)]
+        .map(|(name, rate)| format!("[[reverse]]\nname = \"{name}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"100 us\"\n"));
+    for seed in 1..=5 {
+        let (scenario, measured) = measure(&as_in_the_lab(&back.concat()), seed);
+        for hop in &path(&measured).hops {
+            assert!(!has(&hop.caveats, |c| *c == Caveat::SymmetryAssumed), "{hop:?}");
+            assert_holds(&scenario, hop);
+        }
+    }
+}
+
+/// Behind 100 Mbit/s: one link of 200, which has no standard rate, is told from a row; and two of 200 in a row, which look like one of 100, are not
+/// taken for that.
+#[test]
+fn tails_tell_one_link_from_a_row() {
+    let path_of = |inside: &str| {
+        let hop = |name: &str, rate: u32, inside: &str| {
+            format!("[[hop]]\nname = \"{name}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"300 us\"\n{inside}")
+        };
+        format!(
+            "name = \"tails\"\nabout = \"one link or two\"\nseed = 1\n{}{}{}{}[sender]\nclock = {{ granularity = \"1 us\" }}\n",
+            hop("a", 100, ""),
+            hop("b", 200, inside),
+            hop("c", 1000, ""),
+            hop("d", 1000, "")
+        )
+    };
+    let (scenario, measured) = measure(&path_of(""), 1);
+    let one = path(&measured);
+    assert_near(&scenario, &one.hops[1], 0.02);
+    assert!(one.hops[1].caveats.is_empty(), "{:?}", one.hops[1]);
+    let row = "layer2 = [{ rate = \"200 Mbit/s\", queue = \"1000 packets\" }]\n";
+    let (scenario, measured) = measure(&path_of(row), 1);
+    let two = path(&measured);
+    assert_near(&scenario, &two.hops[1], 0.1);
+    assert!(
+        has(&two.hops[1].caveats, |c| *c == Caveat::StagesAmbiguous),
+        "{:?}",
+        two.hops[1]
+    );
+}

@@ -33,11 +33,19 @@
 //! errors either side. Below 2.5 of them there is a lower bound alone, `8 / (F_n - F_n-1 + 2.33 se)`. `F_n` above `F_n+1` by three errors is
 //! a router that copies: it is left out and the next hop bounded with it together.
 //!
+//! Where the interval is wide (4 %), the line tells `B` from `F`, nothing on the path says that its two ways differ (`|f - b|` of any hop beyond 3.36 errors and
+//! 5 %), and the slowest hop before is known to be alike both ways (within 20 %), the *value* is that of one rate both ways, `g = s f + (1 - s) b`
+//! with `s = (vb - c) / (vf + vb - 2c)` (variances and covariance of the hop's two slopes: least squares under `f = b`), if `|f - b|` is below two
+//! errors: [`Caveat::SymmetryAssumed`]. The interval stays that of the way there.
+//!
 //! Hidden devices: an interval that holds no standard rate but a sum of two or three, `1/C = 1/C_1 + 1/C_2`, is read as a row of links,
 //! the slowest of which is the hop's capacity. Where no link before it is as slow, seven pairs tell: sent back to back they come back as far
 //! apart as the slowest link of a row makes them (`W/C_1`), or as far as one link of the whole rate would (`W/C`), whatever rates these have; what
 //! they leave of the hop is another link or the router's own time, and in doubt at the next hop. Behind a narrower link
-//! standard rates alone decide, and the interval holds both readings; a rate that is none has [`Caveat::StagesAmbiguous`].
+//! tails do where they can: trains as below whose last packet is so long (a share `w` of the large one) that the narrow link leaves it behind by some
+//! half of the hop's time `P`. One link holds it back by `P - x`; of a row each link `p` in front of the last that holds it takes `w p` off that,
+//! so that what is missing bounds `p` (the upper end of the interval has it). Elsewhere standard rates alone decide, and the interval holds both
+//! readings; a rate that is none has [`Caveat::StagesAmbiguous`], and so has a row that tails tell.
 //!
 //! Where least round trips lie on no line, the mean of the second to the sixth tenth of each length's does instead if that is nearer to one:
 //! waits have nothing to do with a packet's own length. Probes go to lengths by what they have in the slope: where answers quote 548 octets,
@@ -71,7 +79,7 @@
 //!
 //! # Cost
 //!
-//! 32 to 200 probes per hop of 1 kB on average (400 where answers scatter), 7 pairs where they may tell, and 7 trains of 1.6 kB (up to 80 where sizes tell too little; each
+//! 32 to 200 probes per hop of 1 kB on average (400 where answers scatter), 7 pairs where they may tell, 14 to 32 trains of up to 2.5 kB where tails may, and 7 trains of 1.6 kB (up to 80 where sizes tell too little; each
 //! costs a patience where a router keeps silent), and 45 to 133 kB for a server's stamps: 70 to 420 kB for three hops, in 2 to 10 s; 30 to 60 s where routers give one answer per
 //! second. At most one probe per round trip and hop is under way.
 //!
@@ -84,7 +92,8 @@
 //!   one another, hops from there on have it.
 //! - A4: [`Caveat::SeveralRouters`], [`Caveat::RouteChanged`]: the main router's answers count, after the change. Circles:
 //!   [`Caveat::RoutingLoop`], and no number there. Routers that pass on what they should not: [`Caveat::ForwardsExpired`].
-//! - A5: one link of 50 Mbit/s behind a narrower one is read as two of 100: [`Caveat::StagesAssumed`], and 50 in the interval.
+//! - A5: one link of 50 Mbit/s behind a narrower one is read as two of 100 where tails do not tell: [`Caveat::StagesAssumed`], and 50 in the interval.
+//!   Tails tell nothing of the last hop, of hops more than some nine times as fast as a link before, and where answers wait for one another.
 //! - A6: hops faster than the ceiling that is foretold are bounded below ([`Caveat::TimerLimited`]). A silent router
 //!   ([`Caveat::SilentRouter`]) leaves a bound for the hop behind it, unless trains tell one of the two.
 //! - Behind a link of rate C two packets are apart by what C takes for the second: trains see a hop only if that takes longer for the large
@@ -111,6 +120,7 @@ mod session;
 mod spacings;
 mod stages;
 mod table;
+mod tails;
 
 use std::time::Duration;
 

@@ -167,6 +167,8 @@ pub enum Caveat {
     ForwardsExpired,
     /// The lengths of a router's answers follow no rule of what is quoted, so that they were left out of account.
     QuotesUneven,
+    /// The value takes the way there and the way back of a hop to have one rate; the interval does not.
+    SymmetryAssumed,
     /// What one hop takes is told by several links in a row, which no hop limit tells apart; standard rates decided.
     StagesAssumed,
     /// Several sums of standard rates fit what one hop takes.
@@ -219,6 +221,7 @@ impl Caveat {
             Self::RoutingLoop { .. } => "routing_loop",
             Self::ForwardsExpired => "forwards_expired",
             Self::QuotesUneven => "quotes_uneven",
+            Self::SymmetryAssumed => "symmetry_assumed",
             Self::StagesAssumed => "stages_assumed",
             Self::StagesAmbiguous => "stages_ambiguous",
         }
@@ -339,6 +342,9 @@ impl fmt::Display for Caveat {
                 f.write_str("the router here passes on packets whose hop limit has run out, and the next one answers for it")
             }
             Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were left out of account"),
+            Self::SymmetryAssumed => f.write_str(
+                "the value takes the hop to have one rate both ways, which nothing contradicts; its interval does not",
+            ),
             Self::StagesAssumed => f.write_str(
                 "several links in a row inside one hop, told apart by standard rates alone: one slower link would look the same",
             ),

@@ -52,6 +52,10 @@ struct Kind {
     only: Option<&'static str>,
     /// The narrow link is in the middle third.
     middle: bool,
+    /// Every link and its host keep each packet for some microseconds more, as virtual ones do, and the sender stands still now and then.
+    hosts: bool,
+    /// Mbit/s of all links, where they are not drawn.
+    rates: Option<&'static [u64]>,
 }
 
 const CALM: Kind = Kind {
@@ -67,6 +71,15 @@ const CALM: Kind = Kind {
     limited: false,
     only: None,
     middle: false,
+    hosts: false,
+    rates: None,
+};
+/// The lab's path.
+const LAB: Kind = Kind {
+    hosts: true,
+    hops: [3, 3],
+    rates: Some(&[100, 10, 100]),
+    ..CALM
 };
 
 /// `wide` has everything; the others one thing each.
@@ -93,6 +106,14 @@ fn kind(name: &str) -> Kind {
         "lossy" => Kind { lossy: 1.0, ..CALM },
         "jittery" => Kind { jittery: 1.0, ..CALM },
         "stalls" => Kind { stalls: 1.0, ..CALM },
+        "hosts" => Kind { hosts: true, ..CALM },
+        "lab" => LAB,
+        "lab-back" => Kind { asymmetric: 1.0, ..LAB },
+        "lab-copying" => Kind {
+            strange: 1.0,
+            only: Some("copies"),
+            ..LAB
+        },
         "twelve" => Kind {
             hops: [12, 12],
             middle: true,
@@ -218,6 +239,9 @@ pub(crate) fn path(seed: u64, name: &str) -> String {
     };
     let mut rates: Vec<u64> = (0..count).map(|_| draw.pick(&RATES).max(2 * least)).collect();
     rates[narrow] = least;
+    if let Some(fixed) = kind.rates {
+        rates = fixed.to_vec();
+    }
     let loads = kind.loaded[0] + draw.below(kind.loaded[1] - kind.loaded[0] + 1);
     let loaded: Vec<usize> = (0..loads).map(|_| draw.below(count)).collect();
     let strange_share = if draw.chance(kind.strange) {
@@ -251,6 +275,9 @@ fn add_hop(text: &mut String, draw: &mut Draw, kind: &Kind, here: Here, hop: (us
         text,
         "\n[[hop]]\nname = \"h{hop}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"{delay:.0} us\"\n"
     );
+    if kind.hosts {
+        *text += "jitter = { exponential = \"15 us\" }\n";
+    }
     if here.framed && draw.chance(0.5) {
         let framing = draw.pick(&[
             "{ vlan_tags = 1 }",
@@ -305,6 +332,9 @@ fn add_ends(text: &mut String, draw: &mut Draw, kind: &Kind, strange: f64) {
         text,
         "\n[sender]\nclock = {{ granularity = \"1 us\" }}\nsend_cost = \"2 us\"\n"
     );
+    if kind.hosts {
+        *text += "stalls = { every = \"200 ms\", lasting = \"5 ms\" }\n";
+    }
     if draw.chance(kind.stalls) {
         let _ = write!(
             text,

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use estimate::job::hops::{Foretold, HopFinding, PathHops};
+use estimate::job::hops::{Foretold, HopCapacity, HopFinding, PathHops};
 use estimate::{Caveat, Measured, RawParams, Verdict, methods, run};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
@@ -83,9 +83,21 @@ struct Sums {
     seconds: Vec<f64>,
     octets: Vec<f64>,
     counts: BTreeMap<(Judged, bool), u32>,
+    /// Hops that may be several links.
+    doubtful: u32,
     foretold: BTreeMap<(&'static str, &'static str), u32>,
     /// Half of the interval over the value, of numbers.
     widths: Vec<f64>,
+    /// Of hops whose value takes both ways to be alike: its error, and that of what the way there alone says (the middle of the interval).
+    assumed: Vec<f64>,
+    forward: Vec<f64>,
+    /// Errors of values of hops behind the narrow link.
+    behind: Vec<f64>,
+}
+
+/// What the way there alone says of a hop: intervals are so many ns either side of it.
+fn forward(claim: &HopCapacity) -> f64 {
+    2.0 / (1.0 / claim.low.as_f64() + 1.0 / claim.high.as_f64())
 }
 
 fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> Option<Measured> {
@@ -128,6 +140,8 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
     if !in_time {
         let _ = writeln!(said, "{seed}: late {:?} {:?}", measured.cost, found.forecast);
     }
+    let rates = (0..found.hops.len()).filter_map(|hop| Some((hop, truth.hop_capacity(hop, 1500)?)));
+    let narrow = rates.min_by_key(|(_, rate)| *rate).map_or(0, |(hop, _)| hop);
     for hop in &found.hops {
         let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
         let judged = judge(hop, rate.map(units::BitRate::as_f64));
@@ -135,7 +149,16 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == Verdict::Estimated) {
             sums.widths
                 .push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
+            let off = |value: f64| rate.map_or(f64::NAN, |rate| (value / rate.as_f64() - 1.0).abs());
+            if hop.caveats.contains(&Caveat::SymmetryAssumed) && !hop.caveats.contains(&Caveat::StagesAmbiguous) {
+                sums.assumed.push(off(claim.value.as_f64()));
+                sums.forward.push(off(forward(&claim)));
+            }
+            if usize::from(hop.ttl) > narrow + 1 {
+                sums.behind.push(off(claim.value.as_f64()));
+            }
         }
+        sums.doubtful += u32::from(hop.caveats.contains(&Caveat::StagesAmbiguous));
         let told = match hop.capacity.map(|claim| claim.verdict) {
             Some(Verdict::Estimated) => "value",
             Some(_) => "bound",
@@ -232,15 +255,19 @@ fn main() {
             if *warned { ", warned" } else { "" }
         );
     }
-    println!("  {:?}", sums.foretold);
+    println!("  {:?}, stages ambiguous at {}", sums.foretold, sums.doubtful);
     let mut all = [
-        std::mem::take(&mut sums.seconds),
-        std::mem::take(&mut sums.octets),
-        std::mem::take(&mut sums.widths),
+        ("s", std::mem::take(&mut sums.seconds)),
+        ("octets", std::mem::take(&mut sums.octets)),
+        ("half width", std::mem::take(&mut sums.widths)),
+        ("error behind the narrow link", std::mem::take(&mut sums.behind)),
+        ("error with symmetry assumed", std::mem::take(&mut sums.assumed)),
+        ("error of the same without", std::mem::take(&mut sums.forward)),
     ];
-    for (name, values) in ["s", "octets", "half width"].iter().zip(&mut all) {
+    for (name, values) in &mut all {
+        let count = values.len();
         println!(
-            "  {name}: median {:.4}, 95 % {:.4}, most {:.4}",
+            "  {name} ({count}): median {:.4}, 95 % {:.4}, most {:.4}",
             quantile(values, 0.5),
             quantile(values, 0.95),
             quantile(values, 1.0)

@@ -14,6 +14,8 @@ use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdi
 
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
+/// Errors by which the way there alone must stand out of a hop that has a value for being of one rate both ways (ours).
+const LEAST_OUT: f64 = 3.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
 const OTHERS: f64 = 0.1;
 
@@ -155,11 +157,11 @@ fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
             hidden_devices: added.map(|added| devices(session, added)).unwrap_or_default(),
             seen: added
                 .filter(|added| added.slope > STANDS_OUT * added.se)
-                .and_then(|added| rate(session, added.slope)),
+                .and_then(|added| rate(session, added.likeliest())),
             foretold: session.foretold.get(hop).copied(),
             probes: table.probes.into(),
             answers: table.answers.into(),
-            caveats: of_hop(session, picture, hop, added),
+            caveats: of_hop(session, picture, (hop, capacity), added),
         });
         before = here.or(before);
     }
@@ -232,7 +234,10 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
     } else {
         STANDS_OUT
     };
-    let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width());
+    let (low, high) = (
+        added.slope + added.half_width(),
+        added.slope - added.half_width() - added.unseen,
+    );
     let known = |value, low, high, verdict| HopCapacity {
         value,
         low,
@@ -240,18 +245,18 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         verdict,
         layer: Layer::Ip,
     };
-    if !(added.stands_alone() && added.slope > needed * added.se && high > 0.0) {
+    if !(is_told(added, needed) && high > 0.0) {
         let bound = rate(session, added.most())?;
         return Some(known(bound, bound, bound, Verdict::LowerBound));
     }
     let (low, high) = (rate(session, low)?, rate(session, high)?);
     let Some(stages) = &added.stages else {
-        return Some(known(rate(session, added.slope)?, low, high, Verdict::Estimated));
+        return Some(known(rate(session, added.likeliest())?, low, high, Verdict::Estimated));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
     if stages.vague {
         // One link of what is seen, or a row of faster ones.
-        let value = rate(session, added.slope)?;
+        let value = rate(session, added.likeliest())?;
         return Some(known(value, low, high.max(slowest), Verdict::Estimated));
     }
     let off = (added.half_width() / added.slope).max(stages.measured.unwrap_or(0.0));
@@ -261,6 +266,15 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         Pairs::OneLink | Pairs::Unknown => low,
     };
     Some(known(slowest, least, scaled(slowest, 1.0 + off), Verdict::Estimated))
+}
+
+/// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate both ways, and of the way there alone still has an
+/// interval.
+fn is_told(added: &Added, needed: f64) -> bool {
+    // What was foretold a bound keeps it unless the way there says otherwise.
+    let alike = needed <= STANDS_OUT && added.alike.is_some_and(|alike| alike.slope > needed * alike.se);
+    let as_one = alike && added.hop == added.after + 1 && added.at_most.is_none() && added.slope > LEAST_OUT * added.se;
+    as_one || (added.stands_alone() && added.slope > needed * added.se)
 }
 
 fn scaled(rate: BitRate, by: f64) -> BitRate {
@@ -284,7 +298,12 @@ fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
     stages.rates.iter().skip(1).filter_map(device).collect()
 }
 
-fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added>) -> Vec<Caveat> {
+fn of_hop(
+    session: &Session,
+    picture: &Picture,
+    (hop, capacity): (usize, Option<HopCapacity>),
+    added: Option<&Added>,
+) -> Vec<Caveat> {
     let table = &session.hops[hop];
     let mut caveats = Vec::new();
     if table.answers == 0 {
@@ -330,30 +349,44 @@ fn of_hop(session: &Session, picture: &Picture, hop: usize, added: Option<&Added
         caveats.push(Caveat::AsymmetricLimit);
     }
     if let Some(added) = added {
-        if let Some(stages) = &added.stages {
-            if added.pairs != Pairs::Row && !stages.vague {
-                caveats.push(Caveat::StagesAssumed);
-            }
-            if stages.ambiguous || stages.vague {
-                caveats.push(Caveat::StagesAmbiguous);
-            }
+        caveats.extend(of_added(session, picture, capacity, added));
+    }
+    caveats
+}
+
+/// Caveats of what a hop adds to the one before it.
+fn of_added(session: &Session, picture: &Picture, capacity: Option<HopCapacity>, added: &Added) -> Vec<Caveat> {
+    let hop = added.hop - 1;
+    let mut caveats = Vec::new();
+    let told = capacity.is_some_and(|capacity| capacity.verdict == Verdict::Estimated);
+    let precise = added.stages.as_ref().is_some_and(|stages| !stages.vague);
+    if told && !precise && added.alike.is_some() {
+        caveats.push(Caveat::SymmetryAssumed);
+    }
+    if let Some(stages) = &added.stages {
+        if added.pairs != Pairs::Row && !stages.vague {
+            caveats.push(Caveat::StagesAssumed);
         }
-        let ambiguous = caveats.contains(&Caveat::StagesAmbiguous) || caveats.contains(&Caveat::StagesAssumed);
-        if added.stands_alone()
-            && !ambiguous
-            && added.pairs == Pairs::Unknown
-            && !is_standard(added.slope, added.half_width())
-        {
-            // A row of links of which none has a standard rate looks the same.
+        if stages.ambiguous || stages.vague {
             caveats.push(Caveat::StagesAmbiguous);
         }
-        // Behind the last hop there is nobody to tell by whether its host copies.
-        let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
-        if added.slope <= STANDS_OUT * added.se {
-            caveats.push(Caveat::TimerLimited);
-        } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
-            caveats.push(Caveat::UncheckedRouter);
-        }
+    }
+    let ambiguous = caveats.contains(&Caveat::StagesAmbiguous) || caveats.contains(&Caveat::StagesAssumed);
+    if added.stands_alone()
+        && !ambiguous
+        && added.pairs == Pairs::Unknown
+        && !is_standard(added.slope, added.half_width())
+    {
+        // A row of links of which none has a standard rate looks the same.
+        caveats.push(Caveat::StagesAmbiguous);
+    }
+    // Behind the last hop there is nobody to tell by whether its host copies.
+    let table = &session.hops[hop];
+    let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
+    if !told && added.slope <= STANDS_OUT * added.se {
+        caveats.push(Caveat::TimerLimited);
+    } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
+        caveats.push(Caveat::UncheckedRouter);
     }
     caveats
 }

@@ -23,6 +23,7 @@ use super::route::{is_no_hop, passes_on};
 use super::session::Session;
 use super::spacings::{Course, Kind, LEADS_MS};
 use super::stages::{Pairs, Stages, is_standard};
+use super::tails::MOST_TAILS;
 use crate::methods::campaign::nanos;
 use crate::probe::{Arrival, PacketPlan, Train, TrainReport};
 
@@ -72,7 +73,7 @@ fn after(behind: Behind, time: (f64, f64), ratio: f64, row: bool) -> Behind {
 }
 
 impl Session {
-    fn wire(&self, octets: u16) -> f64 {
+    pub(super) fn wire(&self, octets: u16) -> f64 {
         f64::from(self.params.framing.wire_octets(u32::from(octets)))
     }
 
@@ -80,8 +81,8 @@ impl Session {
         self.wire(self.plan.smallest()) / self.wire(self.plan.largest())
     }
 
-    /// By how much the small packet is behind in front of the hop at `hop` (from zero), as far as `added` tells.
-    fn behind(&self, added: &[Added], hop: usize) -> Behind {
+    /// By how much a small packet of that share of a large one's length is behind in front of the hop at `hop` (from zero), as far as `added` tells.
+    pub(super) fn behind(&self, added: &[Added], hop: usize, ratio: f64) -> Behind {
         let large = self.wire(self.plan.largest());
         let left = stat::median(&self.couriers.behind_ns);
         let cost = self.facts.as_ref().map_or(0.0, |facts| nanos(facts.sender.send_cost));
@@ -101,7 +102,7 @@ impl Session {
                     || (added.pairs == Pairs::Unknown && !is_standard(added.slope, added.half_width()))
             };
             let row = added.iter().any(|added| added.hop == link && several(added));
-            behind = after(behind, time, self.ratio(), row);
+            behind = after(behind, time, ratio, row);
         }
         behind
     }
@@ -122,7 +123,7 @@ impl Session {
     /// What the trains so far say of a hop, from what `added` tells of those in front.
     pub(super) fn told_by_couriers(&self, added: &[Added], hop: usize) -> Option<Known> {
         let floor = self.floor_ns();
-        let spacings = self.couriers.spacings(hop, floor)?;
+        let spacings = self.couriers.spacings(hop, self.plan.smallest(), floor)?;
         let (here, before) = (spacings.here, spacings.before);
         let held = here.ns - before.ns;
         // Where queues come and go the three are together at the narrow link at one time, and not at another.
@@ -132,7 +133,7 @@ impl Session {
             self.parted(added) + spacings.ahead_ns
         };
         let error = ERRORS * here.error_ns.hypot(before.error_ns) + apart;
-        let behind = self.behind(added, hop);
+        let behind = self.behind(added, hop, self.ratio());
         if !behind.1.is_finite() {
             return None;
         }
@@ -184,7 +185,8 @@ impl Session {
         let check = alone
             .filter(|added| self.may_check(added.hop - 1))
             .map(|added| added.hop - 1);
-        let tried = |hop: &usize| *hop > 0 && self.couriers.tried(*hop) && self.anchor(*hop).is_none();
+        let tried =
+            |hop: &usize| *hop > 0 && self.couriers.tried(*hop) && self.anchor(*hop, self.plan.smallest()).is_none();
         check
             .filter(tried)
             .find(|&hop| self.told_by_couriers(by_sizes, hop).is_none())
@@ -222,7 +224,7 @@ impl Session {
             let Some(own) = picture.by_sizes.iter().find(|added| added.covers(hop + 1)) else {
                 return false;
             };
-            let held = (1.0 + CAUGHT) * self.behind(&picture.by_sizes, hop).0 + 4.0 * self.floor_ns();
+            let held = (1.0 + CAUGHT) * self.behind(&picture.by_sizes, hop, self.ratio()).0 + 4.0 * self.floor_ns();
             usable(hop) && usable(hop - 1) && !own.stands_alone() && own.most() * large > held
         };
         (behind_narrow(&picture.by_sizes)..last.unwrap_or(0))
@@ -240,11 +242,16 @@ impl Session {
     /// Who answers the small packets of trains to a hop: the furthest that answers freely and not in the way of other answers, for its answers
     /// have least to do with those about large packets; where all behind the hop limit their answers, the furthest. And with which lead, the least
     /// that keeps answers apart.
-    fn anchor(&self, hop: usize) -> Option<(usize, usize)> {
+    fn anchor(&self, hop: usize, tail: u16) -> Option<(usize, usize)> {
         let behind: Vec<usize> = self.answering().into_iter().filter(|&other| other > hop).collect();
         let free = |other: &usize| self.hops[*other].pace.every().is_none();
         let clear = |anchor: usize, lead: usize| {
-            let kind = |died| Kind { anchor, lead, died };
+            let kind = |died| Kind {
+                anchor,
+                lead,
+                died,
+                tail,
+            };
             !(hop.saturating_sub(1)..=hop).any(|died| self.couriers.is_in_the_way(kind(died)))
         };
         let furthest = behind.iter().rev().copied();
@@ -264,17 +271,22 @@ impl Session {
     }
 
     /// Who answers, and where the large packets die: the two kinds of trains that tell a hop.
-    fn kinds(&self, hop: usize) -> Vec<Kind> {
-        let Some((anchor, lead)) = self.anchor(hop) else {
+    pub(super) fn kinds(&self, hop: usize, tail: u16) -> Vec<Kind> {
+        let Some((anchor, lead)) = self.anchor(hop, tail) else {
             return Vec::new();
         };
-        let kind = |died| Kind { anchor, lead, died };
+        let kind = |died| Kind {
+            anchor,
+            lead,
+            died,
+            tail,
+        };
         vec![kind(hop - 1), kind(hop)]
     }
 
     /// Hops (from zero) of which trains may tell whether their routers copy what they answer for, octet by octet, which sizes take for a
     /// slower link: those that answer freely, in front of one that does.
-    fn worth_a_check(&self) -> Vec<usize> {
+    pub(super) fn worth_a_check(&self) -> Vec<usize> {
         let answering = self.answering();
         let free = |hop: usize| answering.contains(&hop) && self.hops[hop].pace.every().is_none();
         let last = answering.iter().rev().copied().find(|&hop| free(hop));
@@ -300,7 +312,7 @@ impl Session {
     }
 
     /// The next train of the first look, or of what comes after it, if any is wanted.
-    fn next_courier(&mut self, picture: &Picture, look: bool) -> Option<Vec<PacketPlan>> {
+    fn next_courier(&self, picture: &Picture, look: bool) -> Option<Vec<PacketPlan>> {
         let mut worth = self.worth_couriers(picture);
         worth.extend(if look {
             self.worth_a_check()
@@ -310,7 +322,9 @@ impl Session {
         let large = self.wire(self.plan.largest());
         let known = |hop: usize| match self.told_by_couriers(&picture.added, hop) {
             Some(Known::Time { time, half }) => half <= GOAL * time,
-            Some(Known::AtMost(most)) => most <= (1.0 + GOAL) * self.behind(&picture.added, hop).1 + large * 1e-3,
+            Some(Known::AtMost(most)) => {
+                most <= (1.0 + GOAL) * self.behind(&picture.added, hop, self.ratio()).1 + large * 1e-3
+            }
             None => false,
         };
         let most = |anchor: usize| match (look, self.hops[anchor].pace.every()) {
@@ -319,10 +333,16 @@ impl Session {
             (false, None) => MOST,
         };
         let wanted = worth.into_iter().filter(|&hop| look || !known(hop));
-        let kinds: BTreeSet<Kind> = wanted.flat_map(|hop| self.kinds(hop)).collect();
+        let small = self.plan.smallest();
+        let kinds: BTreeSet<Kind> = wanted.flat_map(|hop| self.kinds(hop, small)).collect();
         let sent = |kind: Kind| self.couriers.sent(kind);
         let open = kinds.into_iter().filter(|&kind| sent(kind) < most(kind.anchor));
-        let kind = open.min_by_key(|&kind| sent(kind))?;
+        let kind = open.min_by_key(|&kind| sent(kind));
+        self.train(kind.or_else(|| self.next_tail(picture).filter(|_| !look))?)
+    }
+
+    /// The train of a kind.
+    fn train(&self, kind: Kind) -> Option<Vec<PacketPlan>> {
         let (far, near) = (hop_limit(kind.anchor)?, hop_limit(kind.died)?);
         let ahead = Duration::from_millis(LEADS_MS.get(kind.lead).copied().unwrap_or(0));
         let packet = |gap, ip_octets, limit| PacketPlan {
@@ -330,11 +350,10 @@ impl Session {
             ip_octets,
             hop_limit: Some(limit),
         };
-        let small = self.plan.smallest();
         Some(vec![
-            packet(Duration::ZERO, small, far),
+            packet(Duration::ZERO, self.plan.smallest(), far),
             packet(ahead, self.plan.largest(), near),
-            packet(Duration::ZERO, small, far),
+            packet(Duration::ZERO, kind.tail, far),
         ])
     }
 
@@ -401,7 +420,7 @@ impl Session {
         let anchors = self
             .worth_couriers(picture)
             .into_iter()
-            .filter_map(|hop| Some(self.anchor(hop)?.0));
+            .filter_map(|hop| Some(self.anchor(hop, self.plan.smallest())?.0));
         let limits = anchors.filter_map(|anchor| self.hops[anchor].pace.every());
         limits.max().unwrap_or_default() * 2
     }
@@ -424,8 +443,13 @@ impl Session {
     pub(super) fn couriers_left(&self, picture: &Picture) -> (u32, bool) {
         let mut wanted = self.worth_couriers(picture);
         wanted.extend(self.worth_a_row(picture));
-        let kinds: BTreeSet<Kind> = wanted.into_iter().flat_map(|hop| self.kinds(hop)).collect();
-        let left = |kind: &Kind| MOST.saturating_sub(self.couriers.sent(*kind));
+        let small = self.plan.smallest();
+        let mut kinds: BTreeSet<Kind> = wanted.into_iter().flat_map(|hop| self.kinds(hop, small)).collect();
+        kinds.extend(self.tails(picture));
+        let left = |kind: &Kind| {
+            let most = if kind.tail > small { MOST_TAILS } else { MOST };
+            most.saturating_sub(self.couriers.sent(*kind))
+        };
         let unanswered = |kind: &Kind| {
             let table = self.hops.get(kind.died);
             table.is_none_or(|table| table.answers == 0 || table.pace.every().is_some())
@@ -449,10 +473,15 @@ pub(super) fn read(asked: &Train) -> Option<Kind> {
     };
     let hop = |plan: &PacketPlan| plan.hop_limit.map(|limit| usize::from(limit.get()) - 1);
     let (died, anchor) = (hop(large)?, hop(leader)?);
-    let shaped = leader.ip_octets == tail.ip_octets && leader.ip_octets < large.ip_octets;
+    let shaped = leader.ip_octets <= tail.ip_octets && tail.ip_octets < large.ip_octets;
     let lead = LEADS_MS.iter().position(|ms| large.gap == Duration::from_millis(*ms))?;
     let together = tail.gap.is_zero() && leader.hop_limit == tail.hop_limit;
-    (shaped && together && died < anchor).then_some(Kind { anchor, lead, died })
+    (shaped && together && died < anchor).then_some(Kind {
+        anchor,
+        lead,
+        died,
+        tail: tail.ip_octets,
+    })
 }
 
 impl Known {
@@ -513,6 +542,7 @@ mod tests {
             anchor: 7,
             lead,
             died: 3,
+            tail: 48,
         };
         assert_eq!(read(&train), Some(kind(0)));
         train.packets[1].gap = Duration::from_millis(9);

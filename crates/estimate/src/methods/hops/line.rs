@@ -36,9 +36,115 @@ pub(super) struct Line {
     /// Spread of the points about the line, ns.
     pub(super) spread_ns: f64,
     pub(super) taken: Taken,
+    /// How sure both slopes are, where answers of several lengths tell them apart.
+    pub(super) both: Option<Both>,
+}
+
+/// Variances of the slopes of the way there and of the way back, and what these have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Both {
+    pub(super) there: f64,
+    pub(super) back: f64,
+    pub(super) mixed: f64,
+}
+
+/// One hop read as a link of one rate both ways, which lines cannot contradict: ns per octet, and its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Alike {
+    pub(super) slope: f64,
+    pub(super) se: f64,
+}
+
+/// What a hop's line adds to the line before it on each way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ways {
+    there: f64,
+    back: f64,
+    both: Both,
+}
+
+impl Both {
+    /// Of a slope of the way there that is less sure than the fit says, and all else by as much.
+    fn scaled(self, se: f64) -> Self {
+        let by = if self.there > 0.0 { se * se / self.there } else { 1.0 };
+        Self {
+            there: self.there * by,
+            back: self.back * by,
+            mixed: self.mixed * by,
+        }
+    }
+}
+
+impl Ways {
+    /// `None` where one of the lines does not tell the two ways apart.
+    pub(super) fn between(before: Option<&Line>, here: &Line) -> Option<Self> {
+        let both = here.both?;
+        let Some(before) = before else {
+            return Some(Self {
+                there: here.there,
+                back: here.back,
+                both,
+            });
+        };
+        let other = before.both?;
+        Some(Self {
+            there: here.there - before.there,
+            back: here.back - before.back,
+            both: Both {
+                there: both.there + other.there,
+                back: both.back + other.back,
+                mixed: both.mixed + other.mixed,
+            },
+        })
+    }
+
+    /// By how much the two ways differ, and its standard error.
+    fn apart(&self) -> (f64, f64) {
+        let Both { there, back, mixed } = self.both;
+        (
+            (self.there - self.back).abs(),
+            (there + back - 2.0 * mixed).max(0.0).sqrt(),
+        )
+    }
+
+    /// They differ, beyond what errors explain and by more than framing would.
+    pub(super) fn differ(&self) -> bool {
+        let (apart, se) = self.apart();
+        apart > CONTRADICTED * se && apart > SAME * self.there.abs()
+    }
+
+    /// They are known to be alike.
+    pub(super) fn are_alike(&self) -> bool {
+        let (apart, se) = self.apart();
+        apart + LIKELY * se < CLOSE * self.there
+    }
+
+    /// Read as one rate both ways; `None` where that is contradicted. By least squares: what both slopes are most likely to be if they are one.
+    pub(super) fn as_one(&self) -> Option<Alike> {
+        let (apart, se) = self.apart();
+        if apart > LIKELY * se || se <= 0.0 {
+            return None;
+        }
+        let Both { there, back, mixed } = self.both;
+        let share = (back - mixed) / (se * se);
+        let variance = (there * back - mixed * mixed) / (se * se);
+        (variance > 0.0).then(|| Alike {
+            slope: share * self.there + (1.0 - share) * self.back,
+            se: variance.sqrt(),
+        })
+    }
 }
 
 impl Line {
+    /// The same, not so sure.
+    pub(super) fn unsure(self, se: f64) -> Self {
+        Self {
+            se,
+            both: self.both.map(|both| both.scaled(se)),
+            ..self
+        }
+    }
+
     pub(super) fn at(&self, there: f64, back: f64) -> f64 {
         self.intercept_ns + self.there * there + self.back * back
     }
@@ -52,6 +158,12 @@ const ROUNDS: usize = 12;
 const MOST_QUICK: u32 = 16;
 /// Share of the answers' variation that does not go with the probes' below which both slopes are one (variance inflation of 10).
 const LEAST_OWN: f64 = 0.1;
+/// Errors by which the two ways of one hop must be apart to differ for sure, and within which they may well be one (ours).
+const CONTRADICTED: f64 = 3.36;
+const LIKELY: f64 = 2.0;
+/// Share of a slope below which a difference is one of framing, and the share within which two ways are known to be alike (ours).
+const SAME: f64 = 0.05;
+const CLOSE: f64 = 0.2;
 
 /// Draws the line by least squares in which points above it, which met queues, weigh little (points below do not exist but for stamps):
 /// the weight of one that lies `r` above is `(s / r)^2`, `s` the spread of the others.
@@ -111,6 +223,7 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
         intercept_ns: solved.intercept,
         spread_ns: ordered[ordered.len() / 2] * inflation,
         taken,
+        both: solved.both.map(|both| both.scaled(solved.first_se * inflation)),
     };
     let known = [line.there, line.se, line.back, line.intercept_ns, line.spread_ns];
     known.iter().all(|value| value.is_finite()).then_some(line)
@@ -176,6 +289,7 @@ struct Solved {
     first_se: f64,
     second: f64,
     intercept: f64,
+    both: Option<Both>,
 }
 
 impl Solved {
@@ -205,7 +319,7 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
         }
         mixed += weight * off[0] * off[1];
     }
-    let (first, second, first_se) = if two {
+    let (first, second, first_se, both) = if two {
         let determinant = squares[0] * squares[1] - mixed * mixed;
         if determinant <= 1e-9 * squares[0] * squares[1] {
             return None;
@@ -214,19 +328,25 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
             (squares[1] * products[0] - mixed * products[1]) / determinant,
             (squares[0] * products[1] - mixed * products[0]) / determinant,
             (squares[1] / determinant).sqrt(),
+            Some(Both {
+                there: squares[1] / determinant,
+                back: squares[0] / determinant,
+                mixed: -mixed / determinant,
+            }),
         )
     } else {
         // Lengths that are half an octet apart are one.
         if squares[0] <= 0.25 * sum {
             return None;
         }
-        (products[0] / squares[0], 0.0, squares[0].powf(-0.5))
+        (products[0] / squares[0], 0.0, squares[0].powf(-0.5), None)
     };
     Some(Solved {
         first,
         first_se,
         second,
         intercept: mean[2] - first * mean[0] - second * mean[1],
+        both,
     })
 }
 
@@ -300,6 +420,52 @@ mod tests {
         assert_eq!(largest(548.0), [3, 4, 6, 7]);
         assert_eq!(largest(28.0), [0, 1, 6, 7]);
         assert_eq!(largest(9000.0), [0, 1, 6, 7]);
+    }
+
+    /// Lines of 10 Mbit/s and of a hop behind it, with errors in what lengths above the quote take.
+    fn behind_narrow(there: f64, back: f64, errors: [f64; 2]) -> (Line, Line) {
+        let drawn = |there: f64, back: f64, error: f64| {
+            let mut points = points(548.0, there, back);
+            for point in &mut points {
+                point.error_ns = Some(4000.0);
+            }
+            points[6].quick_ns += error;
+            points[7].quick_ns += error;
+            draw(&points, 1.0).unwrap()
+        };
+        (
+            drawn(880.0, 880.0, errors[0]),
+            drawn(880.0 + there, 880.0 + back, errors[1]),
+        )
+    }
+
+    /// A hop of 100 Mbit/s: what is wrong of the way there alone is less wrong of both ways together, and known better.
+    #[test]
+    fn one_rate_both_ways_is_nearer() {
+        let (before, here) = behind_narrow(80.0, 80.0, [-3000.0, 3000.0]);
+        let ways = Ways::between(Some(&before), &here).unwrap();
+        let alike = ways.as_one().unwrap();
+        let there = here.there - before.there;
+        assert!(
+            (there - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
+            "{alike:?} {there}"
+        );
+        let se = here.se.hypot(before.se);
+        assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
+        assert!(!ways.differ() && !ways.are_alike());
+        let narrow = Ways::between(None, &before).unwrap();
+        assert!(narrow.are_alike());
+    }
+
+    /// Another way back is seen where errors leave room for it to be, and then nothing is read as one rate.
+    #[test]
+    fn ways_that_differ_are_not_one() {
+        let (before, here) = behind_narrow(80.0, 8.0, [0.0, 0.0]);
+        let ways = Ways::between(Some(&before), &here).unwrap();
+        assert!(ways.differ() && ways.as_one().is_none());
+        let (mut before, here) = behind_narrow(80.0, 80.0, [0.0, 0.0]);
+        before.both = None;
+        assert_eq!(Ways::between(Some(&before), &here), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::couriers::Known;
 use super::far;
-use super::line::Line;
+use super::line::{Alike, Line, Ways};
 use super::plan::STANDS_OUT;
 use super::route::{is_no_hop, passes_on};
 use super::session::Session;
@@ -14,6 +14,11 @@ pub(super) const EITHER: f64 = 2.57;
 const BOUND: f64 = 3.36;
 /// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
 const LEAST_WIDTH: f64 = 0.002;
+
+/// Half of an interval over its value from which on a hop may be read as of one rate both ways, and the share of its error that this must leave
+/// at most (ours).
+const ALIKE_FROM: f64 = 0.04;
+const BETTER: f64 = 0.85;
 
 /// What one hop adds to the one before it that is known.
 #[derive(Debug, Clone)]
@@ -35,6 +40,10 @@ pub(super) struct Added {
     pub(super) excess: f64,
     /// Pairs say that its links are no slower than those before it, ns per octet.
     pub(super) not_slower: Option<f64>,
+    /// What it is if it has one rate both ways, where that tells it better.
+    pub(super) alike: Option<Alike>,
+    /// What a second link may take of it where tails say that it is one, ns per octet.
+    pub(super) unseen: f64,
 }
 
 /// Everything that is said of hops rests on.
@@ -100,6 +109,11 @@ impl Added {
         self.hop == self.after + 1 && self.at_most.is_none() && self.slope > STANDS_OUT * self.se
     }
 
+    /// The likeliest slope, ns per octet: of one rate both ways where that is known so much better. The interval is that of the way there.
+    pub(super) fn likeliest(&self) -> f64 {
+        self.alike.map_or(self.slope, |alike| alike.slope)
+    }
+
     /// Whether that hop (from 1) is a part of it.
     pub(super) fn covers(&self, hop: usize) -> bool {
         (self.after + 1..=self.hop).contains(&hop)
@@ -124,6 +138,8 @@ impl Added {
             at_most,
             excess: 0.0,
             not_slower: None,
+            alike: None,
+            unseen: 0.0,
         }
     }
 }
@@ -218,6 +234,8 @@ fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
             at_most: None,
             excess: 0.0,
             not_slower: None,
+            alike: None,
+            unseen: 0.0,
         };
         // What the router before may have taken itself is not in its line.
         here.se = here.se.hypot(excess / EITHER);
@@ -226,7 +244,33 @@ fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
         added.push(here);
         before = Some((hop, line));
     }
+    read_alike(&mut added, known);
     added
+}
+
+/// Reads hops as links of one rate both ways where this tells them much better than the way there alone, nothing on the path speaks against it,
+/// and the slowest hop before, whose line leaves them so unsure, is known to be one.
+fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
+    let before = std::iter::once(None).chain(known.iter().map(|(_, line)| Some(line)));
+    let ways: Vec<Option<Ways>> = before
+        .zip(known)
+        .map(|(before, (_, here))| Ways::between(before, here))
+        .collect();
+    if ways.iter().flatten().any(Ways::differ) {
+        return;
+    }
+    let mut slowest: Option<(f64, bool)> = None;
+    for (here, ways) in added.iter_mut().zip(ways) {
+        let confirmed = slowest.is_some_and(|(_, alike)| alike);
+        if confirmed && here.half_width() > ALIKE_FROM * here.slope && here.excess <= 0.0 {
+            here.alike = ways
+                .and_then(|ways| ways.as_one())
+                .filter(|alike| alike.se < BETTER * here.se);
+        }
+        if slowest.is_none_or(|(slope, _)| here.slope > slope) {
+            slowest = Some((here.slope, ways.is_some_and(|ways| ways.are_alike())));
+        }
+    }
 }
 
 /// What links in a row, or what else, sizes see together, by standard rates and pairs: ns per octet of the slowest link. `wire`: octets of a
@@ -300,7 +344,8 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
         };
         let open = added[at].clone();
         if open.stands_alone() && !open.by_trains {
-            if let Some(stages) = open.stages.as_ref().filter(|_| open.pairs == Pairs::Unknown) {
+            let untold = !session.read_tails(&mut added, at) && open.pairs == Pairs::Unknown;
+            if let Some(stages) = open.stages.as_ref().filter(|_| untold) {
                 // The row stays in the interval.
                 if session.row_by_couriers(&added, &open, stages) == Pairs::OneLink
                     && let Some(stages) = &mut added[at].stages

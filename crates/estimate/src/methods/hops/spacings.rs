@@ -16,6 +16,8 @@ pub(super) struct Kind {
     pub(super) lead: usize,
     /// The hop at which the large packet dies, from zero.
     pub(super) died: usize,
+    /// IP octets of the small packet behind it.
+    pub(super) tail: u16,
 }
 
 /// How far ahead the leader may leave, ms: where its answer and the large packet's would meet on a slow way back, another lead keeps them
@@ -84,6 +86,26 @@ impl Couriers {
         self.trains.get(&kind).map_or(0, |brought| brought.sent)
     }
 
+    /// Trains sent with that tail whose large packet died there, whoever answered.
+    pub(super) fn sent_alike(&self, kind: Kind) -> u32 {
+        let alike = self
+            .trains
+            .iter()
+            .filter(|(other, _)| (other.died, other.tail) == (kind.died, kind.tail));
+        alike.map(|(_, brought)| brought.sent).sum()
+    }
+
+    /// The tail that most trains to a hop had, of those that are within a quarter of `octets` and above `least`.
+    pub(super) fn tail_near(&self, hop: usize, octets: u16, least: u16) -> Option<u16> {
+        let near = |kind: &Kind| kind.died == hop && kind.tail > least && 4 * octets.abs_diff(kind.tail) <= octets;
+        let sent = |kind: &Kind| (self.sent_alike(*kind), std::cmp::Reverse(kind.tail));
+        self.trains
+            .keys()
+            .filter(|kind| near(kind))
+            .max_by_key(|kind| sent(kind))
+            .map(|kind| kind.tail)
+    }
+
     /// `wire`: octets of a small packet's answer.
     pub(super) fn take(&mut self, course: &Course, wire: f64) {
         let brought = self.trains.entry(course.kind).or_default();
@@ -102,9 +124,9 @@ impl Couriers {
         brought.back.push(Back { spacing, after, wire });
     }
 
-    /// The spacings of trains that died at a hop, and of those that died one hop sooner; and whether nearly all agree on them, and by how much
+    /// The spacings of trains with that tail that died at a hop, and of those that died one hop sooner; and whether nearly all agree on them, and by how much
     /// their leaders were ahead, ns.
-    pub(super) fn spacings(&self, hop: usize, floor_ns: f64) -> Option<Told> {
+    pub(super) fn spacings(&self, hop: usize, tail: u16, floor_ns: f64) -> Option<Told> {
         let of = |key: Kind| {
             let back = &self.trains.get(&key)?.back;
             let free: Vec<f64> = back
@@ -124,6 +146,7 @@ impl Couriers {
         let ways: BTreeSet<(std::cmp::Reverse<usize>, usize)> = self
             .trains
             .keys()
+            .filter(|kind| kind.tail == tail)
             .map(|kind| (std::cmp::Reverse(kind.anchor), kind.lead))
             .collect();
         let both = |(anchor, lead): (std::cmp::Reverse<usize>, usize)| {
@@ -131,6 +154,7 @@ impl Couriers {
                 anchor: anchor.0,
                 lead,
                 died,
+                tail,
             };
             let ((here, one), (before, other)) = (of(kind(hop))?, of(kind(before))?);
             Some(Told {
@@ -167,6 +191,7 @@ mod tests {
             anchor: 5,
             lead: 0,
             died,
+            tail: 48,
         };
         Course {
             kind,
@@ -185,14 +210,14 @@ mod tests {
             couriers.take(&course(2, 10_000, None, 1_300_000 + k), 114.0);
             couriers.take(&course(3, 10_000, Some(500_000), 1_420_000 + k), 114.0);
         }
-        let told = couriers.spacings(3, 100.0).unwrap();
+        let told = couriers.spacings(3, 48, 100.0).unwrap();
         assert!((told.here.ns - told.before.ns - 120_000.0).abs() < 5.0 && told.agreed);
-        assert_eq!(couriers.spacings(2, 100.0), None);
+        assert_eq!(couriers.spacings(2, 48, 100.0), None);
         // Some were longer: no longer agreed.
         for k in 0..4 {
             couriers.take(&course(2, 10_000, None, 1_500_000 + 10_000 * k), 114.0);
         }
-        let told = couriers.spacings(3, 100.0).unwrap();
+        let told = couriers.spacings(3, 48, 100.0).unwrap();
         assert!((told.before.ns - 1_290_000.0).abs() < 10.0 && !told.agreed);
     }
 
@@ -207,7 +232,12 @@ mod tests {
             couriers.take(&course(1, 1_000_000, Some(950_000), 2_300_000 + k), 114.0);
             couriers.take(&course(2, 1_000_000, Some(1_100_000), 2_300_000 + k), 114.0);
         }
-        let kind = |lead, died| Kind { anchor: 5, lead, died };
+        let kind = |lead, died| Kind {
+            anchor: 5,
+            lead,
+            died,
+            tail: 48,
+        };
         assert!(couriers.is_in_the_way(kind(0, 1)) && !couriers.is_in_the_way(kind(0, 2)));
         // With a lead of a millisecond, of which spacings are told without.
         for died in [1, 2] {
@@ -226,7 +256,7 @@ mod tests {
                 couriers.take(&ahead, 114.0);
             }
         }
-        let told = couriers.spacings(2, 100.0).unwrap();
+        let told = couriers.spacings(2, 48, 100.0).unwrap();
         assert!((told.here.ns - told.before.ns - 100_000.0).abs() < 5.0 && (told.here.ns - 500_000.0).abs() < 10.0);
     }
 }

@@ -39,10 +39,7 @@ fn surer(all: &[Point], halves: [&[Point]; 2], floor_ns: f64) -> Option<Line> {
         .map(|half| half.least_se.powi(2) / 2.0)
         .sum::<f64>();
     let scatter = (apart.powi(2) - known).max(0.0).sqrt();
-    Some(Line {
-        se: all.se.hypot(scatter),
-        ..all
-    })
+    Some(all.unsure(all.se.hypot(scatter)))
 }
 
 /// One hop limit.
@@ -254,6 +251,7 @@ impl HopTable {
             there: usual.there,
             se: usual.se,
             back: usual.back,
+            both: usual.both,
             intercept_ns: stat::median(&below)?,
             ..least
         })
