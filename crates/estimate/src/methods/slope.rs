@@ -67,7 +67,7 @@
 //!   each train is read by itself (at least four trains that last longer by three tenths), and compared with the same train's whole. And it
 //!   sends `W/(T + q)` behind a queue of `q`: the busy parts, in up to twelve blocks each, are regressed on the delay at which a block begins,
 //!   where single trains spread by less than a tenth of the path's rate. What either says less by `d`, more than `e` (2.5 standard errors;
-//!   1.5 for the 100 ms, 1.75 for the queue: one of five is chosen), makes the answer less by the largest `d (1 - e^2/d^2)`, by half of it
+//!   1.5 for the 100 ms, 2 for the queue: one of five is chosen), makes the answer less by the largest `d (1 - e^2/d^2)`, by half of it
 //!   at most; the interval reaches down to it (from `d > e/2` on). From 1.5 standard errors on confidence is low. Beside traffic that asks nobody all
 //!   say the same.
 //! - Idle moments (`joint.rs`, ours): the interval reaches up to what the trains say with all that lies between their busy parts, in

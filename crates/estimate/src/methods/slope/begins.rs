@@ -13,7 +13,7 @@ const EARLY_TRAINS: usize = 4;
 /// traffic that asks nobody values are low by less than half a per cent of the capacity in the mean). Begins of [`ROUND_TRIPS`], then
 /// what a standing queue leaves more (where `levels` says that it tells).
 const BEGIN_LOOKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
-const LEVEL_LOOKS: f64 = 1.75;
+const LEVEL_LOOKS: f64 = 2.0;
 /// Before it is believed it is a reason to doubt, from so many standard errors on (ours).
 const DOUBT: f64 = 1.5;
 

@@ -11,6 +11,8 @@ use super::ends::Sample;
 /// Blocks of a busy part at most, and batch ends of a block at least (ours).
 const BLOCKS: usize = 12;
 const BLOCK_ENDS: usize = 4;
+/// Nine tenths of what is normal lie within so many deviations.
+const NORMAL: f64 = 1.645;
 /// Fewest blocks, and trains that they come from (ours).
 const FEWEST: (usize, usize) = (12, 4);
 
@@ -69,9 +71,10 @@ pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> 
     };
     let by_level = trains.iter().map(|blocks| products(blocks, 0.0)).sum::<f64>() / squares;
     let scatter: f64 = trains.iter().map(|blocks| products(blocks, by_level).powi(2)).sum();
-    // Mean and slope took two of the trains.
-    let taken = telling as f64 / (telling - 2) as f64;
-    let error = (scatter * taken).sqrt() / squares;
+    // Mean and slope took two of the trains; what few trains say of their own scatter is uncertain itself (Student's, as large at nine tenths).
+    let taken = (telling - 2) as f64;
+    let student = stat::student_t_quantile(0.95, taken).ok()? / NORMAL;
+    let error = student * (scatter * telling as f64 / taken).sqrt() / squares;
     let (less, error) = (by_level * level, error * level);
     (less.is_finite() && error.is_finite() && error > 0.0).then_some((less, error))
 }
