@@ -33,10 +33,17 @@ const RECOVERY_SLOTS: usize = 8;
 const RECOVERY_LOOK: usize = 10;
 /// Behind a shaper the rate is the tokens': it varies by less than this.
 const SHAPED_VARIATION: f64 = 0.05;
+/// The same of delivery rates: each is one sample, and those of several connections are not of one moment (ours, of drawn paths).
+const DELIVERY_SHIFT: f64 = 1.25;
+const DELIVERY_VARIATION: f64 = 0.10;
 /// Of all that was sent again, this share was sent without need: the segments had only been overtaken.
 const NEEDLESS: f64 = 0.5;
 /// The loss model promises at most so many times the rate, where losses explain it.
 const MODEL: f64 = 2.5;
+/// A rate of more than so many times what the loss model allows is none of losses that come one by one (ours: 0.7 to 1.2 of those that do).
+const BEYOND_MODEL: f64 = 1.5;
+/// The loss model speaks of a mean over many cuts: with fewer lost segments than this a rate may still be that of the ramp (ours).
+const FEWEST_FOR_MODEL: u64 = 50;
 /// A policer's losses come in runs: so many segments are lost together on average, where chance loses them one by one.
 const RUN: f64 = 2.0;
 
@@ -86,12 +93,20 @@ pub(super) fn verdict(seen: &Seen<'_>) -> Option<Blame> {
         return settled.beside_model();
     }
     let chance = settled.chance();
+    let counted = if chance == Some(true) {
+        settled.counted(seen)
+    } else {
+        None
+    };
     match (settled.alike(), settled.in_runs()) {
         // Over short round trips many cuts in each slot make rates alike, too, if chance strikes; but not as often as all that.
         (Some(true), true) if chance != Some(true) || settled.lost_share() > HEAVY => return Some(Blame::Policer),
         // One segment at a time and at even times: a queue too short to show in round trips.
         (Some(true), false) if settled.hit.len() >= FEWEST_EPOCHS => return Some(Blame::Queue),
         _ => {}
+    }
+    if let Some(is_counted) = counted {
+        return Some(if is_counted { Blame::Policer } else { Blame::Loss });
     }
     // Losses this frequent make timeouts of most cuts: neither their places nor the rates between them tell any more.
     if settled.lost_share() > HEAVY && chance != Some(false) {
@@ -155,23 +170,33 @@ impl<'a> Settled<'a> {
         })
     }
 
-    /// Whether losses are frequent enough to explain the rate: the loss model does not promise several times as much.
-    fn explains(&self, seen: &Seen<'_>) -> bool {
-        let Some(stream) = seen.reports.first().and_then(|report| report.streams.first()) else {
-            return false;
-        };
-        let Some(sample) = stream.samples.first() else {
-            return false;
-        };
-        let mss = f64::from(sample.mss_octets);
+    /// The rate over what the loss model allows with as many losses; `None` for congestion controls without a model.
+    fn over_model(&self, seen: &Seen<'_>) -> Option<f64> {
+        let report = seen.reports.first()?;
+        let stream = report.streams.first()?;
+        let mss = f64::from(stream.samples.first()?.mss_octets);
         let lost: u64 = self.slots.iter().map(|slot| slot.retransmitted).sum();
         let sent: f64 = self.slots.iter().map(|slot| slot.bps * slot.seconds).sum::<f64>() / 8.0 / mss.max(1.0);
         let p = lost as f64 / (sent + lost as f64).max(1.0);
-        let rtt = floor(seen).unwrap_or_default();
-        let streams = seen.reports.first().map_or(1, |report| report.streams.len().max(1)) as f64;
-        let bps = series::mean_bps(self.slots).unwrap_or(0.0);
+        let model = theory::loss_model_bps(&stream.congestion, p, floor(seen).unwrap_or_default(), mss)?;
+        Some(series::mean_bps(self.slots).unwrap_or(0.0) / (model * report.streams.len() as f64))
+    }
+
+    /// Whether losses are frequent enough to explain the rate: the loss model does not promise several times as much.
+    fn explains(&self, seen: &Seen<'_>) -> bool {
         // A congestion control without a model has none to be contradicted by.
-        theory::loss_model_bps(&stream.congestion, p, rtt, mss).is_none_or(|model| model * streams < MODEL * bps)
+        self.over_model(seen).is_none_or(|over| over * MODEL > 1.0)
+    }
+
+    /// Losses as even as chance has them, at a rate that losses one by one would not allow: each cut of the window took several. Whether they are
+    /// so even that bursts as long as that are out, too (the rate grows as the root of their length); `None` if losses one by one do.
+    fn counted(&self, seen: &Seen<'_>) -> Option<bool> {
+        let lost: u64 = self.slots.iter().map(|slot| slot.retransmitted).sum();
+        let over = self
+            .over_model(seen)
+            .filter(|over| *over > BEYOND_MODEL && lost >= FEWEST_FOR_MODEL)?;
+        let (unevenness, scatter) = self.unevenness()?;
+        Some(unevenness + SURE * scatter < over * over)
     }
 
     /// Share of the time in which round trips went through a queue.
@@ -388,17 +413,28 @@ fn rtt_before(slots: &[Slot], index: usize) -> Duration {
     before.max(slots[index].rtt)
 }
 
-/// The least mean over stretches that end before this slot, from [`BEFORE_SHIFT`] slots to as many round trips as a recovery takes. What is
-/// acknowledged stands still while losses are mended and leaps when they are: a stretch with the leap has the stall in it, too, unless it
-/// is too short.
-fn sustained(slots: &[Slot], shift: usize) -> Option<f64> {
+/// What a rate that falls for good must look like.
+#[derive(Debug, Clone, Copy)]
+struct Fall {
+    /// By this factor at least.
+    by: f64,
+    /// Behind it the rate varies by no more than this share of it,
+    within: f64,
+    /// or by no more than this, bit/s.
+    step: f64,
+}
+
+/// The least mean of these rates of slots over stretches that end before this slot, from [`BEFORE_SHIFT`] slots to as many round trips as a
+/// recovery takes. What is acknowledged stands still while losses are mended and leaps when they are: a stretch with the leap has the stall
+/// in it, too, unless it is too short.
+fn sustained(slots: &[Slot], rates: &[f64], shift: usize) -> Option<f64> {
     let before = &slots[..shift];
     let near = &before[before.len().saturating_sub(RECOVERY_LOOK)..];
     let longest = near.iter().map(|slot| slot.rtt).max()?.as_secs_f64() * RECOVERY;
     let (mut octets, mut seconds) = (0.0, 0.0);
     let mut least: Option<f64> = None;
-    for (count, slot) in before.iter().rev().enumerate() {
-        octets += slot.bps * slot.seconds;
+    for (count, (slot, rate)) in before.iter().zip(rates).rev().enumerate() {
+        octets += rate * slot.seconds;
         seconds += slot.seconds;
         if count + 1 < BEFORE_SHIFT || seconds <= 0.0 {
             continue;
@@ -413,28 +449,60 @@ fn sustained(slots: &[Slot], shift: usize) -> Option<f64> {
 }
 
 /// A rate that falls once and for all while a queue stands: the bucket of a shaper is empty. Behind a link the rate of a standing queue is
-/// the highest there is.
+/// the highest there is. What is acknowledged tells, and what is delivered, which neither recoveries nor BBR's phases move about as much.
 fn shaped(seen: &Seen<'_>, inflated: Duration) -> bool {
     let slots = seen.slots;
-    let rates: Vec<f64> = slots.iter().map(|slot| slot.bps).collect();
+    let acked: Vec<f64> = slots.iter().map(|slot| slot.bps).collect();
     // Acknowledgements come for two segments at a time.
     let mss = samples(seen.reports).map(|sample| sample.mss_octets).max().unwrap_or(0);
     let shortest = slots.iter().map(|slot| slot.seconds).fold(f64::INFINITY, f64::min);
-    let step = 2.0 * 8.0 * f64::from(mss) / shortest.max(1e-3);
+    let fall = Fall {
+        by: LEVEL_SHIFT,
+        within: SHAPED_VARIATION,
+        step: 2.0 * 8.0 * f64::from(mss) / shortest.max(1e-3),
+    };
+    if falls(slots, &acked, fall, inflated) {
+        return true;
+    }
+    let delivered: Vec<f64> = slots.iter().map(|slot| slot.delivery_bps).collect();
+    let fall = Fall {
+        by: DELIVERY_SHIFT,
+        within: DELIVERY_VARIATION,
+        step: 0.0,
+    };
+    falls(slots, &delivered, fall, inflated)
+}
+
+/// Whether these rates of slots fall for good at one of them.
+fn falls(slots: &[Slot], rates: &[f64], fall: Fall, inflated: Duration) -> bool {
     (BEFORE_SHIFT..(rates.len() + 1).saturating_sub(AFTER_SHIFT)).any(|shift| {
-        let after = &rates[shift..];
         // The slot of the change itself belongs to neither side.
-        let settled = &after[1..];
-        let (Some(high), Some(low)) = (sustained(slots, shift), stat::median(settled)) else {
+        let (settled, after) = (&rates[shift + 1..], &slots[shift + 1..]);
+        let (Some(high), Some(low)) = (sustained(slots, rates, shift), stat::median(settled)) else {
             return false;
         };
         let share = |count: usize| count as f64 / settled.len() as f64;
         let at_tokens = settled
             .iter()
-            .filter(|rate| (*rate - low).abs() < (SHAPED_VARIATION * low).max(step))
+            .filter(|rate| (*rate - low).abs() < (fall.within * low).max(fall.step))
             .count();
         let above = settled.iter().filter(|rate| **rate * LEVEL_SHIFT.sqrt() > high).count();
-        let queued = slots[shift + 1..].iter().filter(|slot| slot.rtt >= inflated).count();
-        high >= LEVEL_SHIFT * low && share(at_tokens) > AT_TOKENS && share(above) < ABOVE_TOKENS && share(queued) > 0.5
+        let queued = after.iter().filter(|slot| slot.rtt >= inflated).count();
+        // Nothing goes at even rates, too, and the last round trip that was seen stands.
+        let moving = after.iter().filter(|slot| slot.bps > 0.0).count();
+        low > 0.0
+            && high >= fall.by * low
+            && share(at_tokens) > AT_TOKENS
+            && share(above) < ABOVE_TOKENS
+            && share(queued) > 0.5
+            && share(moving) > 0.5
+            && carried(&slots[..shift]) >= LEVEL_SHIFT * low
     })
+}
+
+/// The most that was acknowledged over as many slots in a row as a recovery takes, bit/s: samples of a delivery rate may overshoot, a second of
+/// acknowledgements does not.
+fn carried(slots: &[Slot]) -> f64 {
+    let stretches = slots.windows(RECOVERY_SLOTS.min(slots.len()).max(1));
+    stretches.filter_map(series::mean_bps).fold(0.0, f64::max)
 }

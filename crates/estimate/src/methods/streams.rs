@@ -359,10 +359,8 @@ impl Run {
                 .available
                 .is_some_and(|available| analyse::fills(level, available))
         };
-        let flat = levels
-            .windows(2)
-            .filter(|pair| analyse::is_flat(&pair[0], &pair[1]))
-            .count();
+        // Steps behind the number from which on nothing is gained.
+        let flat = analyse::flat_from(levels).map_or(0, |index| levels.len() - 1 - index);
         let done = if self.params.thorough {
             let beyond = levels.iter().filter(|level| filled(level)).count().saturating_sub(1);
             flat.max(beyond) >= self.params.beyond || analyse::harmful(levels).is_some()

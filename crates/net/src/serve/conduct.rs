@@ -171,3 +171,61 @@ impl Conductor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::mpsc::sync_channel;
+
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::super::ServeOptions;
+    use super::super::session::Server;
+    use super::super::tests::host;
+    use super::*;
+
+    fn samples(count: usize) -> ServerMessage {
+        let sample: wire::TcpSample = serde_json::from_value(serde_json::json!({
+            "at_ns": 0, "state": "open", "rtt_ns": 0, "rtt_var_ns": 0, "mss_octets": 1448, "cwnd_segments": 10,
+            "in_flight_segments": 0, "acked_octets": 0, "retransmitted_segments": 0,
+        }))
+        .unwrap();
+        ServerMessage::TransferSamples {
+            id: 1,
+            stream: 0,
+            samples: vec![sample; count],
+        }
+    }
+
+    /// Samples count each, other words one; a client that takes what waits may be told more.
+    #[test]
+    fn a_client_that_does_not_read_is_broken_off() {
+        let server = Arc::new(Server::new(ServeOptions::loopback(host())).unwrap());
+        let guard = server.open(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        // Whoever gives orders stays; whoever tells the client its words does not.
+        let ((_giver, orders), (words, mut unread)) = (sync_channel(1), unbounded_channel());
+        let conductor = Conductor {
+            session: Arc::clone(&guard.session),
+            orders,
+            words,
+        };
+        conductor.say(samples(MOST_UNTOLD - 2));
+        conductor.say(samples(0));
+        conductor.say(ServerMessage::Granted {
+            kind: wire::SlotKind::Load,
+        });
+        assert!(conductor.still_there().is_ok(), "as much as may wait");
+        assert!(conductor.order(Duration::ZERO).unwrap().is_none());
+        conductor.say(samples(1));
+        for broken in [
+            conductor.still_there().unwrap_err(),
+            conductor.order(Duration::ZERO).unwrap_err(),
+        ] {
+            assert_eq!(broken.code, RefusalCode::Limit);
+            assert!(broken.text.contains("does not read"), "{}", broken.text);
+        }
+        let told = unread.try_recv().unwrap();
+        conductor.session.untold.fetch_sub(told.weight(), Ordering::Relaxed);
+        assert!(conductor.still_there().is_ok());
+    }
+}

@@ -28,7 +28,6 @@ const MSS: f64 = 1448.0;
 pub(crate) enum Control {
     Reno,
     Cubic,
-    #[allow(dead_code, reason = "the matrix of the test has two controls, the example three")]
     Bbr,
 }
 
@@ -163,7 +162,6 @@ pub(crate) type Induced = (&'static str, Blame, fn(Base) -> Option<Case>);
 
 /// Beside the limits of which the test keeps count: policers of other depths, losses in bursts (which neither chance of each segment nor a rate
 /// explains), and random loss under BBR, which holds it not.
-#[allow(dead_code, reason = "only the example has them")]
 pub(crate) const FURTHER: [Induced; 3] = [
     ("policer of any depth", Blame::Policer, |base| {
         base.bucket(0.4, 0.01 * 50f64.powf(base.share()), None)

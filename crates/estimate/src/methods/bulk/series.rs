@@ -17,6 +17,9 @@ pub(crate) struct Slot {
     pub(crate) cwnd_segments: u32,
     /// Segments retransmitted in it.
     pub(crate) retransmitted: u64,
+    /// Sum of the streams' delivery rates at its end, bit/s: what arrives counts, also behind a hole that holds back what is acknowledged.
+    /// None of it where a kernel does not say.
+    pub(crate) delivery_bps: f64,
 }
 
 /// Sums over a report.
@@ -65,6 +68,7 @@ fn slot(streams: &[StreamReport], k: usize) -> Option<Slot> {
         rtt: Duration::ZERO,
         cwnd_segments: u32::MAX,
         retransmitted: 0,
+        delivery_bps: 0.0,
     };
     let count = u32::try_from(streams.len()).ok()?;
     for stream in streams {
@@ -76,6 +80,7 @@ fn slot(streams: &[StreamReport], k: usize) -> Option<Slot> {
         slot.seconds += seconds / f64::from(count);
         slot.bps += to.acked_octets.saturating_sub(from.acked_octets) as f64 * 8.0 / seconds;
         slot.rtt += to.rtt / count;
+        slot.delivery_bps += to.delivery_rate.map_or(0.0, |(rate, _)| rate.as_f64());
         slot.cwnd_segments = slot.cwnd_segments.min(to.cwnd_segments);
         slot.retransmitted += u64::from(to.retransmitted_segments.saturating_sub(from.retransmitted_segments));
     }

@@ -133,6 +133,26 @@ fn gains(less: &Level, more: &Level) -> bool {
     more.mean() - less.mean() >= GAIN * less.mean()
 }
 
+/// The first level behind which the sum grows no more: the next step brings nothing worth having, or nothing beyond chance, and no later one
+/// shows that this was chance. Rates of single runs scatter where losses are rare.
+pub(super) fn flat_from(levels: &[Level]) -> Option<usize> {
+    (1..levels.len())
+        .map(|next| next - 1)
+        .find(|&index| is_flat(&levels[index], &levels[index + 1]) && !outgrown(&levels[index..]))
+}
+
+/// Whether a later level has as much more than the first one as steps that are each worth having would have brought, beyond chance.
+fn outgrown(levels: &[Level]) -> bool {
+    let Some((first, rest)) = levels.split_first() else {
+        return false;
+    };
+    let mut worth = first.mean();
+    rest.iter().any(|level| {
+        worth *= 1.0 + GAIN;
+        level.mean() >= worth && exceeds(level, first)
+    })
+}
+
 /// Whether that level fills what is available.
 pub(super) fn fills(level: &Level, available: Available) -> bool {
     level.mean() >= FILLED * available.high_bps
@@ -161,7 +181,7 @@ fn whole_streams(ratio: f64) -> Option<u16> {
 pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option<Findings> {
     let (one, last) = (levels.first()?, levels.last()?);
     let reached = available.and_then(|available| levels.iter().position(|level| fills(level, available)));
-    let flat = levels.windows(2).position(|pair| is_flat(&pair[0], &pair[1]));
+    let flat = flat_from(levels);
     let (fill, low, high, basis) = if let (Some(index), Some(available)) = (reached, available) {
         let fill = levels[index].streams;
         let before = levels[..index].last();
@@ -368,6 +388,23 @@ mod tests {
             .to_vec();
         assert_eq!(sharing(&full), None);
         assert_eq!(sharing(&held[..2]), None);
+    }
+
+    /// Two streams that chance kept low are no end where four carry four times as much as one; a tenth more over three steps is.
+    #[test]
+    fn one_low_level_is_no_end() {
+        let levels = |rates: [f64; 4]| -> Vec<Level> {
+            [1, 2, 3, 4]
+                .into_iter()
+                .zip(rates)
+                .map(|(n, rate)| level(n, rate))
+                .collect()
+        };
+        assert_eq!(flat_from(&levels([10.0, 10.5, 29.0, 38.0])), None);
+        assert_eq!(flat_from(&levels([10.0, 19.0, 20.0, 20.5])), Some(1));
+        let slow = levels([10.0, 10.4, 10.8, 11.1]);
+        let found = findings(&slow, None).unwrap();
+        assert_eq!((flat_from(&slow), found.fill, found.basis), (Some(0), 1, Basis::Flat));
     }
 
     #[test]
