@@ -87,18 +87,22 @@ impl Judge {
 
     /// The whole test, what was omitted left out; of two ways the first.
     pub(super) fn whole(&self, finished: &Finished) -> Verdict {
-        self.counted(finished, |_| true)
+        let sends = finished.outline.streams.iter().any(|stream| stream.sends);
+        self.counted(finished, sends)
     }
 
-    /// The far host's sending, of a test of both ways whose far host tells.
+    /// The far host's sending, of a test of both ways: where the far host tells, or, by UDP, as far as what was lost tells.
     pub(super) fn back(&self, finished: &Finished) -> Option<Verdict> {
-        let streams = || finished.parts.iter().flat_map(|part| &part.streams);
-        let both = streams().any(|stream| stream.from.sends);
-        let told = streams().any(|stream| !stream.from.sends && !stream.samples.is_empty());
-        (both && told).then(|| self.counted(finished, |stream| !stream.from.sends))
+        let outlines = &finished.outline.streams;
+        let both = outlines.iter().any(|stream| stream.sends) && outlines.iter().any(|stream| !stream.sends);
+        let mut streams = finished.parts.iter().flat_map(|part| &part.streams);
+        let told =
+            self.transport != Transport::Tcp || streams.any(|stream| !stream.from.sends && !stream.samples.is_empty());
+        (both && told).then(|| self.counted(finished, false))
     }
 
-    fn counted(&self, finished: &Finished, which: fn(&StreamPart) -> bool) -> Verdict {
+    /// One way of a test: that on which this host sends, or the other.
+    fn counted(&self, finished: &Finished, sends: bool) -> Verdict {
         let counted: Vec<&Part> = finished.parts.iter().filter(|part| !part.omitted).collect();
         let (Some(first), Some(last)) = (counted.first(), counted.last()) else {
             return unknown("nothing was counted");
@@ -119,9 +123,9 @@ impl Judge {
             })
             .collect();
         let time = last.to.saturating_sub(first.from);
-        let these: Vec<&StreamPart> = streams.iter().filter(|stream| which(stream)).collect();
+        let these: Vec<&StreamPart> = streams.iter().filter(|stream| stream.from.sends == sends).collect();
         let mut verdict = self.judge(&these, time);
-        self.add_losses(&mut verdict, finished);
+        self.add_losses(&mut verdict, finished, sends);
         verdict
     }
 
@@ -212,28 +216,25 @@ impl Judge {
         }
     }
 
-    /// What the far end missed, and what this one dropped itself.
-    fn add_losses(&self, verdict: &mut Verdict, finished: &Finished) {
+    /// What whoever receives missed, and dropped itself, on one way.
+    fn add_losses(&self, verdict: &mut Verdict, finished: &Finished, sends: bool) {
         if self.transport == Transport::Tcp {
             return;
         }
         let (mut lost, mut sent) = (0u64, 0u64);
-        for stream in &finished.outline.streams {
-            let side = if stream.sends { &finished.theirs } else { &finished.ours };
+        for stream in finished.outline.streams.iter().filter(|stream| stream.sends == sends) {
+            let side = if sends { &finished.theirs } else { &finished.ours };
             if let Some(counted) = side.stream(stream.id) {
                 lost = lost.saturating_add(counted.lost);
                 sent = sent.saturating_add(counted.datagrams);
             }
         }
-        let newest = finished.parts.last();
-        let drops = |sends: bool| {
-            newest.map_or(0, |part| {
-                let streams = part.streams.iter().filter(|stream| stream.to.sends == sends);
-                streams.map(|stream| stream.to.local_drops).sum::<u64>()
-            })
-        };
+        let drops = finished.parts.last().map_or(0, |newest| {
+            let streams = newest.streams.iter().filter(|stream| stream.to.sends == sends);
+            streams.map(|stream| stream.to.local_drops).sum::<u64>()
+        });
         // Whoever receives drops: this host, or the far one where it is ours and tells.
-        let (local, far) = (drops(false), drops(true));
+        let (local, far) = if sends { (0, drops) } else { (drops, 0) };
         let elsewhere = lost.saturating_sub(local).saturating_sub(far);
         if let Value::Object(fields) = &mut verdict.evidence {
             fields.insert("lost_packets".to_owned(), lost.into());
@@ -294,4 +295,123 @@ fn tcp_evidence(limits: &Limits, cpu: f32) -> Value {
         "acked_bps": limits.acked_bps.round(),
         "also": limits.verdicts.iter().skip(1).map(|verdict| verdict.name()).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use net::iperf3::Connected;
+    use wire::iperf3::{Results, StreamResult};
+
+    use super::*;
+
+    /// A UDP test of ten seconds: for each stream whether this host sends, what was lost of a thousand, and what the receiver dropped of
+    /// that.
+    fn finished(streams: &[(bool, u64, u64)]) -> Finished {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let connected = |id, sends| Connected {
+            id,
+            sends,
+            near: nowhere,
+            far: nowhere,
+            mss_octets: None,
+            send_buffer_octets: None,
+            receive_buffer_octets: None,
+            congestion: None,
+        };
+        let counted = |id, lost| StreamResult {
+            id,
+            octets: 1_000_000,
+            retransmits: None,
+            jitter_seconds: 0.0,
+            lost,
+            lost_omitted: None,
+            datagrams: 1000,
+            datagrams_omitted: None,
+            span_seconds: None,
+        };
+        let numbered = || (1u32..).zip(streams);
+        let results = |of: bool| Results {
+            streams: numbered()
+                .filter(|(_, stream)| stream.0 == of)
+                .map(|(id, stream)| counted(id, stream.1))
+                .collect(),
+            ..Results::default()
+        };
+        let part = Part {
+            from: Duration::ZERO,
+            to: Duration::from_secs(10),
+            omitted: false,
+            streams: numbered()
+                .map(|(id, &(sends, _, drops))| StreamPart {
+                    from: Snapshot::nothing(id, sends),
+                    to: Snapshot {
+                        octets: 1_000_000,
+                        local_drops: drops,
+                        ..Snapshot::nothing(id, sends)
+                    },
+                    samples: Vec::new(),
+                })
+                .collect(),
+        };
+        Finished {
+            outline: Outline {
+                peer: nowhere,
+                cookie: String::new(),
+                streams: numbered().map(|(id, stream)| connected(id, stream.0)).collect(),
+            },
+            parts: vec![part],
+            span: (Duration::ZERO, Duration::from_secs(10)),
+            ours: results(false),
+            theirs: results(true),
+            spacing: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    fn judge() -> Judge {
+        Judge {
+            facts: PathFacts::ideal(1500, Duration::ZERO),
+            transport: Transport::Udp(wire::iperf3::Counters::Bits64),
+            rate_bps: 800_000,
+            fq_rate_bps: 0,
+            congestion: RefCell::new(None),
+        }
+    }
+
+    fn lost(verdict: &Verdict) -> [u64; 4] {
+        [
+            "packets",
+            "in_this_host_packets",
+            "in_far_host_packets",
+            "elsewhere_packets",
+        ]
+        .map(|what| verdict.evidence[format!("lost_{what}")].as_u64().expect("a count"))
+    }
+
+    /// Of 30 lost on the way there the far host dropped 10, of 200 on the way back this one 150: neither way has any of the other's.
+    #[test]
+    fn each_way_has_its_own_losses() {
+        let both = finished(&[(true, 30, 10), (false, 200, 150)]);
+        let there = judge().whole(&both);
+        assert_eq!((lost(&there), there.limited_by), ([30, 0, 10, 20], Some("path")));
+        let back = judge().back(&both).expect("both ways");
+        assert_eq!(
+            (lost(&back), back.limited_by),
+            ([200, 150, 0, 50], Some("receiving host"))
+        );
+        assert_eq!(back.evidence["sent_bps"], Value::Null);
+    }
+
+    /// One way has no other.
+    #[test]
+    fn one_way_alone() {
+        let there = finished(&[(true, 30, 10), (true, 5, 5)]);
+        assert_eq!(lost(&judge().whole(&there)), [35, 0, 15, 20]);
+        assert_eq!(judge().back(&there), None);
+        let back = finished(&[(false, 200, 150)]);
+        assert_eq!(lost(&judge().whole(&back)), [200, 150, 0, 50]);
+        assert_eq!(judge().back(&back), None);
+    }
 }
