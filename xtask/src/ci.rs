@@ -83,16 +83,13 @@ fn not_judged(output: &str) -> u64 {
     u64::try_from(lines.count()).unwrap_or(u64::MAX)
 }
 
-/// The whole workspace's features, though one program is wanted: with fewer, what the tests share with it is built again.
-pub(crate) const BUILD: [&str; 6] = ["build", "--release", "--workspace", "--locked", "--bin", "narrows"];
-
 pub(crate) fn run() -> Result<bool> {
     let mut tally = Tally::default();
     let missing = install::install()?;
     room::told();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
-    // One profile and one set of packages throughout: what a step has built the next one finds.
+    // One profile and the tests' features throughout: what a step has built the next one finds, `target/release/narrows` as well.
     let clippy = [
         "clippy",
         "--release",
@@ -113,11 +110,11 @@ pub(crate) fn run() -> Result<bool> {
         "documentation",
         shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
     );
-    tally.step("release build", shown("cargo", &BUILD, &[])?);
-    tally.step(
-        "accuracy, 20 runs per scenario",
-        accuracy::run(&["--runs".to_owned(), "20".to_owned()])?,
-    );
+    let swept = accuracy::of_built(20).unwrap_or_else(|error| {
+        say(&format!("{error:#}\n"));
+        false
+    });
+    tally.step("accuracy, 20 runs per scenario", swept);
     room::told();
     lab(&mut tally, &missing)?;
     room::told();
@@ -127,7 +124,8 @@ pub(crate) fn run() -> Result<bool> {
 pub(crate) fn lab_alone() -> Result<bool> {
     let mut tally = Tally::default();
     let missing = install::install()?;
-    tally.step("release build", shown("cargo", &BUILD, &[])?);
+    let build = ["build", "--release", "--locked", "--bin", "narrows"];
+    tally.step("release build", shown("cargo", &build, &[])?);
     lab(&mut tally, &missing)?;
     Ok(tally.close())
 }

@@ -9,6 +9,7 @@
 //! matrix over induced limits (`docs/verdicts.md`) holds them.
 
 mod loss;
+mod shaper;
 mod udp;
 
 use std::time::Duration;
