@@ -124,9 +124,9 @@ pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front
     if whole_ns < front_ns + 2.0 * near {
         return Slowest::Untold;
     }
-    // The slowest of two links takes half of the whole at least: what is less is three links, or a late first packet, too.
-    let late = |expected: f64, ns: f64| (0.0..=WAKING_NS).contains(&(expected - ns));
-    let doubtful = |ns: f64| ns > 0.0 && (late(whole_ns, ns) || late(whole_ns / 2.0, ns));
+    // The slowest of two links takes half of the whole at least: clearly less is three links, or a late first packet.
+    let under_half = |ns: f64| (near..=WAKING_NS).contains(&(whole_ns / 2.0 - ns));
+    let doubtful = |ns: f64| ns > 0.0 && (whole_ns - ns <= WAKING_NS || under_half(ns));
     match ns {
         _ if (ns - whole_ns).abs() <= near && near <= ALONE * whole_ns => Slowest::All,
         _ if ns < front_ns + near && doubtful(front_ns) => Slowest::Doubtful(front_ns),
