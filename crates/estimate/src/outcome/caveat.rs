@@ -256,7 +256,10 @@ impl fmt::Display for Caveat {
             Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
             Self::Policed => f.write_str("excess traffic is dropped without being queued"),
             Self::VariableRate => f.write_str("the rate varied during the measurement"),
-            Self::BucketNotExcluded { deeper_than_octets: 0 } => f.write_str(
+            // Every bucket holds a packet.
+            Self::BucketNotExcluded {
+                deeper_than_octets: ..1280,
+            } => f.write_str(
                 "unless a token bucket keeps longer traffic to a lower rate: no train was long enough to rule that out",
             ),
             Self::BucketNotExcluded { deeper_than_octets } => write!(
