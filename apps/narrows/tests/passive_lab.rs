@@ -12,10 +12,13 @@
 
 mod common;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use capture::file::CaptureReader;
 use common::{directory, narrows, text, until};
 use lab::{Lab, LabOptions, Node, listens};
 use nix::sys::signal::{Signal, kill};
@@ -173,28 +176,17 @@ const BATCHED: f64 = 0.03;
 /// Of packets as long as full segments in a capture behind the narrow link: the share whose stamps are closer than half of what the link takes for
 /// one, in seconds.
 fn closer_than_the_link(file: &Path, seconds: f64) -> f64 {
-    let data = std::fs::read(file).expect("the capture is there");
-    let word = |at: usize| {
-        data.get(at..at + 4)
-            .map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
-    };
-    let fraction = match word(0) {
-        Some(0xa1b2_c3d4) => 1e-6,
-        Some(0xa1b2_3c4d) => 1e-9,
-        other => panic!("{}: no pcap file: {other:x?}", file.display()),
-    };
-    let (mut at, mut times) = (24, Vec::new());
-    while let (Some(whole), Some(part), Some(kept), Some(length)) =
-        (word(at), word(at + 4), word(at + 8), word(at + 12))
-    {
-        if length > 1400 {
-            times.push(f64::from(whole) + f64::from(part) * fraction);
+    let opened = File::open(file).expect("the capture is there");
+    let mut reader = CaptureReader::open(BufReader::new(opened)).expect("tcpdump wrote it");
+    let mut times = Vec::new();
+    while let Some(packet) = reader.next_packet() {
+        if packet.whole_octets > 1400 {
+            times.extend(packet.at_ns);
         }
-        at += 16 + kept as usize;
     }
     let close = times
         .windows(2)
-        .filter(|pair| pair[1] - pair[0] < seconds / 2.0)
+        .filter(|pair| ((pair[1] - pair[0]) as f64) < seconds * 1e9 / 2.0)
         .count();
     close as f64 / times.len().max(1) as f64
 }
