@@ -8,6 +8,7 @@ pub mod errors;
 pub mod foreign;
 pub mod host;
 pub mod iperf3;
+mod leisure;
 pub mod listen;
 pub mod load;
 mod lobby;

@@ -65,6 +65,7 @@ pub struct Receiver {
     crossed_ns: i64,
     steps: u32,
     user_ns: i64,
+    last_batch: usize,
     drops_before: u32,
     batches: u64,
     datagrams: u64,
@@ -81,6 +82,7 @@ impl Receiver {
             crossed_ns: clock::now_ns(),
             steps: 0,
             user_ns: 0,
+            last_batch: 0,
             drops_before: socket.drops().unwrap_or(0),
             batches: 0,
             datagrams: 0,
@@ -164,7 +166,15 @@ impl Receiver {
         Ok(())
     }
 
+    /// Leaves what comes to the kernel for a while, unless there was more than the last batch could take.
+    pub(crate) fn rest(&self, leisure_ns: i64) {
+        if leisure_ns > 0 && self.last_batch < BATCH {
+            clock::sleep_until_ns(self.user_ns.saturating_add(leisure_ns));
+        }
+    }
+
     fn note(&mut self, count: usize) {
+        self.last_batch = count;
         self.user_ns = clock::now_ns();
         self.batches += 1;
         self.datagrams += count as u64;

@@ -9,6 +9,7 @@ use wire::{ProbeKind, Tag};
 use crate::care::Care;
 use crate::clock;
 use crate::error::Error;
+use crate::leisure::Expected;
 use crate::receive::{Datagram, Receiver, Seen};
 use crate::socket::ProbeSocket;
 
@@ -82,7 +83,7 @@ pub(super) struct Wanted {
     pub(super) id: u32,
     /// Echoes, or packets that the far host sent of itself.
     pub(super) echoes: bool,
-    pub(super) packets: usize,
+    pub(super) expected: Expected,
 }
 
 impl Wanted {
@@ -106,15 +107,15 @@ const SLOT_OCTETS: usize = 64;
 impl Gatherer {
     /// Every packet that comes is noted in `heard_ns` as a sign of the far host's life.
     pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted, heard_ns: &Arc<AtomicI64>) -> Result<Self, Error> {
-        Self::reading(socket, wanted.packets, SLOT_OCTETS, heard_ns, move |datagram| {
+        Self::reading(socket, wanted.expected, SLOT_OCTETS, heard_ns, move |datagram| {
             wanted.read(datagram.payload)
         })
     }
 
-    /// Gathers what `read` takes for one of `packets` packets, by its position. `slot_octets` of each are read.
+    /// Gathers what `read` takes for one of the expected packets, by its position. `slot_octets` of each are read.
     pub(crate) fn reading(
         socket: &Arc<ProbeSocket>,
-        packets: usize,
+        expected: Expected,
         slot_octets: usize,
         heard_ns: &Arc<AtomicI64>,
         read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)> + Send + 'static,
@@ -125,15 +126,16 @@ impl Gatherer {
             last_ns: AtomicI64::new(i64::MIN),
             heard_ns: Arc::clone(heard_ns),
             gathered: Mutex::new(Gathered {
-                packets: vec![None; packets],
+                packets: vec![None; expected.packets],
                 ..Gathered::default()
             }),
         });
         let receiver = Receiver::new(socket, slot_octets);
+        let leisure_ns = expected.leisure_ns(socket);
         let (thread_shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
         let thread = std::thread::Builder::new()
             .name("gather".to_owned())
-            .spawn(move || thread_shared.run(&socket, receiver, read))
+            .spawn(move || thread_shared.run(&socket, receiver, leisure_ns, read))
             .map_err(Error::host("start a thread"))?;
         Ok(Self {
             shared,
@@ -174,6 +176,7 @@ impl Shared {
         &self,
         socket: &ProbeSocket,
         mut receiver: Receiver,
+        leisure_ns: i64,
         mut read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)>,
     ) {
         const LOOK_NS: i64 = 5_000_000;
@@ -197,6 +200,11 @@ impl Shared {
                 if gathered.take(seq, arrived) {
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }
+            }
+            let more = gathered.packets.len() > self.count.load(Ordering::Relaxed) as usize;
+            drop(gathered);
+            if more {
+                receiver.rest(leisure_ns);
             }
         }
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);

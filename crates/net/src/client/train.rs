@@ -19,6 +19,7 @@ use super::gather::{Gatherer, Wanted};
 use super::{SocketWorld, nap};
 use crate::clock::{self, nanos};
 use crate::error::Error;
+use crate::leisure::Expected;
 use crate::pace::{BackToBack, Departures, PaceOptions, Payloads, Sent, send_train, worth_stamping};
 use crate::socket::ProbeSocket;
 
@@ -215,7 +216,7 @@ impl SocketWorld {
         }
         let id = self.take_id();
         let payloads = self.payloads(train, id, ProbeKind::EchoRequest { reply_octets });
-        let wanted = self.wanted(id, true, train.packets.len());
+        let wanted = self.wanted(id, true, train);
         let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
         let (socket, sent) = self.send(train, id, &payloads)?;
         let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count()
@@ -235,12 +236,12 @@ impl SocketWorld {
         Ok(Event::Train(report))
     }
 
-    fn wanted(&self, id: u32, echoes: bool, packets: usize) -> Wanted {
+    fn wanted(&self, id: u32, echoes: bool, train: &Train) -> Wanted {
         Wanted {
             tag: self.keys.token.tag(),
             id,
             echoes,
-            packets,
+            expected: Expected::of(train),
         }
     }
 
@@ -268,7 +269,7 @@ impl SocketWorld {
             return Ok(Err(refusal));
         }
         let id = self.take_id();
-        let wanted = self.wanted(id, false, train.packets.len());
+        let wanted = self.wanted(id, false, train);
         let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
         self.control.say(&ClientMessage::SendTrain { id, flow: 0 })?;
         self.control.say_rows(&Rows {

@@ -14,6 +14,7 @@ use super::{LoneWorld, Via};
 use crate::client::gather::Gatherer;
 use crate::clock::{self, nanos};
 use crate::error::Error;
+use crate::leisure::Expected;
 use crate::pace::{BackToBack, PaceOptions, Payloads, Sent, send_train, worth_stamping};
 use crate::receive::Datagram;
 use crate::socket::Kind;
@@ -193,7 +194,7 @@ impl LoneWorld {
             sides.get_mut(seq as usize)?.get_or_insert(side);
             Some((seq, turned_ns))
         };
-        Gatherer::reading(&self.socket, train.packets.len(), SLOT_OCTETS, &self.heard_ns, read).map(Some)
+        Gatherer::reading(&self.socket, Expected::of(train), SLOT_OCTETS, &self.heard_ns, read).map(Some)
     }
 
     fn dispatch(&mut self, train: &Train, payloads: &Payloads) -> Result<Sent, Error> {

@@ -47,12 +47,15 @@ pub(super) struct TrainCollector {
     duplicates: u32,
     drops: u32,
     last_ns: i64,
+    /// How long its packets may lie in the kernel.
+    leisure_ns: i64,
 }
 
 impl TrainCollector {
-    pub(super) fn new(id: u32, packets: u32) -> Self {
+    pub(super) fn new(id: u32, packets: u32, leisure_ns: i64) -> Self {
         Self {
             id,
+            leisure_ns,
             arrivals: Vec::with_capacity(packets as usize),
             present: vec![false; packets as usize],
             highest: None,
@@ -86,6 +89,15 @@ impl TrainCollector {
 
     pub(super) fn add_drops(&mut self, drops: u32) {
         self.drops = self.drops.saturating_add(drops);
+    }
+
+    /// How long the receiver may rest now; not at all once everything is there.
+    pub(super) fn leisure_ns(&self) -> i64 {
+        if self.arrivals.len() < self.present.len() {
+            self.leisure_ns
+        } else {
+            0
+        }
     }
 
     /// Packets that arrived, and when the last one did.
@@ -183,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_train_with_everything_that_can_happen() {
-        let mut train = TrainCollector::new(1, 5);
+        let mut train = TrainCollector::new(1, 5, 1000);
         for (seq, at) in [(0, 100), (2, 200), (1, 300), (1, 400), (4, 500), (9, 600)] {
             train.take(packet(seq, 0, at));
         }
@@ -193,6 +205,7 @@ mod tests {
         });
         train.add_drops(1);
         assert_eq!(train.progress(), (4, 505));
+        assert_eq!(train.leisure_ns(), 1000);
         let (result, rows) = train.finish();
         assert_eq!((result.reordered, result.duplicates, result.local_drops), (1, 1, 1));
         assert_eq!(result.stamps, StampSource::Kernel);

@@ -108,7 +108,12 @@ impl Flow {
                 self.cpu_ns.store(cpu, Ordering::Relaxed);
             }
             // Trains need a stamp for each packet, loads a count of them.
-            let load = matches!(*lock(&self.collector), Collector::Load(_));
+            let (load, leisure_ns) = match &*lock(&self.collector) {
+                Collector::Load(_) => (true, 0),
+                Collector::Train(train) => (false, train.leisure_ns()),
+                Collector::Idle => (false, 0),
+            };
+            receiver.rest(leisure_ns);
             receiver.gather(&self.socket, load);
             match receiver.receive(&self.socket, now + LOOK_NS) {
                 Ok(count) => self.take_batch(session, &mut receiver, count, reply.get_mut(0)),

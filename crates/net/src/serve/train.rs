@@ -12,6 +12,7 @@ use super::convert;
 use super::session::{Session, lock};
 use crate::clock;
 use crate::errors::ErrorQueue;
+use crate::leisure::Expected;
 use crate::pace::{PaceOptions, Payloads, send_train, worth_stamping};
 use crate::socket::ProbeSocket;
 
@@ -57,7 +58,13 @@ pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result
     )?;
     let flow = lock(&session.flows).get(&train.flow).cloned();
     let flow = flow.ok_or_else(|| BrokenOff::limit("that flow is not open"))?;
-    *lock(&flow.collector) = Collector::Train(TrainCollector::new(train.id, train.packets));
+    let expected = Expected {
+        packets: train.packets as usize,
+        ip_octets: train.ip_octets,
+        duration: Duration::from_nanos(train.duration_ns),
+    };
+    let leisure_ns = expected.leisure_ns(&flow.socket);
+    *lock(&flow.collector) = Collector::Train(TrainCollector::new(train.id, train.packets, leisure_ns));
     conductor.say(ServerMessage::Armed { id: train.id });
     let sent = loop {
         match conductor.order(LOOK) {
