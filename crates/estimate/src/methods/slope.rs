@@ -41,6 +41,8 @@
 //!   the train is cut there, and each stretch has its own intercept.
 //! - Heads (`sizes.rs`): the first packets of a train leave at up to 1.4 times the path's rate, until their queue is one standard deviation of
 //!   what the traffic of others adds or takes within the train. So the train may go at the knee, where a wrong `C` does not matter.
+//! - Senders that are held up (`machine/hosts.rs`, ours): what trains fell short of the rate asked for, in the mean of the last ones, is asked
+//!   for on top, up to a third; where nobody shares the path, trains would stay below the knee otherwise.
 //! - The busy parts (`busy.rs`): from where the delay exceeds the least by 0.4 of what the head was to build, to where it has fallen to a
 //!   third of that. Both are stopping times, which look at no later packet: what a part gathers is `(R - A)/C` of its time in the mean,
 //!   whatever began or ended it. Idle moments, in which delays do not fall as they should, stay out. (Plain slopes of short trains are 1

@@ -76,6 +76,9 @@ pub(crate) struct Machine {
     quiet: u32,
     /// Trains in a row that stayed below the plan, and the highest rate among them.
     slow: (u32, f64),
+    /// Share of the rate asked for that the sender keeps to in the mean of a train, and the time that the train under way should take.
+    keeps: f64,
+    planned: Duration,
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
 }
@@ -100,6 +103,8 @@ impl Machine {
             head: (0, 0.0),
             quiet: 0,
             slow: (0, 0.0),
+            keeps: 1.0,
+            planned: Duration::ZERO,
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
             params,
@@ -134,9 +139,10 @@ impl Machine {
                 id,
                 self.packets + self.head.0,
                 self.seen.packet_octets,
-                rate,
+                self.asked(rate),
             ))
         };
+        self.planned = train.duration();
         self.next_id = self.next_id.wrapping_add(1);
         self.train_began = now;
         Step::Send(Probe::Train(train))
@@ -246,6 +252,7 @@ impl Machine {
             }
         }
         self.note_sender(&train);
+        self.note_kept(&train);
         self.note_queue(&train);
         self.seen.paused += u32::from(train.pauses > 0);
         let at_max = self.seen.max_rate.is_some_and(|max| train.rate_sent >= AT_MAX * max);

@@ -359,6 +359,53 @@ fn slopes_on_batch_ends_are_those_of_the_table() {
     }
 }
 
+/// A sender that something else holds up time and again: in the mean its gaps are a sixth longer than planned, but for those of packets
+/// that leave at once.
+struct HeldUp(Testbed);
+
+impl World for HeldUp {
+    type Fault = std::convert::Infallible;
+
+    fn now(&self) -> Stamp<units::Sender> {
+        self.0.now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.0.facts()
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault> {
+        let Probe::Train(mut train) = probe else {
+            return self.0.send(probe);
+        };
+        // Every twelfth packet is late by two gaps, and nothing makes up for it.
+        for packet in train.packets.iter_mut().step_by(12) {
+            packet.gap *= 3;
+        }
+        self.0.send(Probe::Train(train))
+    }
+
+    fn wait(&mut self, until: Stamp<units::Sender>) -> Result<(), Self::Fault> {
+        self.0.wait(until)
+    }
+}
+
+/// What such a sender does not keep is asked for beforehand, else its trains would stay below the knee of a path that nobody shares.
+#[test]
+fn a_sender_that_is_held_up_is_asked_for_more() {
+    let gigabit = Hop::ethernet(BitRate::from_gbps(1));
+    let access = Hop::ethernet(BitRate::from_gbps(2));
+    let mut world = HeldUp(Testbed::new(vec![access, gigabit], 3));
+    let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
+    let budget = SlopeMethod.info().imposes.budget();
+    let Ok(found) = crate::run(&mut world, estimator.as_mut(), budget);
+    let estimate = found.outcome.estimate().expect("a value");
+    assert_eq!(estimate.verdict, Verdict::Estimated);
+    let error = estimate.value as f64 / world.0.available(1500).as_f64() - 1.0;
+    assert!(error.abs() < 0.01, "{error}: {estimate:?}");
+    assert!(found.cost.octets < 10_000_000, "{:?}", found.cost);
+}
+
 #[test]
 fn a_slow_sender_gives_a_lower_bound() {
     let mut bed = Testbed::new(

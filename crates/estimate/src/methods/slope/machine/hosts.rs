@@ -1,9 +1,11 @@
 //! What trains show of the hosts' and the queues' limits.
 
+use units::BitRate;
+
 use super::super::answer::Ending;
 use super::super::sizes::SHORTEST;
 use super::super::train::TrainSlope;
-use super::{AT_MAX, Machine, PATIENCE};
+use super::{AT_MAX, Machine, PATIENCE, Phase};
 use crate::Reason;
 
 /// Loss in a train up to which it is used without a word, and up to which it is used at all.
@@ -11,6 +13,9 @@ const LOSS_TOLERATED: f64 = 0.03;
 const LOSS_LIMIT: f64 = 0.15;
 /// The queue that a train may build grows to so many times the default, as far as half of it has stood without a loss (ours).
 const LEARNED: f64 = 4.0;
+/// Share of the rate asked for that a train keeps at least, and from which on nothing is made of it (ours).
+const KEPT_LEAST: f64 = 0.75;
+const KEPT_WELL: f64 = 0.99;
 /// Growth of delays at the sender's highest rate up to which it has not reached the knee (ours).
 const NO_GROWTH: f64 = 0.01;
 
@@ -42,6 +47,24 @@ impl Machine {
         // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
         if self.slow.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
             self.seen.max_rate = Some(self.slow.1);
+        }
+    }
+
+    /// How much of the rate asked for the last train kept: a sender that is held up time and again does not make up for it, so that the
+    /// mean stays behind.
+    pub(super) fn note_kept(&mut self, train: &TrainSlope) {
+        if self.phase == Phase::Near && self.rate.is_some() && train.send_time > 0.0 {
+            let kept = (self.planned.as_secs_f64() / train.send_time).clamp(KEPT_LEAST, 1.0);
+            self.keeps = f64::midpoint(self.keeps, kept);
+        }
+    }
+
+    /// What to ask the sender for, so that the train goes at `rate` in the mean.
+    pub(super) fn asked(&self, rate: BitRate) -> BitRate {
+        if self.keeps < KEPT_WELL {
+            rate.scaled(1.0 / self.keeps).unwrap_or(rate)
+        } else {
+            rate
         }
     }
 
