@@ -99,10 +99,11 @@
 //!
 //! # Cost
 //!
-//! At 100 Mbit/s: steady traffic 9 to 13 trains, 0.8 to 1 MB, 2 s; Poisson traffic 1.1 to 2 MB, 2.5 to 4 s; a tight link beside the narrow
-//! one up to 5 MB and 5 s. At 1 Gbit/s 7 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
-//! the path's rate goes on, at up to a quarter of the path's rate, for twelve times the octets and 5 s at most. The queue that a train may
-//! build starts at `burst` and grows to four times that, as far as half of it has stood without a loss.
+//! At 100 Mbit/s: steady traffic 9 to 13 trains, 0.8 to 1 MB, 2 s; Poisson traffic 1 to 2.5 MB, 2.2 to 3.3 s; a tight link beside the narrow
+//! one up to 5 MB and 5 s. At 1 Gbit/s 5 to 9 MB and 2 s; at 10 and 40 Gbit/s 40 to 65 MB, 1 to 2 s. A run whose interval is wider than 12 % of
+//! the path's rate (18 % once it has spent half as much again) goes on, at up to a quarter of the path's rate, for twelve times the octets and
+//! 5 s at most. The queue that a train may build starts at `burst` and grows to four times that, as far as half of it has stood without a
+//! loss.
 //!
 //! # Fails when
 //!

@@ -27,6 +27,10 @@ const EXACT: f64 = 0.011;
 /// The same that ends a run of twice the fewest trains, and one that has spent its octets or time.
 const NARROW: f64 = 0.02;
 const FAIR: f64 = 0.06;
+/// Once it has spent so many times its octets and time, that of a run that ends.
+const USUAL: f64 = 0.09;
+const MORE_OCTETS: f64 = 1.5;
+const MORE_TIME: f64 = 1.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
 const EXTENDED: f64 = 12.0;
 const LONGEST: Duration = Duration::from_secs(5);
@@ -411,8 +415,9 @@ impl Machine {
         }
         let spent = self.seen.octets as f64 / scale.octets(&self.params);
         let over = spent >= 1.0 || elapsed >= self.params.time;
+        let more_over = spent >= MORE_OCTETS || elapsed >= self.params.time.mul_f64(MORE_TIME);
         let long_over = spent >= EXTENDED || elapsed >= LONGEST.max(self.params.time);
-        half <= EXACT || (trains >= 2 * least && half <= NARROW) || (over && half <= FAIR) || long_over
+        half <= EXACT || (trains >= 2 * least && half <= NARROW) || (over && half <= FAIR) || (more_over && half <= USUAL) || long_over
     }
 
     fn packet_bits(&self) -> f64 {
