@@ -50,9 +50,22 @@ impl Yielded {
     }
 }
 
+/// What others gave up whichever of two capacities the tight link has: a wrong one makes delays that fall look like more that is left, and they
+/// fall behind long queues.
+pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], levels: bool) -> Option<Yielded> {
+    let [one, other] = capacities.map(|capacity| yielded(near, capacity, levels));
+    one.zip(other).map(|(one, other)| {
+        if other.by_chance() < one.by_chance() {
+            other
+        } else {
+            one
+        }
+    })
+}
+
 /// What others gave up within the trains, by the begins of trains and by the queues that stood: of these the one with most beyond chance.
 /// `None` where too few trains tell.
-pub(super) fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option<Yielded> {
+fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option<Yielded> {
     let begins = (0..ROUND_TRIPS.len()).filter_map(|which| {
         let (less, error) = begins(near, capacity, which)?;
         let looks = BEGIN_LOOKS[which];

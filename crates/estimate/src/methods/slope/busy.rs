@@ -33,6 +33,8 @@ pub(super) struct Slope {
     pub(super) error: f64,
     /// Time behind it, seconds.
     pub(super) time: f64,
+    /// Time for which the sender paused so long that the queue may have run empty, seconds.
+    pub(super) paused: f64,
     /// The tight link was busy throughout; otherwise the line is of all but the first third.
     pub(super) busy: bool,
     /// What lies outside the busy parts.
@@ -91,6 +93,7 @@ impl Slope {
         growth: f64::INFINITY,
         error: 0.0,
         time: 0.0,
+        paused: 0.0,
         busy: true,
         idle: Idle {
             time: 0.0,
@@ -150,7 +153,21 @@ pub(super) fn slope(
     } else {
         Vec::new()
     };
-    Some((Slope { idle, early, ..line }, blocks))
+    let line = Slope {
+        paused: between_ends(kept) - whole,
+        idle,
+        early,
+        ..line
+    };
+    Some((line, blocks))
+}
+
+/// From the first departure to the last, seconds.
+fn between_ends(kept: &[Sample]) -> f64 {
+    match (kept.first(), kept.last()) {
+        (Some(first), Some(last)) => last.departed - first.departed,
+        _ => 0.0,
+    }
 }
 
 /// What of the parts left `within` so many seconds of the train's first departure.
@@ -265,6 +282,7 @@ fn from_end_to_end(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], ti
         growth,
         error: (wander / time).sqrt(),
         time,
+        paused: 0.0,
         busy: true,
         idle: Idle::default(),
         early: [Early::NONE; 4],
@@ -300,6 +318,7 @@ fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> 
         growth: growth / time,
         error: (wander / time / time).sqrt(),
         time,
+        paused: 0.0,
         busy: false,
         idle: Idle::default(),
         early: [Early::NONE; 4],

@@ -1,7 +1,7 @@
 //! From trains to available bandwidth: `s = (R - A)/C` over all trains near the knee, with as much or as little as is known of `C`.
 //! Pure, and usable without the method's machine.
 
-use super::begins::{Yielded, yielded};
+use super::begins::{Yielded, under_either};
 use super::train::TrainSlope;
 
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
@@ -311,7 +311,7 @@ fn posterior(near: &[(usize, &TrainSlope)], start: f64, scale: f64, capacity: Ca
             }
         }
     }
-    average(&grid, near, scale, &weights, idle)
+    average(&grid, near, (scale, capacity.rate()), &weights, idle)
 }
 
 /// The train went above the knee, or at it with a head that kept the link busy.
@@ -384,8 +384,14 @@ fn under(
     (!above.is_empty() && log_likelihood.is_finite()).then_some((knee, variance, log_likelihood))
 }
 
-/// The mean over the grid.
-fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &[f64], idle: f64) -> Option<Joint> {
+/// The mean over the grid; `scale` is the path's rate, `narrow` what is known best of the tight link's capacity.
+fn average(
+    grid: &[Under],
+    near: &[(usize, &TrainSlope)],
+    (scale, narrow): (f64, f64),
+    lengths: &[f64],
+    idle: f64,
+) -> Option<Joint> {
     let most = grid.iter().map(|under| under.log_weight).reduce(f64::max)?;
     let weights: Vec<f64> = grid.iter().map(|under| (under.log_weight - most).exp()).collect();
     let sum: f64 = weights.iter().sum();
@@ -426,7 +432,7 @@ fn average(grid: &[Under], near: &[(usize, &TrainSlope)], scale: f64, lengths: &
         overload,
         scale,
         by_capacity: beyond(&knees, sum, available),
-        yielded: yielded(near, capacity, train_spread <= LEVELS * scale),
+        yielded: under_either(near, [capacity, narrow], train_spread <= LEVELS * scale),
         idle_more: 0.0,
     })
 }

@@ -417,7 +417,11 @@ impl Machine {
         let over = spent >= 1.0 || elapsed >= self.params.time;
         let more_over = spent >= MORE_OCTETS || elapsed >= self.params.time.mul_f64(MORE_TIME);
         let long_over = spent >= EXTENDED || elapsed >= LONGEST.max(self.params.time);
-        half <= EXACT || (trains >= 2 * least && half <= NARROW) || (over && half <= FAIR) || (more_over && half <= USUAL) || long_over
+        half <= EXACT
+            || (trains >= 2 * least && half <= NARROW)
+            || (over && half <= FAIR)
+            || (more_over && half <= USUAL)
+            || long_over
     }
 
     fn packet_bits(&self) -> f64 {

@@ -63,6 +63,8 @@ pub(crate) struct TrainSlope {
     pub(crate) slept: bool,
     /// Times that the sender paused for so long that the queue may have run empty.
     pub(crate) pauses: usize,
+    /// How long it paused where that emptied the queue, seconds.
+    pub(crate) paused: f64,
     /// The highest delay above the least, seconds.
     pub(crate) highest_delay: f64,
     /// Its head filled the queue, so that its slope is that of a busy link even at the knee.
@@ -176,6 +178,7 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
         batch: ends.period,
         slept: ends.slept,
         pauses: pauses.len(),
+        paused: line.paused,
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
         headed: head > 0.0,
         busy: line.busy,

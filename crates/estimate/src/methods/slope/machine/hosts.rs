@@ -51,10 +51,11 @@ impl Machine {
     }
 
     /// How much of the rate asked for the last train kept: a sender that is held up time and again does not make up for it, so that the
-    /// mean stays behind.
+    /// mean stays behind. (Pauses are cut out of trains, and what lies between them went as asked.)
     pub(super) fn note_kept(&mut self, train: &TrainSlope) {
-        if self.phase == Phase::Near && self.rate.is_some() && train.send_time > 0.0 {
-            let kept = (self.planned.as_secs_f64() / train.send_time).clamp(KEPT_LEAST, 1.0);
+        let sending = train.send_time - train.paused;
+        if self.phase == Phase::Near && self.rate.is_some() && sending > 0.0 {
+            let kept = (self.planned.as_secs_f64() / sending).clamp(KEPT_LEAST, 1.0);
             self.keeps = f64::midpoint(self.keeps, kept);
         }
     }
