@@ -6,7 +6,8 @@ use units::BitRate;
 
 use super::super::params::Mode;
 use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale, count};
-use super::{FAIR, FLOOR, MORE, Machine, Phase};
+use super::ending::FAIR;
+use super::{FLOOR, Machine, Phase};
 use crate::probe::{PacketPlan, Train, TrainId};
 
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
@@ -14,6 +15,8 @@ const CURVE: (f64, f64) = (-0.3, 0.35);
 
 /// Belief in the narrow link's being tight below which heads spare it (ours).
 const OTHER_LINK: f64 = 0.5;
+/// The load of a run whose trains disagree is up to so many times the usual.
+const MORE: f64 = 6.0;
 /// A head is sent at so many times the train's rate, or not at all (ours).
 const HEADED: f64 = 1.2;
 
