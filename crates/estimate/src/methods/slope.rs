@@ -71,7 +71,7 @@
 //!   where single trains spread by less than a tenth of the path's rate. What either says less by `d`, more than `e` (2.5 standard errors;
 //!   1.5 for the 100 ms, 2 for the queue: one of five is chosen), makes the answer less by the largest `d (1 - e^2/d^2)`, by half of it
 //!   at most; the interval reaches down to it (from `d > e/2` on). From 1.5 standard errors on confidence is low. Beside traffic that asks nobody all
-//!   say the same.
+//!   say the same. It has to show under the belief's mean capacity and under the narrow link's: a wrong one makes it up.
 //! - Idle moments (`joint.rs`, ours): the interval reaches up to what the trains say with all that lies between their busy parts, in
 //!   squares, but for 3 % of the path's rate that this reads high anyway; beside bursts shorter than the spread shows, that is more.
 //! - Variation: the 10th, 50th and 90th percentile of the trains' own values, each over the busy part of a train (`window_ns`).
