@@ -153,21 +153,14 @@ pub(super) fn slope(
     } else {
         Vec::new()
     };
+    let pause = |pair: &[(usize, usize)]| kept[pair[1].0].departed - kept[pair[0].1].departed;
     let line = Slope {
-        paused: between_ends(kept) - whole,
+        paused: stretches.windows(2).map(pause).sum(),
         idle,
         early,
         ..line
     };
     Some((line, blocks))
-}
-
-/// From the first departure to the last, seconds.
-fn between_ends(kept: &[Sample]) -> f64 {
-    match (kept.first(), kept.last()) {
-        (Some(first), Some(last)) => last.departed - first.departed,
-        _ => 0.0,
-    }
 }
 
 /// What of the parts left `within` so many seconds of the train's first departure.

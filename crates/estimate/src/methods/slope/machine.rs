@@ -409,6 +409,7 @@ impl Follower for Machine {
         self.packets = train.packets.len();
         self.head = (0, 0.0);
         self.rate = train.planned_rate().map(BitRate::as_f64);
+        self.planned = train.duration();
         self.seen.packet_octets = first.ip_octets;
         true
     }
