@@ -1,4 +1,4 @@
-//! What the lab suite needs of the machine, installed where that is possible, named where it is not.
+//! What tests need of the machine, installed where that is possible, named where it is not.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use crate::shell::{quiet, say, shown};
 /// Program looked for, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
+    ("tc", "iproute2"),
     ("ethtool", "ethtool"),
     ("tcpdump", "tcpdump"),
     ("iperf3", "iperf3"),
@@ -23,10 +24,13 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("sshd", "openssh-server"),
 ];
 
-/// Programs that only stand beside ours, or make traffic for one test: where one is missing, the tests that run it say so, and the others
-/// go on.
-pub(crate) fn is_rival(program: &str) -> bool {
-    ["iperf", "pchar", "bing", "ITGSend", "scp", "sshd"].contains(&program)
+/// Whether tests may ask for this program.
+pub(crate) fn is_known(program: &str) -> bool {
+    PROGRAMS.iter().any(|(known, _)| *known == program)
+}
+
+pub(crate) fn is_root() -> bool {
+    quiet("id", &["-u"]).is_some_and(|id| id.trim() == "0")
 }
 
 /// Installs what is missing; returns the programs that are missing still.
@@ -40,8 +44,7 @@ pub(crate) fn install() -> Result<Vec<&'static str>> {
         .filter(|(program, _)| missing.contains(program))
         .map(|(_, package)| *package)
         .collect();
-    let root = quiet("id", &["-u"]).is_some_and(|id| id.trim() == "0");
-    if !root || !found("apt-get") {
+    if !is_root() || !found("apt-get") {
         say(&format!(
             "not installed, and this account or system cannot install them: {} (Debian packages: {})\n",
             missing.join(", "),

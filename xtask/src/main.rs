@@ -1,20 +1,21 @@
-//! The project's own chores: `cargo xtask ci | tidy | lab | accuracy | bench | fuzz`.
+//! The project's own chores: `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz`.
 
 mod accuracy;
 mod bench;
-mod ci;
 mod fuzz;
 mod install;
 mod room;
 mod shell;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask ci         everything below but bench, in order, with what it needs installed where possible
+cargo xtask test       what every change must pass, with what it needs installed where possible; any machine will do
+cargo xtask judge      what is judged against the real clock, accuracy between real kernels above all; needs a quiet machine
+cargo xtask soak       what takes long: every method to its end, many paths, long fuzzing, 100 runs per scenario
 cargo xtask tidy       the rules of the house that no compiler checks
-cargo xtask lab        tests that need namespaces and stock programs
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
@@ -26,9 +27,10 @@ fn main() -> ExitCode {
     let command = args.next().unwrap_or_default();
     let rest: Vec<String> = args.collect();
     let ended = match command.as_str() {
-        "ci" => ci::run(),
+        "test" => suite::test(),
+        "judge" => suite::judge(),
+        "soak" => suite::soak(),
         "tidy" => tidy::run(),
-        "lab" => ci::lab_alone(),
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "accuracy" => accuracy::run(&rest),

@@ -1,6 +1,6 @@
 //! Running programs and talking to the person in front.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -32,18 +32,25 @@ pub(crate) fn shown(program: &str, args: &[&str], env: &[(&str, &str)]) -> Resul
     Ok(status.success())
 }
 
-/// Runs a program in the workspace, shows its standard output, and returns it with whether it ended well.
+/// Runs a program in the workspace, shows its standard output line by line, and returns it with whether it ended well.
 pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
     say(&format!("$ {program} {}\n", args.join(" ")));
-    let output = Command::new(program)
+    let mut child = Command::new(program)
         .args(args)
         .current_dir(root())
-        .stderr(Stdio::inherit())
-        .output()
+        .stdout(Stdio::piped())
+        .spawn()
         .with_context(|| format!("cannot run {program}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    say(&text);
-    Ok((output.status.success(), text))
+    let mut text = String::new();
+    let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
+    let mut line = Vec::new();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        let read = String::from_utf8_lossy(&line);
+        say(&read);
+        text.push_str(&read);
+        line.clear();
+    }
+    Ok((child.wait()?.success(), text))
 }
 
 /// Runs a program quietly; its standard output if it ended well.

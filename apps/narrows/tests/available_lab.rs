@@ -100,14 +100,14 @@ fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], shar
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_hundred_megabits() {
     let crosses = [IDLE.to_owned(), poisson(30), poisson(60)];
     judge("1 Gbit/s", ("100 Mbit/s", 97.5e6), &crosses, 0.05, (8.0, 4e6));
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_gigabit() {
     let crosses = [IDLE.to_owned(), poisson(300), poisson(600)];
     judge("2 Gbit/s", ("1 Gbit/s", 975e6), &crosses, 0.05, (5.0, 15e6));

@@ -163,7 +163,7 @@ fn nothing(_: &Value) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn hops_without_switches() {
     let _alone = alone();
     judge("hops, no switches", &path("", ""), &LINKS, nothing);
@@ -172,7 +172,7 @@ fn hops_without_switches() {
 /// Numbers of the edge hops lie between what a switch in them leaves to single packets and what they are, or their intervals hold one of the two (the
 /// originals read 43.3, 33.3 and 44.8 Mbit/s for these). Which of the two it is, real hosts' stamps seldom tell behind the narrow link.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn hops_with_switches() {
     let _alone = alone();
     judge(
@@ -196,7 +196,7 @@ fn hops_with_switches() {
 
 /// Six answers at once and one per second: the command says beforehand how long it will take, and takes no longer.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn hops_with_linuxs_own_limit() {
     let _alone = alone();
     judge("hops, limited routers", &path("", LINUX), &LINKS, |document| {
@@ -209,17 +209,21 @@ fn hops_with_linuxs_own_limit() {
     });
 }
 
-/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes' own path.
-#[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
-fn a_server_there_is_used() {
-    let _alone = alone();
-    let (document, ended) = hops_in(
+fn hops_to_a_server() -> (Value, Ended) {
+    hops_in(
         &["--no-calibration", "--serve"],
         &path("", ""),
         "NARROWS_RECEIVER",
         "--param probes=48",
-    );
+    )
+}
+
+/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes' own path.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn a_server_there_is_used() {
+    let _alone = alone();
+    let (document, _) = hops_to_a_server();
     check_facts(&document);
     let far = &document["far_end"];
     assert_eq!(far["kind"], "server", "{document:#}");
@@ -230,8 +234,16 @@ fn a_server_there_is_used() {
     );
     for way in ["forward", "reverse"] {
         assert_eq!(far[way]["method"], "capacity", "{far:#}");
-        println!("{way}: {} ({})", far[way]["capacity"], far[way]["verdict"]);
     }
+}
+
+/// Its numbers for both ways hold the narrow link's rate.
+#[test]
+#[ignore = "judge: needs namespaces"]
+fn a_server_there_tells_both_ways_rates() {
+    let _alone = alone();
+    let (document, ended) = hops_to_a_server();
+    let far = &document["far_end"];
     if !kept_time(&ended) {
         println!("\nNOT JUDGED: what a server tells of both ways: the links did not keep time");
         return;
@@ -249,7 +261,7 @@ fn a_server_there_is_used() {
 
 /// The other protocols and the other IP version meet the same routers.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn every_protocol_meets_the_same_hops() {
     let _alone = alone();
     for (flags, receiver) in [

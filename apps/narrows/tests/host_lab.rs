@@ -1,8 +1,6 @@
 //! `narrows host` between two namespaces joined by a veth pair: what it reads is the namespace's own, both ends are told, and each fix
 //! that the namespace allows can be made and taken back.
 
-#![expect(clippy::print_stdout, reason = "a test in real time says what it could not judge")]
-
 mod common;
 
 use std::process::Command;
@@ -67,6 +65,14 @@ impl Pair {
         !unknown
     }
 
+    /// A server in the far namespace.
+    fn serve(&self) -> Running {
+        let serve = [env!("CARGO_BIN_EXE_narrows"), "serve", "--bind", FAR];
+        let mut server = Running::start(&mut Self::command(&self.far, &serve));
+        server.wait_for("listening on");
+        server
+    }
+
     fn host(&self, flags: &[&str]) -> Ended {
         let mut arguments = vec![env!("CARGO_BIN_EXE_narrows"), "host", "--json", "--quiet"];
         arguments.extend_from_slice(flags);
@@ -99,12 +105,10 @@ fn fix<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn both_ends_of_a_veth_pair() {
     let pair = Pair::new();
-    let serve = [env!("CARGO_BIN_EXE_narrows"), "serve", "--bind", FAR];
-    let mut server = Running::start(&mut Pair::command(&pair.far, &serve));
-    server.wait_for("listening on");
+    let _server = pair.serve();
     let found = document(&pair.host(&[FAR, "--fix", "--capture"]));
     let card = &found["near"]["inventory"]["card"];
     assert_eq!(
@@ -133,28 +137,34 @@ fn both_ends_of_a_veth_pair() {
     // Packets of a namespace's own: the ring was opened, whatever it took on this machine.
     assert!(found["capture"]["measured"].is_object(), "{:#}", found["capture"]);
     assert_eq!(found["error"], Value::Null);
-    departure_times(&pair, &found);
-}
-
-/// Without a discipline departure times are ignored, which is said; with `fq` they are kept, to the driver.
-fn departure_times(pair: &Pair, without: &Value) {
-    let row = |document: &Value| {
-        let rows = document["near"]["costs"]["pacing"].as_array().expect("a list").clone();
-        let row = rows.into_iter().find(|row| row["pacer"] == "departure_times");
-        row.expect("always told of")
-    };
-    let unknown = row(without);
+    // Without a discipline departure times are ignored, which is said.
+    let unknown = departure_times(&found);
     assert_eq!((&unknown["error"], &unknown["kept"]), (&Value::Null, &Value::Null));
     assert!(
         unknown["unknown"].as_str().is_some_and(|why| why.contains("noqueue")),
         "{unknown:#}"
     );
+}
+
+/// What a host found of the pacer that leaves the times to the kernel.
+fn departure_times(document: &Value) -> Value {
+    let rows = document["near"]["costs"]["pacing"].as_array().expect("a list").clone();
+    let row = rows.into_iter().find(|row| row["pacer"] == "departure_times");
+    row.expect("always told of")
+}
+
+/// With `fq` departure times are kept, to the driver.
+#[test]
+#[ignore = "judge: needs namespaces, tc"]
+fn departure_times_are_kept() {
+    let pair = Pair::new();
+    let _server = pair.serve();
     if !pair.paced() {
         println!("NOT JUDGED: departure_times: this kernel has no fq");
         return;
     }
     let found = document(&pair.host(&[FAR]));
-    let kept = row(&found);
+    let kept = departure_times(&found);
     let error = kept["error"]["median_ns"].as_u64();
     // Sent at once they would be microseconds apart, and every gap off by nearly its 200 µs. A machine that kept no time may be so, too.
     if found["noise"]["quiet"] == true {
@@ -165,7 +175,7 @@ fn departure_times(pair: &Pair, without: &Value) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn what_a_namespace_is_set_to_and_back() {
     let pair = Pair::new();
     pair.shell("sysctl -w net.ipv4.tcp_rmem='4096 131072 1000000'");

@@ -119,7 +119,7 @@ const FLOOD: usize = 10_000;
 const MOST_KIB: u64 = 128 << 10;
 
 #[test]
-#[ignore = "lab: needs 20 000 descriptors"]
+#[ignore = "lab: opens 20 000 descriptors"]
 fn ten_thousand_half_open_connections_leave_room_for_honest_ones() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("limits can be read");
     setrlimit(Resource::RLIMIT_NOFILE, most.min(1 << 20), most).expect("up to the hard limit they can be set");
@@ -279,7 +279,7 @@ fn flows(what: &str) {
 }
 
 #[test]
-#[ignore = "lab: kills programs, and takes half a minute"]
+#[ignore = "lab: loopback must be silent but for its own programs"]
 fn either_side_can_be_killed() {
     let mut server = Everything::on_loopback();
     for kind in KINDS {

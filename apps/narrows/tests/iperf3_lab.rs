@@ -132,7 +132,7 @@ fn octets(document: &Value, sum: &str) -> Option<u64> {
 }
 
 #[test]
-#[ignore = "lab: needs stock iperf3"]
+#[ignore = "lab: needs iperf3"]
 fn our_client_and_a_stock_server_count_the_same() {
     for (what, arguments) in cells() {
         let (server, port) = stock_server();
@@ -191,7 +191,7 @@ fn number(line: &str, word: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "lab: needs stock iperf3"]
+#[ignore = "lab: needs iperf3"]
 fn a_stock_client_and_our_server_count_the_same() {
     let mut server = Iperf3::start(&[]);
     let port = server.port();
@@ -217,7 +217,7 @@ fn a_stock_client_and_our_server_count_the_same() {
 }
 
 #[test]
-#[ignore = "lab: needs stock iperf3"]
+#[ignore = "lab: needs iperf3"]
 fn several_stock_clients_at_once() {
     let mut server = Iperf3::start(&[]);
     let port = server.port();
@@ -242,7 +242,7 @@ fn several_stock_clients_at_once() {
 }
 
 #[test]
-#[ignore = "lab: needs stock iperf3"]
+#[ignore = "lab: needs iperf3"]
 fn a_killed_stock_client_ends_its_traffic() {
     let mut server = Iperf3::start(&[]);
     let port = server.port();
@@ -292,7 +292,7 @@ fn with_password(port: &str, keys: &Keys, password: &str, more: &[&str]) -> comm
 }
 
 #[test]
-#[ignore = "lab: needs stock iperf3"]
+#[ignore = "lab: needs iperf3"]
 fn names_and_passwords_are_understood_by_stock_programs() {
     let directory = directory();
     let keys = Keys::make(&directory);

@@ -92,7 +92,7 @@ fn is_alive(process: u64) -> bool {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces, tc"]
 fn a_lab_stays_until_it_is_taken_down() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_stays", TWO_HOPS);
@@ -157,7 +157,7 @@ fn a_lab_stays_until_it_is_taken_down() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces, tc"]
 fn what_a_killed_holder_leaves_is_removed() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_killed", TWO_HOPS);
@@ -177,7 +177,7 @@ fn what_a_killed_holder_leaves_is_removed() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn programs_run_in_labs_of_their_own() {
     let _alone = alone();
     let home = directory();
@@ -225,7 +225,7 @@ fn programs_run_in_labs_of_their_own() {
 
 /// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends on how busy the machine is.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn elastic_traffic_is_carried_by_hosts() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_tcp", WITH_TCP);
@@ -248,7 +248,7 @@ fn elastic_traffic_is_carried_by_hosts() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn shapers_need_their_program() {
     let _alone = alone();
     let home = directory();
@@ -274,7 +274,7 @@ fn calls_that_make_no_sense_are_refused() {
 
 /// Not the holder but what runs inside keeps the namespaces; it is found and ended, also if it does not want to, and nothing else is.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn programs_in_a_lab_whose_holder_was_killed_are_ended() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_orphans", WITH_TCP);

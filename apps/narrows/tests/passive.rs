@@ -146,7 +146,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-#[ignore = "lab: needs tcpdump; run by cargo xtask lab"]
+#[ignore = "lab: needs tcpdump"]
 fn filters_pass_what_tcpdump_passes() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = transfer(folder.path(), "whole.pcap", 200);
@@ -184,7 +184,7 @@ fn filters_pass_what_tcpdump_passes() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces and iperf3; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces, iperf3"]
 fn an_interface_is_heard() {
     let folder = tempfile::tempdir().expect("a folder");
     let heard = folder.path().join("heard.pcap");

@@ -339,7 +339,7 @@ fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) ->
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the programs iperf3 and tcpdump; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, iperf3, tcpdump"]
 fn captures_of_iperf3_show_the_path() {
     for mbps in [5, 10, 50, 100] {
         for loaded in [false, true] {
@@ -352,7 +352,7 @@ fn captures_of_iperf3_show_the_path() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the programs iperf3 and tcpdump; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, iperf3, tcpdump"]
 fn captures_of_what_is_held_back_show_no_wrong_path() {
     let held: [(&str, &'static [&'static str]); 3] = [
         ("window", &["-w", "16K"]),
@@ -370,7 +370,7 @@ fn captures_of_what_is_held_back_show_no_wrong_path() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the programs scp, sshd and tcpdump; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, scp, sshd, tcpdump"]
 fn captures_of_scp_show_the_path() {
     if !Path::new(SSHD).is_file() {
         println!("\nNOT JUDGED: captures of scp: there is no {SSHD} here (Debian package openssh-server)");

@@ -242,7 +242,7 @@ mod tests {
 
     /// The kernel says where extensions begin, and where it does not (routers older than RFC 4884) they are found all the same.
     #[test]
-    #[ignore = "lab: needs CAP_NET_RAW; run by cargo xtask lab"]
+    #[ignore = "lab: needs root"]
     fn labels_of_routers_come_with_their_answers() {
         let router = socket2::Socket::new(
             socket2::Domain::IPV4,

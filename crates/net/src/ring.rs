@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    #[ignore = "lab: needs namespaces"]
     fn frames_come_in_order_with_size_and_stamp_and_are_cut_where_asked() {
         alone(|| {
             let mut ring = PacketRing::open("lo", &options(16, 60)).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    #[ignore = "lab: needs namespaces"]
     fn a_full_ring_drops_and_counts() {
         alone(|| {
             let mut ring = PacketRing::open("lo", &options(1, 9_000)).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+    #[ignore = "lab: needs namespaces"]
     fn batches_are_sent_and_outgoing_frames_seen_where_asked() {
         alone(|| {
             let both = RingOptions {

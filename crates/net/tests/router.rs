@@ -40,7 +40,7 @@ fn train(world: &mut SocketWorld, train: Train) -> TrainReport {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn routers_answer_packets_whose_hops_run_out() {
     let path = Namespaces::new("ttl");
     for ((target, router), reply_octets) in FAR_ADDRESSES
@@ -79,7 +79,7 @@ fn routers_answer_packets_whose_hops_run_out() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_smaller_link_on_the_way_is_found() {
     let path = Namespaces::new("mtu");
     for target in FAR_ADDRESSES {
@@ -139,7 +139,7 @@ fn endless(rate: BitRate) -> Probe {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_cut_path_ends_the_measurement() {
     let path = Namespaces::new("cut");
     let slow_train = Probe::Train(Train::uniform(TrainId(1), 200, 100, Duration::from_millis(100)));
@@ -170,7 +170,7 @@ fn a_cut_path_ends_the_measurement() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn nobody_home() {
     let path = Namespaces::new("home");
     path.enter(NEAR);

@@ -160,30 +160,33 @@ fn tell_of(scenario: &Scenario, trouble: Trouble, number: u64, hop: &HopFinding)
 #[test]
 fn what_is_foretold_comes_true_on_many_paths() {
     for trouble in TROUBLES {
-        let kept = sweep(trouble, 1..5, true);
-        let all = kept.resolved + kept.broken + kept.bounded + kept.surpassed;
-        assert!(kept.wrong == 0 && kept.late == 0, "{trouble:?}: {kept:?}");
-        assert!(kept.resolved >= all / 2, "{trouble:?}: {kept:?}");
-        // One value in twenty that was promised may be missing. Bounds that turn into values after all are few too, unless queues come and
-        // go: how many probes will meet none is not known beforehand.
-        assert!(20 * kept.broken <= all, "{trouble:?}: {kept:?}");
-        let few = match trouble {
-            Trouble::Busy => 3,
-            // Five times the error: more hops are just at the edge.
-            Trouble::Ticks => 10,
-            Trouble::None | Trouble::Silent | Trouble::Copies => 20,
-        };
-        assert!(few * kept.surpassed <= all, "{trouble:?}: {kept:?}");
-        if matches!(trouble, Trouble::Silent | Trouble::Copies) {
-            assert!(kept.by_trains >= 2, "{trouble:?}: {kept:?}");
-        }
+        check(trouble, sweep(trouble, 1..5, true));
+    }
+}
+
+fn check(trouble: Trouble, kept: Kept) {
+    let all = kept.resolved + kept.broken + kept.bounded + kept.surpassed;
+    assert!(kept.wrong == 0 && kept.late == 0, "{trouble:?}: {kept:?}");
+    assert!(kept.resolved >= all / 2, "{trouble:?}: {kept:?}");
+    // One value in twenty that was promised may be missing. Bounds that turn into values after all are few too, unless queues come and
+    // go: how many probes will meet none is not known beforehand.
+    assert!(20 * kept.broken <= all, "{trouble:?}: {kept:?}");
+    let few = match trouble {
+        Trouble::Busy => 3,
+        // Five times the error: more hops are just at the edge.
+        Trouble::Ticks => 10,
+        Trouble::None | Trouble::Silent | Trouble::Copies => 20,
+    };
+    assert!(few * kept.surpassed <= all, "{trouble:?}: {kept:?}");
+    if matches!(trouble, Trouble::Silent | Trouble::Copies) {
+        assert!(kept.by_trains >= 2, "{trouble:?}: {kept:?}");
     }
 }
 
 #[test]
-#[ignore = "by hand: hundreds of paths: cargo test --release -p narrows-sim --test hops_forecast -- --ignored --nocapture"]
+#[ignore = "soak: hundreds of paths"]
 fn many_more_paths() {
     for trouble in TROUBLES {
-        println!("{trouble:?}: {:?}", sweep(trouble, 100..140, true));
+        check(trouble, sweep(trouble, 100..140, true));
     }
 }

@@ -115,7 +115,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
 }
 
 #[test]
-#[ignore = "by hand: writes a table in minutes: TABLE=FILE cargo test --release -p narrows-sim --test passive -- --ignored"]
+#[ignore = "tool: writes a table in minutes: TABLE=FILE cargo test --release -p narrows-sim --test passive -- --ignored"]
 fn table() {
     let usual = Passing::default();
     let mut text = String::new();

@@ -65,7 +65,7 @@ fn confess(name: &str, missing: &[String]) {
 /// At 1, 10, 100 and 500 Mbit/s, evenly and independently: nothing that was planned is left out, and the achieved rate is within
 /// half a per cent of the planned; of the asked too where the packets come evenly.
 #[test]
-#[ignore = "lab: needs a machine with time to spare; run by cargo xtask lab"]
+#[ignore = "judge: twenty-four seconds of traffic over loopback"]
 fn achieved_rates_are_the_asked_ones() {
     let mut missing = Vec::new();
     for mbps in [1, 10, 100, 500] {
@@ -96,7 +96,7 @@ fn achieved_rates_are_the_asked_ones() {
 /// the variances within a tenth, one packet's square (a packet that leaves late may fall into the next window), and what the worst
 /// pause of the sender moved from one window into the next.
 #[test]
-#[ignore = "lab: needs a machine with time to spare; run by cargo xtask lab"]
+#[ignore = "judge: fifteen seconds of traffic over loopback"]
 fn achieved_windows_are_the_planned_ones() {
     let bursts = Arrivals::ParetoOnOff {
         shape: 1.5,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::shell::{quiet, root};
+use crate::suite;
 
 /// Lines of a file without its tests.
 const LONGEST: usize = 500;
@@ -24,6 +25,7 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
             fence(&name, &text, broken);
             names(&name, &text, broken);
             cited(&name, &text, &references, broken);
+            ignored(&name, &text, broken);
         }
     }
     for needed in [
@@ -63,6 +65,12 @@ fn length(name: &str, text: &str, broken: &mut Vec<String>) {
 
 fn is_test(name: &str) -> bool {
     name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("testbed.rs") || name.contains("/testbed/")
+}
+
+/// Who runs an ignored test is said where it is ignored.
+fn ignored(name: &str, text: &str, broken: &mut Vec<String>) {
+    let faults = suite::of_file(text).into_iter().filter_map(Result::err);
+    broken.extend(faults.map(|fault| format!("{name}: {fault}")));
 }
 
 fn fence(name: &str, text: &str, broken: &mut Vec<String>) {

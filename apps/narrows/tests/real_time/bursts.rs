@@ -60,7 +60,7 @@ fn judge(what: &str, queue: Queue, octets: f64) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn bursts_find_the_configured_queue() {
     let _alone = alone();
     judge("queue of 64 kB", Queue::Octets(Octets::new(64_000)), 64e3);

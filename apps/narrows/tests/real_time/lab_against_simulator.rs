@@ -130,31 +130,31 @@ fn compare(file: &str) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn an_idle_lab() {
     compare("two-links-idle.toml");
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_lab_half_loaded() {
     compare("half-loaded.toml");
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_slow_lab_with_mixed_sizes() {
     compare("slow-and-mixed.toml");
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_lab_that_is_tight_behind_its_narrow_link() {
     compare("tight-behind-narrow.toml");
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_lab_with_a_switch_inside() {
     compare("switch-inside.toml");
 }

@@ -132,7 +132,7 @@ fn over(hop: Hop, all: &[Induced]) {
 
 /// Fifteen seconds of transfers; each is judged if the path kept time during it, and not repeated.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn what_limited_a_transfer_between_kernels() {
     let _alone = alone();
     over(hop(), &ON_ONE_PATH);

@@ -84,13 +84,13 @@ fn compare(scenario: Scenario, expected_mbps: std::ops::RangeInclusive<f64>) {
 
 /// 94.1 Mbit/s of payload are the whole link.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn quick_mode_alone() {
     compare(Scenario::new("quick-mode-alone").hop(hop()), 84.0..=94.2);
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn quick_mode_beside_even_traffic() {
     let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(30), SizeMix::constant(1500));
     let scenario = Scenario::new("quick-mode-beside-30-percent").hop(hop()).cross(cross);

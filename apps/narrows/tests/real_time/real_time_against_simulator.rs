@@ -223,20 +223,20 @@ fn compare(text: &str, spread_us: f64, lossy: bool) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn an_idle_narrow_link() {
     // 30 packets, each 1.037 ms after the last, that take 1.23 ms each: the last waits 5.6 ms.
     compare(include_str!("idle.toml"), 4_000.0, false);
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn two_hops_with_even_cross_traffic() {
     compare(include_str!("two-hops.toml"), 100.0, false);
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn poisson_cross_traffic_and_a_finite_queue() {
     compare(include_str!("poisson.toml"), 100.0, true);
 }

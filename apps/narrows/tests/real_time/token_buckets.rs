@@ -118,14 +118,14 @@ fn buckets(what: &str, kind: fn(Burst) -> Link) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, tc"]
 fn token_bucket_filters_are_found_with_rate_and_depth() {
     buckets("tbf", Link::Tbf);
 }
 
 /// The wrong answer that started it: 500 Mbit/s and 50 kB behind a cable that is faster than the sender.
 #[test]
-#[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, tc"]
 fn a_bucket_behind_a_sender_limited_path_is_found() {
     let _alone = alone();
     let bucket = Hop::rate(BitRate::from_gbps(10))

@@ -49,7 +49,7 @@ fn next_error(icmp: &OwnedFd, v6: bool) -> (IpAddr, u8, u8, [u8; 4], usize) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn hop_limits_find_their_routers() {
     let _alone = alone();
     let terse = Router {
@@ -96,7 +96,7 @@ fn hop_limits_find_their_routers() {
 
 /// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_smaller_mtu_is_told_and_believed() {
     let _alone = alone();
     let scenario = Scenario::new("mtu")

@@ -19,7 +19,7 @@ fn output(host: &LabHost, program: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the program ping; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, ping"]
 fn stock_ping_sees_the_round_trip() {
     let _alone = alone();
     let scenario = three_hops();
@@ -40,7 +40,7 @@ fn stock_ping_sees_the_round_trip() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the program traceroute; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces, traceroute"]
 fn stock_traceroute_sees_the_routers() {
     let _alone = alone();
     let path = start(&three_hops());
@@ -62,7 +62,7 @@ fn stock_traceroute_sees_the_routers() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the program iperf3; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, iperf3"]
 fn stock_iperf3_sees_the_rate() {
     let _alone = alone();
     let scenario = three_hops();

@@ -25,7 +25,7 @@ fn check_round_trips(trips: &[Duration], truth: Duration) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn round_trip_is_the_truth() {
     let _alone = alone();
     let scenario = three_hops();
@@ -43,7 +43,7 @@ fn round_trip_is_the_truth() {
 
 /// Cross traffic that is not served while the path is idle would make the first packet wait for all of it to be caught up.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn an_idle_path_serves_its_cross_traffic() {
     let _alone = alone();
     let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(4_000), SizeMix::constant(1500));
@@ -109,7 +109,7 @@ fn next_stamp(socket: &UdpSocket) -> Option<f64> {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_blast_gets_the_capacity() {
     let _alone = alone();
     let scenario = three_hops();

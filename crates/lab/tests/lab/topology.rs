@@ -120,7 +120,7 @@ fn traces(id: &str) -> Vec<String> {
 
 /// Three hops, the second through a switch: two routers and no more are seen, by both protocols.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn routers_are_seen_and_switches_are_not() {
     let _alone = alone();
     let scenario = valid(
@@ -166,7 +166,7 @@ fn routers_are_seen_and_switches_are_not() {
 
 /// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_smaller_mtu_is_told_by_the_router_before_it() {
     let _alone = alone();
     for link in [Link::RealTime, Link::Veth] {
@@ -211,7 +211,7 @@ fn answers(lab: &Lab, v6: bool) -> (usize, f64) {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn routers_keep_their_limits() {
     let _alone = alone();
     let limited = |router: Router| up(&valid(Scenario::new("icmp").hop(hop(100).router(router)).hop(hop(100))));
@@ -240,7 +240,7 @@ fn routers_keep_their_limits() {
 
 /// The same addresses twice, with different paths between them.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn topologies_live_side_by_side() {
     let _alone = alone();
     let with_delay = |delay| valid(Scenario::new("side").hop(hop(100).delay(delay)).hop(hop(100)));
@@ -260,7 +260,7 @@ fn topologies_live_side_by_side() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn no_topology_is_left_behind() {
     let _alone = alone();
     let scenario = valid(Scenario::new("gone").hop(hop(100)).hop(hop(100).link(Link::Veth)));
@@ -322,7 +322,7 @@ fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
 
 /// A saturating run gets the rate of the scenario through a shaper that has some packets of burst to make up for late timers.
 #[test]
-#[ignore = "lab: needs namespaces and tc; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, tc"]
 fn shapers_are_calibrated() {
     let _alone = alone();
     let burst = Burst::Octets(Octets::new(30_000));
@@ -394,7 +394,7 @@ fn spread(from: &Node, to: &Node) -> Duration {
 
 /// 39 gaps of 1538 octets: 4.8 ms at 100 Mbit/s forward; back at 10 Mbit/s 48 ms. The switch is the slower half of the first path.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn each_way_has_its_own_rate() {
     let _alone = alone();
     let scenario = valid(
@@ -421,7 +421,7 @@ fn each_way_has_its_own_rate() {
 
 /// Traffic of real hosts enters and leaves where the scenario says: it passes the routers of its hops and no others.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn real_flows_cross_their_hops_only() {
     let _alone = alone();
     let cbr =
@@ -467,7 +467,7 @@ fn real_flows_cross_their_hops_only() {
 /// Nobody asks, announces or reports anything on links that nobody uses, but for a late report of a group of each host in the first
 /// second.
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn an_unused_lab_is_silent() {
     let _alone = alone();
     let lab = up(&valid(

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "lab: needs CAP_NET_RAW; run by cargo xtask lab"]
+    #[ignore = "lab: needs root"]
     fn a_ring_on_loopback_is_measured() {
         let found = capture(96).unwrap();
         assert!(found.tries >= 1 && found.tries <= TRIES);

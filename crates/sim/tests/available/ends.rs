@@ -65,7 +65,7 @@ fn every_method_ends_on_every_scenario() {
 
 /// The same with the budget under which methods really run, to the end.
 #[test]
-#[ignore = "long: every method on every scenario to its end takes half an hour"]
+#[ignore = "soak: every method on every scenario to its end takes half an hour"]
 fn every_method_ends_by_itself_or_by_its_budget() {
     for method in registered() {
         for scenario in &scenarios() {

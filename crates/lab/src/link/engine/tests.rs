@@ -68,7 +68,7 @@ fn all_links(scenario: &Arc<Scenario>, node: &Node) -> Vec<LinkSpec> {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn cross_traffic_goes_on_from_link_to_link() {
     let node = Node::alone("nobody").unwrap();
     let links = all_links(&two_hops(), &node);

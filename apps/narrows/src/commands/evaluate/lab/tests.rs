@@ -82,7 +82,7 @@ fn ratio(run: &Run) -> f64 {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the programs; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, iperf3, nuttcp"]
 fn programs_that_fill_an_idle_path_get_what_it_carries() {
     let _alone = alone();
     let names = [
@@ -129,7 +129,7 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, and the programs; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces, pchar, bing"]
 fn programs_that_rate_hops_find_the_slow_one() {
     let _alone = alone();
     let subjects = "[[rival]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
@@ -145,7 +145,7 @@ fn programs_that_rate_hops_find_the_slow_one() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "judge: needs namespaces"]
 fn a_method_of_ours_is_judged_and_recorded() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn a_method_of_ours_is_judged_and_recorded() {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces; run by cargo xtask lab"]
+#[ignore = "lab: needs namespaces"]
 fn a_program_that_hangs_is_ended_and_named() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,125 @@
+//! The tests, in three commands: what every change must pass, what is judged against the real clock, and what takes long.
+
+mod classes;
+mod tally;
+
+use anyhow::Result;
+
+use crate::shell::{say, shown, watched};
+use crate::{accuracy, fuzz, install, room, tidy};
+use classes::{Class, Ignored};
+use tally::Tally;
+
+pub(crate) use classes::of_file;
+
+/// The program as the tests' build leaves it.
+const PROGRAM: &str = "target/release/narrows";
+
+/// One profile and one set of features throughout, so that each step finds what the one before has built. Examples are left out: clippy has
+/// checked them.
+const TESTS: [&str; 7] = [
+    "test",
+    "--release",
+    "--workspace",
+    "--locked",
+    "--lib",
+    "--bins",
+    "--tests",
+];
+
+/// Everything that must hold before a change lands, in the order in which it fails fastest. Nothing in it compares with the real clock.
+pub(crate) fn test() -> Result<bool> {
+    let mut tally = Tally::default();
+    let not_installed = install::install()?;
+    room::told();
+    tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
+    tally.step("tidy", tidy::run()?);
+    let clippy = [
+        "clippy",
+        "--release",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    tally.step("clippy", shown("cargo", &clippy, &[])?);
+    let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
+    tally.tests("tests", fine, &output, None);
+    let (fine, output) = watched("cargo", &["test", "--release", "--workspace", "--locked", "--doc"])?;
+    tally.tests("examples in the documentation", fine, &output, None);
+    room::told();
+    let doc = ["doc", "--release", "--workspace", "--no-deps", "--locked"];
+    tally.step(
+        "documentation",
+        shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
+    );
+    sweep(&mut tally, "accuracy, 5 runs per scenario", 5);
+    of_class(&mut tally, "lab", Class::Lab, &not_installed)?;
+    Ok(tally.close())
+}
+
+/// What is judged against the real clock: accuracy between real kernels, shapers, pacing. For a quiet machine, one test at a time.
+pub(crate) fn judge() -> Result<bool> {
+    let mut tally = Tally::default();
+    let not_installed = install::install()?;
+    of_class(&mut tally, "judge", Class::Judge, &not_installed)?;
+    Ok(tally.close())
+}
+
+/// What takes long: long runs of what `test` does briefly.
+pub(crate) fn soak() -> Result<bool> {
+    let mut tally = Tally::default();
+    let not_installed = install::install()?;
+    of_class(&mut tally, "soak", Class::Soak, &not_installed)?;
+    sweep(&mut tally, "accuracy, 100 runs per scenario", 100);
+    tally.step(
+        "fuzzing, 5 minutes per target",
+        fuzz::run(&["--seconds".to_owned(), "300".to_owned()])?,
+    );
+    Ok(tally.close())
+}
+
+fn sweep(tally: &mut Tally, name: &'static str, runs: u32) {
+    let swept = accuracy::of_built(runs).unwrap_or_else(|error| {
+        say(&format!("{error:#}\n"));
+        false
+    });
+    tally.step(name, swept);
+}
+
+/// The ignored tests of a class, one at a time, because they share the machine's time. As many must run as the sources have; what this
+/// machine cannot run is counted as skipped.
+fn of_class(tally: &mut Tally, name: &'static str, class: Class, not_installed: &[&str]) -> Result<()> {
+    let build = [&TESTS[..], &["--no-run"]].concat();
+    tally.step("test programs", shown("cargo", &build, &[])?);
+    let missing = classes::missing(PROGRAM, not_installed);
+    let all: Vec<Ignored> = classes::ignored()?
+        .into_iter()
+        .filter(|test| test.class == class)
+        .collect();
+    let (lacking, able): (Vec<&Ignored>, Vec<&Ignored>) = all.iter().partition(|test| test.lacks(&missing).is_some());
+    for need in &missing {
+        let count = lacking
+            .iter()
+            .filter(|test| test.lacks(&missing) == Some(need.as_str()))
+            .count();
+        if count > 0 {
+            tally.skip(
+                name,
+                u64::try_from(count)?,
+                &format!("no {need} here; `narrows emulate --check` says more of namespaces"),
+            );
+        }
+    }
+    if able.is_empty() && !lacking.is_empty() {
+        return Ok(());
+    }
+    let mut args = TESTS.to_vec();
+    args.extend(["--no-fail-fast", "--", "--ignored", "--test-threads=1", "--nocapture"]);
+    args.extend(able.iter().map(|test| test.name.as_str()));
+    let (fine, output) = watched("cargo", &args)?;
+    tally.tests(name, fine, &output, Some(u64::try_from(able.len())?));
+    Ok(())
+}
