@@ -3,6 +3,7 @@
 mod accuracy;
 mod bench;
 mod fuzz;
+mod golden;
 mod install;
 mod room;
 mod shell;
@@ -18,6 +19,7 @@ cargo xtask soak       what takes long: every method to its end, many paths, lon
 cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
+cargo xtask golden     whether the program still gives every value that it gave before the redesign; see golden/README.md
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
 ";
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "accuracy" => accuracy::run(&rest),
+        "golden" => golden::run(&rest),
         _ => {
             shell::say(USAGE);
             return ExitCode::from(2);
