@@ -14,6 +14,7 @@ mod refusals;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -64,14 +65,13 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 }
 
 fn program(options: &Options) -> Result<Program> {
-    let path = match &options.program {
-        Some(path) => path.clone(),
-        None => {
-            if quiet("cargo", &["build", "--release", "--locked", "--bin", "narrows"]).is_none() {
-                bail!("the release build failed");
-            }
-            root().join("target/release/narrows")
+    let path = if let Some(path) = &options.program {
+        path.clone()
+    } else {
+        if quiet("cargo", &["build", "--release", "--locked", "--bin", "narrows"]).is_none() {
+            bail!("the release build failed");
         }
+        root().join("target/release/narrows")
     };
     Program::new(&path, options.tree.as_deref().unwrap_or(&root()))
 }
@@ -159,7 +159,7 @@ fn told(group: &str, tally: &Tally, all: bool) -> String {
     );
     let shown = if all { usize::MAX } else { SHOWN };
     for difference in tally.differences.iter().take(shown) {
-        out.push_str(&format!("  {difference}\n"));
+        let _ = writeln!(out, "  {difference}");
     }
     if tally.differences.len() > shown {
         let mut by_path: BTreeMap<String, usize> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn told(group: &str, tally: &Tally, all: bool) -> String {
         }
         out.push_str("  and more; by path:\n");
         for (path, count) in by_path.iter().take(shown) {
-            out.push_str(&format!("  {count:>6} {path}\n"));
+            let _ = writeln!(out, "  {count:>6} {path}");
         }
     }
     out

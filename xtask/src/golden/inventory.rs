@@ -80,12 +80,12 @@ pub(super) fn schemas(call: &Call, tree: &Path) -> Result<Document> {
             }
         }
     }
-    let named: Map<String, Value> = names.into_iter().map(|name| (name, true.into())).collect();
+    let object: Map<String, Value> = names.into_iter().map(|name| (name, true.into())).collect();
     Ok(Document {
         group: call.group.clone(),
         call: call.args.clone(),
         exit: Some(0),
-        stdout: serde_json::to_string(&named)?,
+        stdout: serde_json::to_string(&object)?,
         stderr: String::new(),
     })
 }
@@ -141,8 +141,8 @@ pub(super) fn read(call: &[String], stdout: &str) -> Option<Value> {
         return serde_json::from_str(stdout).ok();
     }
     if last == "--json" {
-        let list: Vec<Value> = serde_json::from_str(stdout).ok()?;
-        return Some(Value::Object(list.into_iter().filter_map(method).collect()));
+        let infos: Vec<Value> = serde_json::from_str(stdout).ok()?;
+        return Some(Value::Object(infos.into_iter().filter_map(method).collect()));
     }
     None
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -210,9 +211,10 @@ impl Names {
 
     /// How often each entry was used.
     pub(super) fn uses(&self) -> String {
-        self.entries()
-            .map(|(entry, used)| format!("{used:>8} {entry}\n"))
-            .collect()
+        self.entries().fold(String::new(), |mut out, (entry, used)| {
+            let _ = writeln!(out, "{used:>8} {entry}");
+            out
+        })
     }
 
     /// Entries that were never used: the difference is gone, or the pattern is wrong.
