@@ -1,20 +1,21 @@
-//! ICMP errors, the packets that they quote, and their extensions: any octets are read or refused. Behind a right checksum the quote and
-//! the objects are reached as well.
+//! Headers of packets, ICMP errors, the packets that they quote, and their extensions: any octets are read or refused. Behind a right
+//! checksum the quote and the objects are reached as well.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::icmp::{Extensions, IcmpError, Quoted, extensions_behind};
+use narrows_packet::icmp::{Extensions, IcmpError, Message, Quoted, extensions_behind, write_checksum};
+use narrows_packet::ip::{IpHeader, set_hop_limit};
+use narrows_packet::tcp::{TcpHeader, TcpOptions};
+use narrows_packet::udp::UdpHeader;
 
 fuzz_target!(|octets: &[u8]| {
     read(octets);
     let mut checked = octets.to_vec();
-    if checked.len() >= 8 {
-        checked[2..4].fill(0);
-        let sum = checksum(&checked).to_be_bytes();
-        checked[2..4].copy_from_slice(&sum);
-        read(&checked);
-    }
+    write_checksum(&mut checked);
+    read(&checked);
+    headers(octets);
     for ipv6 in [false, true] {
+        let _ = Message::read_echo(octets, ipv6);
         if let Ok(quoted) = Quoted::parse(octets, ipv6) {
             let _ = (quoted.ports(), quoted.udp_check());
         }
@@ -34,13 +35,12 @@ fn read(octets: &[u8]) {
     }
 }
 
-fn checksum(octets: &[u8]) -> u16 {
-    let mut sum: u64 = octets
-        .chunks(2)
-        .map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low)))
-        .sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
+fn headers(octets: &[u8]) {
+    if let Ok(header) = IpHeader::read(octets) {
+        let _ = header.transport(octets);
     }
-    !(sum as u16)
+    let _ = IpHeader::read_whole(octets);
+    set_hop_limit(&mut octets.to_vec(), 7);
+    let _ = (UdpHeader::read(octets), TcpHeader::read(octets));
+    let _ = TcpOptions::read(octets, true);
 }

@@ -11,6 +11,7 @@ mod tcp;
 mod tests;
 
 use estimate::passive::SeenPacket;
+use narrows_packet::{TCP, UDP};
 
 use crate::packet::RawPacket;
 
@@ -100,37 +101,37 @@ pub fn decode(raw: &RawPacket<'_>) -> Decoded {
     if let Some(tag) = raw.vlan {
         carried.push_outer(tag);
     }
-    let header = match ip::read(carried.octets, raw.whole_octets.saturating_sub(carried.link_octets)) {
-        Ok(header) => header,
+    let packet = match ip::read(carried.octets, raw.whole_octets.saturating_sub(carried.link_octets)) {
+        Ok(packet) => packet,
         Err(why) => return Decoded::Unreadable(why),
     };
-    if header.fragment {
+    if packet.fragment {
         return Decoded::Fragment;
     }
-    match header.protocol {
-        ip::TCP => match (tcp::read(&header), raw.at_ns) {
+    match packet.protocol {
+        TCP => match (tcp::read(&packet), raw.at_ns) {
             (Err(why), _) => Decoded::Unreadable(why),
             (Ok(_), None) => Decoded::Unstamped,
             (Ok(segment), Some(at_ns)) => Decoded::Tcp(TcpPacket {
                 source: segment.source,
                 destination: segment.destination,
                 vlan: carried.vlan,
-                hop_limit: header.hop_limit,
+                hop_limit: packet.header.hop_limit,
                 checksum_partial: segment.checksum_partial,
                 outgoing: carried.outgoing.or(raw.outgoing),
-                mss: segment.mss,
-                window_scale: segment.window_scale,
+                mss: segment.options.mss,
+                window_scale: segment.options.window_scale,
                 seen: SeenPacket {
                     at_ns,
                     departed_ns: None,
-                    ip_octets: header.ip_octets,
+                    ip_octets: packet.ip_octets,
                     link_octets: u16::try_from(carried.link_octets).unwrap_or(u16::MAX),
-                    ip_id: header.ip_id,
+                    ip_id: packet.header.id,
                     tcp: segment.fields,
                 },
             }),
         },
-        ip::UDP => Decoded::Udp,
+        UDP => Decoded::Udp,
         _ => Decoded::OtherIp,
     }
 }
@@ -140,11 +141,4 @@ pub fn decode(raw: &RawPacket<'_>) -> Decoded {
 fn pair(octets: &[u8], at: usize) -> Result<u16, Unreadable> {
     let pair = octets.get(at..at + 2).and_then(|pair| pair.first_chunk());
     pair.map(|pair| u16::from_be_bytes(*pair)).ok_or(Unreadable::CutShort)
-}
-
-/// Four octets in network order.
-#[inline]
-fn word(octets: &[u8], at: usize) -> Result<u32, Unreadable> {
-    let word = octets.get(at..at + 4).and_then(|word| word.first_chunk());
-    word.map(|word| u32::from_be_bytes(*word)).ok_or(Unreadable::CutShort)
 }

@@ -1,15 +1,15 @@
 //! ICMP errors and echoes as a virtual router sends them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use crate::packet::{Header, ICMPV4, ICMPV6, IPV4_OCTETS, IPV6_OCTETS, fold, sum};
+use narrows_packet::icmp::{self, ICMP_OCTETS, IcmpKind, Message};
+use narrows_packet::ip::{IPV4_OCTETS, IPV6_OCTETS, IpHeader, PlainHeader};
+use narrows_packet::{ICMPV4, ICMPV6};
 
 /// TTL and hop limit of what routers send (RFC 1700: 64).
 const ROUTER_HOP_LIMIT: u8 = 64;
 /// RFC 1812 §4.3.2.5: ICMP errors should have precedence 6 or 7 (internetwork control is 6).
 const PRECEDENCE: u8 = 0xc0;
-/// Octets of an ICMP header of either version.
-const ICMP_OCTETS: usize = 8;
 
 /// Why a router sends an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,68 +31,51 @@ pub(crate) enum Trouble {
 /// RFC 4443 §2.4 e).
 pub(crate) fn error(offender: &[u8], from: IpAddr, trouble: Trouble, max_octets: u16, into: &mut Vec<u8>) -> bool {
     into.clear();
-    let Some(header) = Header::read(offender) else {
+    let Some((header, ip_octets)) = IpHeader::read_whole(offender) else {
         return false;
     };
-    let offender = &offender[..usize::from(header.ip_octets)];
+    let offender = &offender[..usize::from(ip_octets)];
     if !may_answer(&header, offender) {
         return false;
     }
-    let outer = match from {
-        IpAddr::V4(_) => IPV4_OCTETS,
-        IpAddr::V6(_) => IPV6_OCTETS,
+    let (outer, most) = match from {
+        IpAddr::V4(_) => (IPV4_OCTETS, usize::from(max_octets)),
+        IpAddr::V6(_) => (IPV6_OCTETS, usize::from(max_octets).min(1280)),
     };
-    let most = match from {
-        IpAddr::V4(_) => usize::from(max_octets),
-        IpAddr::V6(_) => usize::from(max_octets).min(1280),
-    };
-    let least = header.own_octets + 8;
+    let least = header.header_octets + 8;
     let quote = most.saturating_sub(outer + ICMP_OCTETS).max(least).min(offender.len());
-    let icmp = match (from, trouble) {
-        (IpAddr::V4(_), Trouble::HopLimitExceeded) => [11, 0, 0, 0, 0, 0, 0, 0],
-        (IpAddr::V4(_), Trouble::TooBig { mtu }) => {
-            let [high, low] = mtu.to_be_bytes();
-            [3, 4, 0, 0, 0, 0, high, low]
-        }
-        (IpAddr::V4(_), Trouble::PortUnreachable) => [3, 3, 0, 0, 0, 0, 0, 0],
-        (IpAddr::V6(_), Trouble::PortUnreachable) => [1, 4, 0, 0, 0, 0, 0, 0],
-        (IpAddr::V6(_), Trouble::HopLimitExceeded) => [3, 0, 0, 0, 0, 0, 0, 0],
-        (IpAddr::V6(_), Trouble::TooBig { mtu }) => {
-            let [high, low] = mtu.to_be_bytes();
-            [2, 0, 0, 0, 0, 0, high, low]
-        }
+    let kind = match trouble {
+        Trouble::HopLimitExceeded => IcmpKind::TimeExceeded,
+        Trouble::PortUnreachable => IcmpKind::PortUnreachable,
+        Trouble::TooBig { mtu } => IcmpKind::PacketTooBig { mtu: mtu.into() },
     };
-    wrap(from, header.source, PRECEDENCE, icmp, &offender[..quote], into)
+    let plain = plain(from, header.source, PRECEDENCE);
+    icmp::write_packet(&plain, Message::Error(kind), &offender[..quote], into).is_some()
 }
 
 /// Builds the answer of the router `from` to an echo request addressed to it, into `into` (cleared first). Returns `false` and
 /// leaves `into` empty if `request` is no echo request.
 pub(crate) fn echo_reply(request: &[u8], from: IpAddr, into: &mut Vec<u8>) -> bool {
     into.clear();
-    let Some(header) = Header::read(request) else {
+    let Some((header, ip_octets)) = IpHeader::read_whole(request) else {
         return false;
     };
-    let body = &request[header.own_octets..usize::from(header.ip_octets)];
-    let Some((icmp, data)) = body.split_first_chunk::<ICMP_OCTETS>() else {
-        return false;
-    };
-    let kind = match (from, header.protocol, icmp[0]) {
-        (IpAddr::V4(_), ICMPV4, 8) => 0,
-        (IpAddr::V6(_), ICMPV6, 128) => 129,
-        _ => return false,
-    };
-    if header.later_fragment || !is_one_host(header.source) {
+    let expected = if from.is_ipv6() { ICMPV6 } else { ICMPV4 };
+    if header.protocol != expected || header.is_later_fragment() || !is_one_host(header.source) {
         return false;
     }
-    let icmp = [kind, 0, 0, 0, icmp[4], icmp[5], icmp[6], icmp[7]];
-    wrap(from, header.source, 0, icmp, data, into)
+    let body = &request[header.header_octets..usize::from(ip_octets)];
+    let Some((Message::EchoRequest(echo), data)) = Message::read_echo(body, from.is_ipv6()) else {
+        return false;
+    };
+    icmp::write_packet(&plain(from, header.source, 0), Message::EchoReply(echo), data, into).is_some()
 }
 
-fn may_answer(header: &Header, offender: &[u8]) -> bool {
-    !header.later_fragment
+fn may_answer(header: &IpHeader, offender: &[u8]) -> bool {
+    !header.is_later_fragment()
         && is_one_host(header.source)
         && is_one_host(header.destination)
-        && !header.may_be_icmp_error(offender)
+        && !icmp::may_be_error(header, offender)
 }
 
 fn is_one_host(address: IpAddr) -> bool {
@@ -100,84 +83,47 @@ fn is_one_host(address: IpAddr) -> bool {
     !address.is_multicast() && !address.is_unspecified() && !address.is_loopback() && !broadcast
 }
 
-/// Puts the IP header and the checksums around an ICMP message; `false` if the versions of the addresses differ or the packet
-/// would be too long for IP.
-fn wrap(from: IpAddr, to: IpAddr, service: u8, icmp: [u8; ICMP_OCTETS], data: &[u8], into: &mut Vec<u8>) -> bool {
-    let Ok(message) = u16::try_from(ICMP_OCTETS + data.len()) else {
-        return false;
-    };
-    let (outer, pseudo) = match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let Some(whole) = message.checked_add(20) else {
-                return false;
-            };
-            into.extend(header_v4(from, to, service, whole));
-            (IPV4_OCTETS, 0)
-        }
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            into.extend(header_v6(from, to, service, message));
-            // RFC 8200 §8.1: addresses, length and next header.
-            (IPV6_OCTETS, sum(&into[8..40]) + u32::from(message) + u32::from(ICMPV6))
-        }
-        _ => return false,
-    };
-    into.extend(icmp);
-    into.extend(data);
-    let checksum = !fold(u32::from(fold(pseudo)) + sum(&into[outer..]));
-    into[outer + 2..outer + 4].copy_from_slice(&checksum.to_be_bytes());
-    true
-}
-
-fn header_v4(from: Ipv4Addr, to: Ipv4Addr, service: u8, whole: u16) -> [u8; IPV4_OCTETS] {
-    let mut header = [0; IPV4_OCTETS];
-    header[0] = 0x45;
-    header[1] = service;
-    header[2..4].copy_from_slice(&whole.to_be_bytes());
-    // Don't fragment, so that the identification may be zero (RFC 6864).
-    header[6] = 0x40;
-    header[8] = ROUTER_HOP_LIMIT;
-    header[9] = ICMPV4;
-    header[12..16].copy_from_slice(&from.octets());
-    header[16..20].copy_from_slice(&to.octets());
-    let checksum = !fold(sum(&header));
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
-    header
-}
-
-fn header_v6(from: Ipv6Addr, to: Ipv6Addr, service: u8, payload: u16) -> [u8; IPV6_OCTETS] {
-    let mut header = [0; IPV6_OCTETS];
-    header[0] = 0x60 | (service >> 4);
-    header[1] = service << 4;
-    header[4..6].copy_from_slice(&payload.to_be_bytes());
-    header[6] = ICMPV6;
-    header[7] = ROUTER_HOP_LIMIT;
-    header[8..24].copy_from_slice(&from.octets());
-    header[24..40].copy_from_slice(&to.octets());
-    header
+/// The header of what the router `from` sends.
+fn plain(from: IpAddr, to: IpAddr, service: u8) -> PlainHeader {
+    PlainHeader {
+        source: from,
+        destination: to,
+        protocol: 0,
+        hop_limit: ROUTER_HOP_LIMIT,
+        service,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use narrows_packet::UDP;
+    use narrows_packet::checksum::{Sum, checksum};
     use proptest::prelude::*;
 
     use super::*;
 
     fn udp_v4(data: usize) -> Vec<u8> {
-        let whole = u16::try_from(28 + data).unwrap();
-        let mut packet = header_v4(Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 3, 1), 0, whole).to_vec();
-        packet[9] = 17;
+        let mut packet = udp_header([10, 77, 0, 1].into(), [10, 77, 3, 1].into(), data);
         packet.extend([0x12, 0x34, 0x82, 0x9b, 0, 0, 0xab, 0xcd]);
-        packet.resize(usize::from(whole), 7);
+        packet.resize(28 + data, 7);
         packet
     }
 
     fn udp_v6(data: usize) -> Vec<u8> {
-        let payload = u16::try_from(8 + data).unwrap();
-        let from: Ipv6Addr = "fd00::1".parse().unwrap();
-        let to: Ipv6Addr = "fd00::2".parse().unwrap();
-        let mut packet = header_v6(from, to, 0, payload).to_vec();
-        packet[6] = 17;
+        let mut packet = udp_header("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap(), data);
         packet.resize(48 + data, 7);
+        packet
+    }
+
+    fn udp_header(from: IpAddr, to: IpAddr, data: usize) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let header = PlainHeader {
+            protocol: UDP,
+            ..plain(from, to, 0)
+        };
+        header.write(8 + data, &mut packet).unwrap();
         packet
     }
 
@@ -204,8 +150,8 @@ mod tests {
         assert_eq!(&built[12..20], &[10, 77, 1, 1, 10, 77, 0, 1]);
         assert_eq!((built[20], built[21]), (11, 0));
         assert_eq!(&built[28..], &offender[..]);
-        assert_eq!(fold(sum(&built[..20])), 0xffff);
-        assert_eq!(fold(sum(&built[20..])), 0xffff);
+        assert_eq!(checksum(&built[..20]), 0);
+        assert_eq!(checksum(&built[20..]), 0);
     }
 
     #[test]
@@ -251,8 +197,8 @@ mod tests {
         assert_eq!(built.len(), 40 + 8 + 52);
         assert_eq!((built[40], built[41]), (3, 0));
         let length = u32::try_from(built.len() - 40).unwrap();
-        let pseudo = sum(&built[8..40]) + length + 58;
-        assert_eq!(fold(pseudo + sum(&built[40..])), 0xffff);
+        let sum = Sum::pseudo_header(router, "fd00::1".parse().unwrap(), 58, length);
+        assert_eq!(sum.octets(&built[40..]).checksum(), 0);
     }
 
     #[test]
@@ -287,7 +233,7 @@ mod tests {
         assert_eq!(reply.len(), request.len());
         assert_eq!(reply[20], 0);
         assert_eq!(&reply[24..], &request[24..]);
-        assert_eq!(fold(sum(&reply[20..])), 0xffff);
+        assert_eq!(checksum(&reply[20..]), 0);
         assert!(!echo_reply(&reply, router_v4(), &mut Vec::new()));
     }
 
@@ -312,10 +258,10 @@ mod tests {
             octets[2..4].copy_from_slice(&whole);
             let mut built = Vec::new();
             if error(&octets, router_v4(), Trouble::HopLimitExceeded, limit, &mut built) {
-                let header = Header::read(&built).unwrap();
-                prop_assert_eq!(usize::from(header.ip_octets), built.len());
-                prop_assert_eq!(fold(sum(&built[..20])), 0xffff);
-                prop_assert_eq!(fold(sum(&built[20..])), 0xffff);
+                let (_, ip_octets) = IpHeader::read_whole(&built).unwrap();
+                prop_assert_eq!(usize::from(ip_octets), built.len());
+                prop_assert_eq!(checksum(&built[..20]), 0);
+                prop_assert_eq!(checksum(&built[20..]), 0);
                 prop_assert!(built.len() <= usize::from(limit).max(56));
             }
         }

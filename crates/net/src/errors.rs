@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use estimate::probe::HopReplyKind;
-use wire::icmp::{Extensions, extensions_behind};
+use narrows_packet::icmp::{Extensions, ICMP_OCTETS, IcmpKind, extensions_behind};
+use narrows_packet::ip::{IPV4_OCTETS, IPV6_OCTETS};
+use narrows_packet::udp::UDP_OCTETS;
 
 use crate::clock::{self, Crossing};
 use crate::socket::{Kind, ProbeSocket};
@@ -55,8 +57,6 @@ pub struct ErrorQueue {
 
 /// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3), 1280 with IPv6 (RFC 4443 §2.4).
 const SLOT_OCTETS: usize = 1280;
-/// The header of an ICMP error, between the two IP headers.
-const ICMP_OCTETS: usize = 8;
 
 impl ErrorQueue {
     /// An empty collection.
@@ -73,7 +73,7 @@ impl ErrorQueue {
     pub fn drain(&mut self, socket: &ProbeSocket) -> usize {
         let mut total = 0;
         // What the kernel leaves out of the quote.
-        let transport = if socket.kind() == Kind::Udp { 8 } else { 0 };
+        let transport = if socket.kind() == Kind::Udp { UDP_OCTETS } else { 0 };
         loop {
             // Any error here says that nothing waits: the queue's own errors are its entries.
             let count = self.slots.receive(socket.as_fd(), true).unwrap_or(0);
@@ -132,8 +132,8 @@ fn answer(
     transport: usize,
 ) -> Option<Answer> {
     let (kind, ip_header) = match error.origin {
-        libc::SO_EE_ORIGIN_ICMP => (icmp_kind(error)?, 20),
-        libc::SO_EE_ORIGIN_ICMP6 => (icmp6_kind(error)?, 40),
+        libc::SO_EE_ORIGIN_ICMP => (IcmpKind::of_v4(error.kind, error.code, error.info)?, IPV4_OCTETS),
+        libc::SO_EE_ORIGIN_ICMP6 => (IcmpKind::of_v6(error.kind, error.code, error.info)?, IPV6_OCTETS),
         _ => return None,
     };
     let at = error.extensions_at().filter(|at| *at <= quoted.len());
@@ -143,7 +143,7 @@ fn answer(
     Some(Answer {
         from: error.offender?,
         bound_for: message.from,
-        kind,
+        kind: reply_kind(kind),
         returned_ns: message
             .ancillary
             .kernel_ns
@@ -155,34 +155,22 @@ fn answer(
     })
 }
 
-/// RFC 792, RFC 1191.
-fn icmp_kind(error: &ExtendedError) -> Option<HopReplyKind> {
-    match (error.kind, error.code) {
-        (11, _) => Some(HopReplyKind::TimeExceeded),
-        (3, 3) => Some(HopReplyKind::PortUnreachable),
-        (3, 4) => Some(HopReplyKind::PacketTooBig { mtu: mtu(error.info) }),
-        (3, code) => Some(HopReplyKind::Unreachable { code }),
-        _ => None,
+fn reply_kind(kind: IcmpKind) -> HopReplyKind {
+    match kind {
+        IcmpKind::TimeExceeded => HopReplyKind::TimeExceeded,
+        IcmpKind::PortUnreachable => HopReplyKind::PortUnreachable,
+        IcmpKind::PacketTooBig { mtu } => HopReplyKind::PacketTooBig {
+            mtu: u16::try_from(mtu).ok().filter(|&mtu| mtu > 0),
+        },
+        IcmpKind::Unreachable { code } => HopReplyKind::Unreachable { code },
     }
-}
-
-/// RFC 4443.
-fn icmp6_kind(error: &ExtendedError) -> Option<HopReplyKind> {
-    match (error.kind, error.code) {
-        (3, _) => Some(HopReplyKind::TimeExceeded),
-        (1, 4) => Some(HopReplyKind::PortUnreachable),
-        (2, _) => Some(HopReplyKind::PacketTooBig { mtu: mtu(error.info) }),
-        (1, code) => Some(HopReplyKind::Unreachable { code }),
-        _ => None,
-    }
-}
-
-fn mtu(info: u32) -> Option<u16> {
-    u16::try_from(info).ok().filter(|&mtu| mtu > 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_packet::checksum::checksum;
+    use narrows_packet::icmp::write_checksum;
+
     use super::*;
     use crate::socket::SocketOptions;
 
@@ -210,18 +198,6 @@ mod tests {
         }
     }
 
-    /// RFC 1071.
-    fn checksum(octets: &[u8]) -> [u8; 2] {
-        let mut sum: u32 = octets
-            .chunks(2)
-            .map(|pair| (u32::from(pair[0]) << 8) + pair.get(1).map_or(0, |low| u32::from(*low)))
-            .sum();
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        (!u16::try_from(sum).unwrap()).to_be_bytes()
-    }
-
     /// A router's answer to the packet from `near` to `far`, with a label behind the first 128 octets; `words`: what it says of those.
     fn answer_with_label(near: SocketAddr, far: SocketAddr, words: u8) -> Vec<u8> {
         let mut quote = vec![0x45, 0, 0, 128, 0, 1, 0, 0, 1, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
@@ -230,13 +206,12 @@ mod tests {
         quote.extend([0, 108, 0, 0]);
         quote.resize(128, 42);
         let mut extensions = vec![0x20, 0, 0, 0, 0, 8, 1, 1, 0x05, 0xdc, 0x1b, 0x01];
-        let sum = checksum(&extensions);
+        let sum = checksum(&extensions).to_be_bytes();
         extensions[2..4].copy_from_slice(&sum);
         let mut message = vec![11, 0, 0, 0, 0, words, 0, 0];
         message.extend(quote);
         message.extend(extensions);
-        let sum = checksum(&message);
-        message[2..4].copy_from_slice(&sum);
+        write_checksum(&mut message);
         message
     }
 

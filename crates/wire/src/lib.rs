@@ -9,12 +9,11 @@
 //! | a stock peer, over TCP and UDP | [`iperf3`] | tests by stock iperf3 clients and servers |
 //! | an M-Lab peer, over a WebSocket | [`ndt7`] | tests by ndt7 clients and servers |
 //! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
-//! | ICMP errors, from anybody | [`icmp`] | which packet they are about, and what routers say beside |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they allocate, and never panic:
 //! [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`], [`Rows::parse`], [`Datagram::parse`],
-//! [`DataHello::parse`], and those of [`stamp`] and [`icmp`]. `docs/protocol.md` has the byte layouts and the order of messages.
+//! [`DataHello::parse`], and those of [`stamp`]. `docs/protocol.md` has the byte layouts and the order of messages.
 
 mod bytes;
 mod conversation;
@@ -22,7 +21,6 @@ mod cookie;
 mod data;
 mod datagram;
 mod frame;
-pub mod icmp;
 pub mod iperf3;
 mod light;
 mod limits;

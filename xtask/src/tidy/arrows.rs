@@ -6,19 +6,20 @@ use serde_json::Value;
 use crate::shell::quiet;
 
 /// A crate, and what it may depend on inside the workspace (tests may bridge).
-const MAY: [(&str, &[&str]); 14] = [
+const MAY: [(&str, &[&str]); 15] = [
     ("units", &[]),
     ("stat", &[]),
-    ("wire", &["units"]),
+    ("packet", &["units"]),
+    ("wire", &["units", "packet"]),
     ("scenario", &["units"]),
     ("estimate", &["units", "stat"]),
     ("sim", &["units", "stat", "estimate", "scenario", "wire"]),
-    ("net", &["units", "estimate", "wire"]),
-    ("lab", &["units", "scenario", "sim", "net"]),
+    ("net", &["units", "estimate", "packet", "wire"]),
+    ("lab", &["units", "packet", "scenario", "sim", "net"]),
     ("report", &["units", "stat", "estimate"]),
     ("trace", &["units", "estimate"]),
-    ("capture", &["units", "estimate"]),
-    ("traffic", &["units", "stat", "scenario", "sim", "net"]),
+    ("capture", &["units", "estimate", "packet"]),
+    ("traffic", &["units", "stat", "packet", "scenario", "sim", "net"]),
     (
         "evaluate",
         &["units", "stat", "estimate", "scenario", "sim", "trace", "report"],
@@ -26,8 +27,8 @@ const MAY: [(&str, &[&str]); 14] = [
     (
         "narrows",
         &[
-            "units", "stat", "wire", "scenario", "estimate", "sim", "net", "lab", "report", "trace", "capture",
-            "traffic", "evaluate",
+            "units", "stat", "packet", "wire", "scenario", "estimate", "sim", "net", "lab", "report", "trace",
+            "capture", "traffic", "evaluate",
         ],
     ),
 ];

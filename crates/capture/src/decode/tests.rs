@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::*;
 use crate::packet::LinkType;
 
-const TCP: [u8; 32] = [
+const SEGMENT: [u8; 32] = [
     0x03, 0xE8, 0x00, 0x50, 0, 0, 0, 9, 0, 0, 0, 7, 0x80, 0x18, 0x01, 0x00, 0, 0, 0, 0, 1, 1, 8, 10, 0, 0, 0, 5, 0, 0,
     0, 6,
 ];
@@ -19,7 +19,7 @@ fn ip4(payload_octets: u16, protocol: u8, options: usize, fragment: u16) -> Vec<
     packet.extend(fragment.to_be_bytes());
     packet.extend([63, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     packet.extend(vec![1; options]);
-    packet.extend(TCP);
+    packet.extend(SEGMENT);
     packet
 }
 
@@ -36,7 +36,7 @@ fn ip6(extensions: &[u8], first: u8, payload_octets: u16) -> Vec<u8> {
         .concat(),
     );
     packet.extend(extensions);
-    packet.extend(TCP);
+    packet.extend(SEGMENT);
     packet
 }
 

@@ -1,10 +1,11 @@
 //! Frames as the packets of a link.
 
+use narrows_packet::ip::IpHeader;
 use scenario::Way;
 use sim::Path;
 
 use crate::icmp::Trouble;
-use crate::packet::Header;
+use crate::packet;
 use crate::player::{Admitted, Buffer, Rules};
 
 /// Octets of an Ethernet header without tags.
@@ -50,7 +51,7 @@ pub(super) fn payload_octets(frame: &[u8]) -> Option<u16> {
 /// What tells the flow of the IP packet in a frame; all else is one flow.
 fn flow(frame: &[u8]) -> u32 {
     let packet = header_octets(frame).and_then(|header| frame.get(header..));
-    let read = packet.and_then(|packet| Some(Header::read(packet)?.flow(packet)));
+    let read = packet.and_then(|packet| Some(packet::flow(&IpHeader::read_whole(packet)?.0, packet)));
     read.unwrap_or(0)
 }
 

@@ -1,11 +1,13 @@
 //! A whole path between two hosts: IP packets, and virtual routers that answer.
 
+use narrows_packet::UDP;
+use narrows_packet::ip::{IpHeader, set_hop_limit};
 use scenario::Way;
 use sim::Path;
 
 use super::{Admitted, Buffer, Rules, opposite};
 use crate::icmp::{self, Trouble};
-use crate::packet::{Header, UDP, set_hop_limit};
+use crate::packet::flow;
 use crate::plan::{AddressPlan, Owner, Side};
 
 /// Hop limit of what routers send.
@@ -33,7 +35,7 @@ impl Routers {
 
     /// With which hop limit the path carries a packet of this way, so that it ends where it should: a router that is the destination
     /// itself takes it as if it ran out there. `None` if the destination is not on the way.
-    fn destination_limit(&self, path: &Path<Buffer>, way: Way, header: &Header) -> Option<u8> {
+    fn destination_limit(&self, path: &Path<Buffer>, way: Way, header: &IpHeader) -> Option<u8> {
         match self.plan.owner(header.destination)? {
             Owner::Host(side) => (side == Side::at_end_of(way)).then_some(header.hop_limit),
             Owner::Router(there, number) => self
@@ -54,7 +56,7 @@ impl Routers {
 
     /// Writes the router's answer; `false` if it has none.
     fn compose(&mut self, path: &Path<Buffer>, way: Way, node: usize, trouble: Trouble, buffer: &mut Buffer) -> bool {
-        let Some(header) = Header::read(buffer.packet()) else {
+        let Some((header, _)) = IpHeader::read_whole(buffer.packet()) else {
             return false;
         };
         let router = u8::try_from(node)
@@ -84,12 +86,12 @@ impl Routers {
 
 impl Rules for Routers {
     fn admit(&self, path: &Path<Buffer>, way: Way, packet: &[u8]) -> Option<Admitted> {
-        let header = Header::read(packet)?;
+        let (header, ip_octets) = IpHeader::read_whole(packet)?;
         let hop_limit = self.destination_limit(path, way, &header)?;
         Some(Admitted {
-            ip_octets: header.ip_octets,
+            ip_octets,
             hop_limit,
-            flow: header.flow(packet),
+            flow: flow(&header, packet),
         })
     }
 

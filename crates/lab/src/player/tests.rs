@@ -2,6 +2,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 
+use narrows_packet::checksum::checksum;
+use narrows_packet::ip::{IpHeader, PlainHeader};
 use proptest::prelude::*;
 use scenario::{Hop, Queue, Scenario};
 use sim::{DropCause, Path};
@@ -9,7 +11,6 @@ use units::BitRate;
 
 use super::*;
 use crate::honesty::Honesty;
-use crate::packet::{Header, fold, sum};
 use crate::plan::AddressPlan;
 
 const MS: u64 = 1_000_000;
@@ -90,13 +91,15 @@ fn honesty(rig: &Rig) -> Honesty {
 
 /// A packet of a protocol that nobody knows (or of ICMP, when `body` begins with an echo request).
 fn v4(to: [u8; 4], hop_limit: u8, protocol: u8, body: &[u8]) -> Vec<u8> {
-    let whole = u16::try_from(20 + body.len()).unwrap();
-    let mut packet = vec![0x45, 0];
-    packet.extend(whole.to_be_bytes());
-    packet.extend([0, 0, 0x40, 0, hop_limit, protocol, 0, 0, 10, 77, 0, 1]);
-    packet.extend(to);
-    let checksum = !fold(sum(&packet));
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    let header = PlainHeader {
+        source: [10, 77, 0, 1].into(),
+        destination: to.into(),
+        protocol,
+        hop_limit,
+        service: 0,
+    };
+    let mut packet = Vec::new();
+    header.write(body.len(), &mut packet).unwrap();
     packet.extend(body);
     packet
 }
@@ -104,7 +107,7 @@ fn v4(to: [u8; 4], hop_limit: u8, protocol: u8, body: &[u8]) -> Vec<u8> {
 const RECEIVER: [u8; 4] = [10, 77, 3, 1];
 
 fn source(packet: &[u8]) -> IpAddr {
-    Header::read(packet).unwrap().source
+    IpHeader::read(packet).unwrap().source
 }
 
 /// 100 octets: 3 × (100 µs + 1 ms).
@@ -118,7 +121,7 @@ fn a_packet_crosses_in_its_time() {
     play_for(&mut rig, 20_000);
     let got = &rig.tracks[0].ends[1].got[0];
     assert_eq!(got[8], 62, "two routers took one each");
-    assert_eq!(fold(sum(&got[..20])), 0xffff);
+    assert_eq!(checksum(&got[..20]), 0);
     assert_eq!(got[12..], packet[12..]);
     let honesty = honesty(&rig);
     assert_eq!((honesty.accepted, honesty.releases), (1, 1));
@@ -139,7 +142,7 @@ fn a_hop_limit_ends_at_its_router() {
         assert_eq!(&answer[20..22], &[11, 0]);
         assert_eq!(answer[8], 65 - hop_limit, "the answer passes the routers before");
         assert_eq!(answer[28 + 8], 1, "the quote shows the hop limit that came in");
-        assert_eq!(fold(sum(&answer[28..48])), 0xffff);
+        assert_eq!(checksum(&answer[28..48]), 0);
         assert_eq!(honesty(&rig).router_answers, 1);
     }
 }

@@ -5,13 +5,14 @@
 
 use std::net::IpAddr;
 
+use narrows_packet::checksum::Sum;
+use narrows_packet::icmp::{self, ICMP_OCTETS, Message};
+use narrows_packet::ip::IpHeader;
+use narrows_packet::tcp::{TCP_OCTETS, TcpHeader};
+use narrows_packet::udp;
 use wire::Psk;
 use wire::stamp::{self, ReflectedPacket, SessionPacket, StampTime};
 
-/// Octets of an ICMP echo's header.
-pub(super) const ICMP_OCTETS: usize = 8;
-/// Octets of a TCP header without options.
-pub(super) const TCP_OCTETS: usize = 20;
 /// Random mark, train and position.
 pub(super) const MARK_OCTETS: usize = 16;
 
@@ -106,12 +107,12 @@ impl Mark {
         place.fill(0);
         // The pseudo header of ICMPv6 has the length; addresses are the same anyway.
         let length = if ipv6 {
-            u64::try_from(packet.len()).unwrap_or(0)
+            u16::try_from(packet.len()).unwrap_or(0)
         } else {
             0
         };
-        let sum = u64::from(!internet_checksum(length, packet));
-        let wanted = u64::from(u16::from_be_bytes([self.tag[0], self.tag[1]]));
+        let sum = u32::from(Sum::new().word(length).octets(packet).value());
+        let wanted = u32::from(u16::from_be_bytes([self.tag[0], self.tag[1]]));
         let missing = u16::try_from((0xffff + wanted - sum) % 0xffff).unwrap_or(0);
         if let Some(place) = packet.get_mut(AT..AT + 2) {
             place.copy_from_slice(&missing.to_be_bytes());
@@ -158,15 +159,15 @@ impl Marks {
                 let Some((header, data)) = payload.split_first_chunk_mut::<ICMP_OCTETS>() else {
                     return;
                 };
-                let kind = if *ipv6 { 128 } else { 8 };
-                let [id, low] = identifier.to_be_bytes();
-                let [high_seq, low_seq] = low16(seq).to_be_bytes();
-                *header = [kind, 0, 0, 0, id, low, high_seq, low_seq];
+                let echo = icmp::Echo {
+                    identifier: *identifier,
+                    sequence: low16(seq),
+                };
+                *header = Message::EchoRequest(echo).header(*ipv6);
                 mark.write(seq, data);
                 mark.balance(payload, *ipv6);
                 if *checksum {
-                    let sum = internet_checksum(0, payload).to_be_bytes();
-                    payload[2..4].copy_from_slice(&sum);
+                    icmp::write_checksum(payload);
                 }
             }
             Form::Udp { mark } => mark.write(seq, payload),
@@ -183,23 +184,18 @@ impl Marks {
     }
 
     fn write_syn(&self, seq: u32, payload: &mut [u8], ends: (IpAddr, IpAddr)) {
-        const SYN: u8 = 0x02;
         let Form::Tcp { far_port, .. } = &self.form else { return };
-        let (port, sequence) = self.syn(seq);
-        let length = payload.len();
-        let Some(header) = payload.first_chunk_mut::<TCP_OCTETS>() else {
-            return;
+        let (source_port, sequence) = self.syn(seq);
+        let header = TcpHeader {
+            source_port,
+            destination_port: *far_port,
+            sequence,
+            syn: true,
+            // 64 KiB, as if there were a socket.
+            window: u16::MAX,
+            ..TcpHeader::default()
         };
-        *header = [0; TCP_OCTETS];
-        header[0..2].copy_from_slice(&port.to_be_bytes());
-        header[2..4].copy_from_slice(&far_port.to_be_bytes());
-        header[4..8].copy_from_slice(&sequence.to_be_bytes());
-        header[12] = 5 << 4;
-        header[13] = SYN;
-        // A window of 64 KiB, as if there were a socket.
-        header[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
-        let sum = internet_checksum(pseudo_header(ends, length), payload).to_be_bytes();
-        payload[16..18].copy_from_slice(&sum);
+        header.write(ends, payload);
     }
 
     /// Port and sequence number of a SYN. Numbers lie further apart than a payload is long.
@@ -230,11 +226,12 @@ impl Marks {
         };
         let echo = match &self.form {
             Form::Icmp { mark, ipv6, .. } => {
-                let (header, data) = payload.split_first_chunk::<ICMP_OCTETS>()?;
-                let reply = if *ipv6 { 129 } else { 0 };
+                let (Message::EchoReply(_), data) = Message::read_echo(payload, *ipv6)? else {
+                    return None;
+                };
                 match mark.read(data) {
-                    Quote::Packet(seq) if header[..2] == [reply, 0] => plain(seq),
-                    _ => return None,
+                    Quote::Packet(seq) => plain(seq),
+                    Quote::Late | Quote::Foreign | Quote::Short => return None,
                 }
             }
             Form::Udp { .. } => return None,
@@ -276,21 +273,16 @@ impl Marks {
     /// RST, or SYN and ACK, that acknowledges one of ours (RFC 9293 §3.10.7.1: the SYN and all of its payload; an open port may
     /// leave the payload out).
     fn read_segment(&self, segment: &[u8], octets: usize) -> Option<u32> {
-        const ACK: u8 = 0x10;
-        const RST: u8 = 0x04;
-        const SYN: u8 = 0x02;
         let Form::Tcp { far_port, .. } = &self.form else {
             return None;
         };
-        let header = segment.first_chunk::<TCP_OCTETS>()?;
-        let flags = header[13];
-        let answers = flags & ACK > 0 && (flags & RST > 0) != (flags & SYN > 0);
-        if octets < TCP_OCTETS || !answers || header[0..2] != far_port.to_be_bytes() {
+        let header = TcpHeader::read(segment).ok()?;
+        let acknowledgement = header.acknowledgement?;
+        if octets < TCP_OCTETS || header.rst == header.syn || header.source_port != *far_port {
             return None;
         }
-        let port = u16::from_be_bytes([header[2], header[3]]);
-        let seq = self.seq_of(port, be32(&header[8..12]).wrapping_sub(1))?;
-        let acknowledged = be32(&header[8..12]).wrapping_sub(self.syn(seq).1);
+        let seq = self.seq_of(header.destination_port, acknowledgement.wrapping_sub(1))?;
+        let acknowledged = acknowledgement.wrapping_sub(self.syn(seq).1);
         (1..1 << 16).contains(&acknowledged).then_some(seq)
     }
 
@@ -311,10 +303,11 @@ impl Marks {
             }
             Form::Tcp { far_port, .. } => match quoted.first_chunk::<8>() {
                 None => Quote::Short,
+                // Errors quote eight octets at least: ports and sequence number.
                 Some(start) => {
                     let sequence = be32(&start[4..8]);
-                    let seq = self.seq_of(u16::from_be_bytes([start[0], start[1]]), sequence);
-                    match seq.filter(|_| start[2..4] == far_port.to_be_bytes()) {
+                    let ours = udp::ports(start).filter(|(_, to)| to == far_port);
+                    match ours.and_then(|(from, _)| self.seq_of(from, sequence)) {
                         Some(seq) if sequence == self.syn(seq).1 => Quote::Packet(seq),
                         _ => Quote::Foreign,
                     }
@@ -341,10 +334,12 @@ pub(super) fn session_packet(unix_ns: i64, ssid: u16) -> SessionPacket {
     }
 }
 
-/// What follows the IPv4 header; the packet itself if that is not one.
+/// What follows the header of a received IPv4 packet; nothing if it has none.
 pub(super) fn behind_ipv4(packet: &[u8]) -> &[u8] {
-    let words = packet.first().map_or(0, |first| first & 0x0f);
-    packet.get(usize::from(words) * 4..).unwrap_or_default()
+    let header = IpHeader::read(packet).ok();
+    header
+        .and_then(|header| packet.get(header.header_octets..))
+        .unwrap_or_default()
 }
 
 fn be32(octets: &[u8]) -> u32 {
@@ -354,33 +349,6 @@ fn be32(octets: &[u8]) -> u32 {
 fn low16(value: u32) -> u16 {
     let [_, _, high, low] = value.to_be_bytes();
     u16::from_be_bytes([high, low])
-}
-
-/// Sum of the 16-bit words of a pseudo header (RFC 9293 §3.1, RFC 8200 §8.1).
-fn pseudo_header((near, far): (IpAddr, IpAddr), length: usize) -> u64 {
-    let words = |octets: &[u8]| sum16(octets);
-    let addresses = match (near, far) {
-        (IpAddr::V4(near), IpAddr::V4(far)) => words(&near.octets()) + words(&far.octets()),
-        (IpAddr::V6(near), IpAddr::V6(far)) => words(&near.octets()) + words(&far.octets()),
-        _ => 0,
-    };
-    let tcp = 6;
-    addresses + tcp + u64::try_from(length).unwrap_or(0)
-}
-
-fn sum16(octets: &[u8]) -> u64 {
-    let (pairs, odd) = octets.as_chunks::<2>();
-    let sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
-    sum + odd.first().map_or(0, |last| u64::from(*last) << 8)
-}
-
-/// RFC 1071, over `octets` and what `begun` already sums; the checksum field in them is zero.
-fn internet_checksum(begun: u64, octets: &[u8]) -> u16 {
-    let mut sum = begun + sum16(octets);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !u16::try_from(sum).unwrap_or(0)
 }
 
 #[cfg(test)]

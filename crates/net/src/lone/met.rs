@@ -6,7 +6,7 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use estimate::probe::{Fate, Train, TrainReport};
-use wire::icmp::{Extensions, MplsLabel};
+use narrows_packet::icmp::{Extensions, MplsLabel};
 
 use super::marks::Quote;
 
@@ -125,8 +125,8 @@ impl Met {
 mod tests {
     use estimate::StampSource;
     use estimate::probe::{Arrival, FarEnd, HopReply, HopReplyKind, PacingCheck, PacketPlan, TrainId};
+    use narrows_packet::icmp::Object;
     use units::Stamp;
-    use wire::icmp::Object;
 
     use super::*;
 

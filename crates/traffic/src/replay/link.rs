@@ -1,6 +1,8 @@
 //! Finding the IP packet in a captured frame.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use narrows_packet::ip::IpHeader;
 
 /// Length and ends of a captured IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,34 +58,15 @@ fn behind_tags(data: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-fn read(header: &[u8], left: u64) -> Option<IpPacket> {
+fn read(packet: &[u8], left: u64) -> Option<IpPacket> {
+    let header = IpHeader::read(packet).ok()?;
     // Packets that the capturing host's card was still to cut say 0, or less than they have.
-    let cut_later = u16::try_from(left).unwrap_or(u16::MAX);
-    match header.first()? >> 4 {
-        4 => {
-            let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(header.get(at..at + 4)?).ok()?));
-            let total = word(header, 2)?;
-            Some(IpPacket {
-                ip_octets: if total == 0 { cut_later } else { total },
-                from: address(12)?.into(),
-                to: address(16)?.into(),
-            })
-        }
-        6 => {
-            let address = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?));
-            let payload = word(header, 4)?;
-            Some(IpPacket {
-                ip_octets: if payload == 0 {
-                    cut_later
-                } else {
-                    payload.saturating_add(40)
-                },
-                from: address(8)?.into(),
-                to: address(24)?.into(),
-            })
-        }
-        _ => None,
-    }
+    let said = header.ip_octets.map_or(left, u64::from);
+    Some(IpPacket {
+        ip_octets: u16::try_from(said).unwrap_or(u16::MAX),
+        from: header.source,
+        to: header.destination,
+    })
 }
 
 fn word(data: &[u8], at: usize) -> Option<u16> {

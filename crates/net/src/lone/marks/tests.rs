@@ -1,3 +1,5 @@
+use narrows_packet::checksum::checksum;
+
 use super::*;
 
 const MARK: Mark = Mark {
@@ -32,19 +34,15 @@ fn tcp() -> Marks {
 /// A segment that answers: ports swapped, this acknowledgement, these flags.
 fn answer(port: u16, acknowledges: u32, flags: u8) -> [u8; TCP_OCTETS] {
     let mut octets = [0; TCP_OCTETS];
-    octets[0..2].copy_from_slice(&80u16.to_be_bytes());
-    octets[2..4].copy_from_slice(&port.to_be_bytes());
-    octets[8..12].copy_from_slice(&acknowledges.to_be_bytes());
+    let header = TcpHeader {
+        source_port: 80,
+        destination_port: port,
+        acknowledgement: Some(acknowledges),
+        ..TcpHeader::default()
+    };
+    header.write(([192, 0, 2, 2].into(), [192, 0, 2, 1].into()), &mut octets);
     octets[13] = flags;
     octets
-}
-
-#[test]
-fn the_checksum_is_rfc_1071s() {
-    // The example of its §3: the words 0001 f203 f4f5 f6f7 sum to ddf2.
-    let example = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-    assert_eq!(internet_checksum(0, &example), !0xddf2);
-    assert_eq!(internet_checksum(0, &[0x12]), !0x1200);
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn echoes_carry_their_mark_there_and_back() {
         marks.write(3, &mut octets);
         assert_eq!(octets[..2], [request, 0]);
         assert_eq!(octets[4..8], [0x12, 0x34, 0, 3]);
-        assert_eq!(internet_checksum(0, &octets), 0, "sums to nothing with its checksum");
+        assert_eq!(checksum(&octets), 0, "sums to nothing with its checksum");
         // Its own request, as a loopback shows it, is no reply.
         assert_eq!(marks.read_echo(&octets, 64), None);
         octets[0] = reply;
@@ -78,8 +76,8 @@ fn syns_are_whole_segments() {
     assert_eq!(octets[0..4], [0x4e, 0x22, 0, 80]);
     assert_eq!(octets[4..8], 0x0001_0000u32.to_be_bytes(), "wraps");
     assert_eq!((octets[12], octets[13]), (0x50, 2));
-    let ends = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-    assert_eq!(internet_checksum(pseudo_header(ends, 60), &octets), 0);
+    let sum = Sum::pseudo_header([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 6, 60);
+    assert_eq!(sum.octets(&octets).checksum(), 0);
     assert_eq!(octets[20..], [0x55; 40], "the payload is left alone");
 }
 
@@ -198,8 +196,8 @@ fn echoes_of_one_flow_have_one_checksum() {
             let mut packet = vec![filling; octets];
             marks.write(seq, &mut packet);
             // The kernel adds its checksum, over IPv6 with the length.
-            let length = if ipv6 { u64::try_from(octets).unwrap() } else { 0 };
-            sums.push(internet_checksum(length, &packet));
+            let length = if ipv6 { u16::try_from(octets).unwrap() } else { 0 };
+            sums.push(Sum::new().word(length).octets(&packet).checksum());
             assert_eq!(packet[8..16], MARK.tag);
         }
         assert!(sums.windows(2).all(|pair| pair[0] == pair[1]), "{sums:x?}");

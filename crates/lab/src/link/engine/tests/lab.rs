@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
+use narrows_packet::TCP;
+use narrows_packet::checksum::Sum;
+use narrows_packet::ip::IpHeader;
 use net::ring::{PacketRing, RingOptions};
 
 use super::*;
@@ -182,21 +185,6 @@ fn ping_crosses_two_real_routers() {
     });
 }
 
-/// One-sum checksum over 16-bit words.
-fn sum(octets: &[u8]) -> u32 {
-    let words = octets.chunks(2);
-    words.fold(0, |sum, word| {
-        sum + u32::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]))
-    })
-}
-
-fn fold(mut sum: u32) -> u32 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum
-}
-
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn tcp_crosses_in_whole_frames_with_right_checksums() {
@@ -226,9 +214,11 @@ fn tcp_crosses_in_whole_frames_with_right_checksums() {
             assert!(frame.len() <= 1_514, "{} octets", frame.len());
             full += usize::from(frame.len() == 1_514);
             if frame[12..14] == [8, 0] && frame[23] == 6 {
+                let header = IpHeader::read(&frame[14..]).unwrap();
                 let segment = &frame[34..];
-                let pseudo = sum(&frame[26..34]) + 6 + u32::try_from(segment.len()).unwrap();
-                assert_eq!(fold(pseudo + sum(segment)), 0xffff, "a wrong checksum on the wire");
+                let octets = u32::try_from(segment.len()).unwrap();
+                let sum = Sum::pseudo_header(header.source, header.destination, TCP, octets);
+                assert_eq!(sum.octets(segment).checksum(), 0, "a wrong checksum on the wire");
             }
         }
         assert!(full > 1_000, "{full} full frames of {}", seen.len());

@@ -1,9 +1,9 @@
 //! What ICMP errors say beside the quote (RFC 4884).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{internet_checksum, v4, v6};
-use crate::bytes::Reader;
+use crate::checksum::checksum as checksum_of;
+use crate::reader::Reader;
 
 /// Most objects and labels that are read of one message: real ones have a handful.
 pub const MAX_OBJECTS: usize = 32;
@@ -112,7 +112,7 @@ impl Extensions {
         if version != 2 {
             return Err(ExtensionsError::Version(u8::try_from(version).unwrap_or(u8::MAX)));
         }
-        if (must_check || checksum != 0) && (checksum == 0 || internet_checksum(octets) != 0) {
+        if (must_check || checksum != 0) && (checksum == 0 || checksum_of(octets) != 0) {
             return Err(ExtensionsError::Checksum);
         }
         let mut objects = Vec::new();
@@ -206,8 +206,8 @@ impl InterfaceInfo {
             let _reserved = reader.u16()?;
             // Address family numbers of IANA.
             self.address = match family {
-                1 => Some(v4(reader)?),
-                2 => Some(v6(reader)?),
+                1 => Some(Ipv4Addr::from(reader.take::<4>()?).into()),
+                2 => Some(Ipv6Addr::from(reader.take::<16>()?).into()),
                 _ => return None,
             };
         }

@@ -1,4 +1,5 @@
-//! ICMP errors: what a router says of a packet that it did not pass on, which packet that was, and what the answer says beside.
+//! ICMP of both versions: echoes, and errors: what a router says of a packet that it did not pass on, which packet that was, and what the
+//! answer says beside.
 //!
 //! ```text
 //!  ICMP header, 8 octets: type, code, checksum, length of the quote (RFC 4884), MTU
@@ -6,18 +7,21 @@
 //!  extensions (RFC 4884): version 2, checksum, objects: MPLS label stack (RFC 4950), interface information (RFC 5837), others
 //! ```
 //!
-//! All of it comes from anybody: [`IcmpError::parse_v4`], [`IcmpError::parse_v6`], [`Quoted::parse`] and [`Extensions::parse`] read any
-//! octets without a panic and without an allocation that the octets could make large.
+//! All of it comes from anybody: [`Message::read_echo`], [`IcmpError::parse_v4`], [`IcmpError::parse_v6`], [`Quoted::parse`] and
+//! [`Extensions::parse`] read any octets without a panic and without an allocation that the octets could make large.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use etherparse::{icmpv4, icmpv6};
 
-use crate::bytes::Reader;
+use crate::checksum::checksum;
+use crate::ip::IpHeader;
 
 mod extension;
 mod quote;
+mod write;
 
 pub use extension::{Extensions, ExtensionsError, InterfaceInfo, InterfaceRole, MAX_OBJECTS, MplsLabel, Object};
 pub use quote::Quoted;
+pub use write::{Echo, Message, write_checksum, write_packet};
 
 /// What an ICMP error says, in terms that both versions share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +53,8 @@ pub struct IcmpError<'a> {
     pub extensions: Option<Extensions>,
 }
 
-/// Octets of the ICMP header of an error.
-const HEADER_OCTETS: usize = 8;
+/// Octets of the ICMP header of an error or an echo.
+pub const ICMP_OCTETS: usize = 8;
 /// Shortest quote in front of extensions, and where those begin that do not say how long the quote is (RFC 4884 §5.5).
 const LEAST_QUOTE: usize = 128;
 
@@ -72,41 +76,55 @@ pub enum IcmpParseError {
     Quote,
 }
 
+impl IcmpKind {
+    /// By type and code of `ICMPv4` (RFC 792) and the MTU of RFC 1191; `None` if it is no error about a packet.
+    pub fn of_v4(kind: u8, code: u8, mtu: u32) -> Option<Self> {
+        match (kind, code) {
+            (icmpv4::TYPE_TIME_EXCEEDED, _) => Some(Self::TimeExceeded),
+            (icmpv4::TYPE_DEST_UNREACH, icmpv4::CODE_DST_UNREACH_PORT) => Some(Self::PortUnreachable),
+            (icmpv4::TYPE_DEST_UNREACH, icmpv4::CODE_DST_UNREACH_NEED_FRAG) => Some(Self::PacketTooBig { mtu }),
+            (icmpv4::TYPE_DEST_UNREACH, code) => Some(Self::Unreachable { code }),
+            _ => None,
+        }
+    }
+
+    /// By type and code of `ICMPv6` (RFC 4443).
+    pub fn of_v6(kind: u8, code: u8, mtu: u32) -> Option<Self> {
+        match (kind, code) {
+            (icmpv6::TYPE_TIME_EXCEEDED, _) => Some(Self::TimeExceeded),
+            (icmpv6::TYPE_DST_UNREACH, icmpv6::CODE_DST_UNREACH_PORT) => Some(Self::PortUnreachable),
+            (icmpv6::TYPE_PACKET_TOO_BIG, _) => Some(Self::PacketTooBig { mtu }),
+            (icmpv6::TYPE_DST_UNREACH, code) => Some(Self::Unreachable { code }),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> IcmpError<'a> {
     /// An `ICMPv4` message, from its own header on (RFC 792).
     pub fn parse_v4(message: &'a [u8]) -> Result<Self, IcmpParseError> {
-        let header = header(message)?;
-        if internet_checksum(message) != 0 {
+        let [kind, code, _, _, _, words, mtu @ ..] = header(message)?;
+        if checksum(message) != 0 {
             return Err(IcmpParseError::Checksum);
         }
-        let kind = match (header[0], header[1]) {
-            (11, _) => IcmpKind::TimeExceeded,
-            (3, 3) => IcmpKind::PortUnreachable,
-            (3, 4) => IcmpKind::PacketTooBig {
-                mtu: u32::from(u16::from_be_bytes([header[6], header[7]])),
-            },
-            (3, code) => IcmpKind::Unreachable { code },
-            (other, _) => return Err(IcmpParseError::NoError(other)),
-        };
+        let mtu = u16::from_be_bytes(mtu).into();
+        let kind = IcmpKind::of_v4(kind, code, mtu).ok_or(IcmpParseError::NoError(kind))?;
         // In words of 32 bits. Where the next MTU is told, the octet before it still is the length.
-        Self::with_quote(kind, &message[HEADER_OCTETS..], usize::from(header[5]) * 4, false)
+        Self::with_quote(kind, &message[ICMP_OCTETS..], usize::from(words) * 4, false)
     }
 
     /// An `ICMPv6` message, from its own header on (RFC 4443). The kernel has checked its checksum, which covers the addresses.
     pub fn parse_v6(message: &'a [u8]) -> Result<Self, IcmpParseError> {
-        let header = header(message)?;
-        let kind = match (header[0], header[1]) {
-            (3, _) => IcmpKind::TimeExceeded,
-            (1, 4) => IcmpKind::PortUnreachable,
-            (2, _) => IcmpKind::PacketTooBig {
-                mtu: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
-            },
-            (1, code) => IcmpKind::Unreachable { code },
-            (other, _) => return Err(IcmpParseError::NoError(other)),
-        };
+        let [kind, code, _, _, mtu @ ..] = header(message)?;
         // In words of 64 bits; the message that says what would fit has an MTU there, and no extensions.
-        let told = if header[0] == 2 { 0 } else { usize::from(header[4]) * 8 };
-        Self::with_quote(kind, &message[HEADER_OCTETS..], told, true)
+        let told = if kind == icmpv6::TYPE_PACKET_TOO_BIG {
+            0
+        } else {
+            usize::from(mtu[0]) * 8
+        };
+        let mtu = u32::from_be_bytes(mtu);
+        let kind = IcmpKind::of_v6(kind, code, mtu).ok_or(IcmpParseError::NoError(kind))?;
+        Self::with_quote(kind, &message[ICMP_OCTETS..], told, true)
     }
 
     fn with_quote(kind: IcmpKind, body: &'a [u8], told: usize, ipv6: bool) -> Result<Self, IcmpParseError> {
@@ -146,30 +164,22 @@ pub fn extensions_behind(rest: &[u8], at: Option<usize>, taken: usize) -> Option
     }
 }
 
-fn header(message: &[u8]) -> Result<[u8; HEADER_OCTETS], IcmpParseError> {
+fn header(message: &[u8]) -> Result<[u8; ICMP_OCTETS], IcmpParseError> {
     message
-        .first_chunk::<HEADER_OCTETS>()
+        .first_chunk::<ICMP_OCTETS>()
         .copied()
         .ok_or(IcmpParseError::Short("the ICMP header"))
 }
 
-/// RFC 1071: zero over octets that hold their own checksum.
-pub(crate) fn internet_checksum(octets: &[u8]) -> u16 {
-    let (pairs, odd) = octets.as_chunks::<2>();
-    let mut sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
-    sum += odd.first().map_or(0, |last| u64::from(*last) << 8);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
+/// Whether a packet is an ICMP error or a redirect, judged by its type; also if the type is cut off or hidden, since then nobody can say
+/// that it is not.
+pub fn may_be_error(header: &IpHeader, packet: &[u8]) -> bool {
+    let kind = packet.get(header.header_octets);
+    match (header.is_ipv6(), header.protocol) {
+        (false, crate::ICMPV4) => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),
+        (true, crate::ICMPV6) => kind.is_none_or(|&kind| kind < 128 || kind == icmpv6::TYPE_REDIRECT_MESSAGE),
+        _ => false,
     }
-    !u16::try_from(sum).unwrap_or(0)
-}
-
-fn v4(reader: &mut Reader<'_>) -> Option<IpAddr> {
-    reader.take::<4>().map(|octets| Ipv4Addr::from(octets).into())
-}
-
-fn v6(reader: &mut Reader<'_>) -> Option<IpAddr> {
-    reader.take::<16>().map(|octets| Ipv6Addr::from(octets).into())
 }
 
 #[cfg(test)]

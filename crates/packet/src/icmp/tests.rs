@@ -16,21 +16,21 @@ fn quote_v4(octets: usize) -> Vec<u8> {
 fn message_v4(kind: u8, code: u8, words: u8, body: &[u8]) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0, 0, words, 0, 0];
     message.extend(body);
-    let sum = internet_checksum(&message).to_be_bytes();
+    let sum = checksum(&message).to_be_bytes();
     message[2..4].copy_from_slice(&sum);
     message
 }
 
 /// Version 2, and objects of these classes and types.
-fn extensions(objects: &[(u8, u8, &[u8])], checksum: bool) -> Vec<u8> {
+fn extensions(objects: &[(u8, u8, &[u8])], summed: bool) -> Vec<u8> {
     let mut octets = vec![0x20, 0, 0, 0];
     for (class, kind, payload) in objects {
         octets.extend(u16::try_from(payload.len() + 4).unwrap().to_be_bytes());
         octets.extend([*class, *kind]);
         octets.extend(*payload);
     }
-    if checksum {
-        let sum = internet_checksum(&octets).to_be_bytes();
+    if summed {
+        let sum = checksum(&octets).to_be_bytes();
         octets[2..4].copy_from_slice(&sum);
     }
     octets
@@ -68,7 +68,7 @@ fn kinds_of_both_versions() {
     too_big[6..8].copy_from_slice(&1400u16.to_be_bytes());
     assert_eq!(IcmpError::parse_v4(&too_big), Err(IcmpParseError::Checksum));
     too_big[2..4].fill(0);
-    let sum = internet_checksum(&too_big).to_be_bytes();
+    let sum = checksum(&too_big).to_be_bytes();
     too_big[2..4].copy_from_slice(&sum);
     assert_eq!(
         IcmpError::parse_v4(&too_big).unwrap().kind,
@@ -125,9 +125,9 @@ fn labels_are_read_where_the_length_says() {
 /// RFC 4884 §5.5.
 #[test]
 fn old_routers_say_no_length_and_need_a_checksum() {
-    for (checksum, found) in [(true, true), (false, false)] {
+    for (summed, found) in [(true, true), (false, false)] {
         let mut body = quote_v4(128);
-        body.extend(extensions(&[(1, 1, &LABEL)], checksum));
+        body.extend(extensions(&[(1, 1, &LABEL)], summed));
         let message = message_v4(11, 0, 0, &body);
         let error = IcmpError::parse_v4(&message).unwrap();
         assert_eq!(error.extensions.is_some(), found);
@@ -222,7 +222,7 @@ proptest! {
     fn any_objects_end(objects in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut octets = vec![0x20, 0, 0, 0];
         octets.extend(&objects);
-        let sum = internet_checksum(&octets).to_be_bytes();
+        let sum = checksum(&octets).to_be_bytes();
         octets[2..4].copy_from_slice(&sum);
         if let Ok(read) = Extensions::parse(&octets) {
             let labels = read.labels().count();
