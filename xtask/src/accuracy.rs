@@ -117,7 +117,7 @@ fn page(runs: u32, table: &str, with_plans: bool) -> String {
     let plans = if with_plans { " --plans" } else { "" };
     format!(
         "# What our estimators get wrong\n\n\
-         Made by `cargo xtask accuracy{plans} --runs {runs} --write docs/accuracy.md` from the files under `scenarios/`; seeds are the\n\
+         Made by `cargo xtask accuracy{plans} --runs {runs} --write docs/results/accuracy.md` from the files under `scenarios/`; seeds are the\n\
          scenario's own seed and the {runs} that follow. Errors are relative to the narrow link's capacity; *wrong and confident*\n\
          is a run whose interval misses the truth by more than 10 % of that capacity; *coverage* is the share of the runs with a\n\
          number whose interval holds the truth. *Holds* compares with both bounds that the scenario file states.\n\n{table}"

@@ -202,7 +202,7 @@ fn page(options: &Options, machine: &str, sections: &str) -> String {
     let Options { rounds, seconds, .. } = options;
     let page = format!(
         "# Benchmarks\n\n\
-         Made by `cargo xtask bench --rounds {rounds} --seconds {seconds} --write docs/benchmarks.md`, which writes this whole page;\n\
+         Made by `cargo xtask bench --rounds {rounds} --seconds {seconds} --write docs/results/benchmarks.md`, which writes this whole page;\n\
          change the text in `xtask/src/bench.rs` and `xtask/src/bench/`. `cargo xtask bench udp` runs one comparison alone.\n\n\
          Only ratios mean anything on another machine. In each comparison the contenders take turns, {rounds} rounds of all of\n\
          them, so that what the machine does meanwhile hits them alike. A ratio is taken within a round, and its median over the\n\

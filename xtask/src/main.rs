@@ -18,10 +18,10 @@ cargo xtask judge      what is judged against the real clock, accuracy between r
 cargo xtask soak       what takes long: every method to its end, many paths, long fuzzing, 100 runs per scenario
 cargo xtask tidy       the rules of the house that no compiler checks
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
-cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/accuracy.md]
+cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/results/accuracy.md]
 cargo xtask golden     whether the program still gives every value that it gave before the redesign; see golden/README.md
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
-                       [--write docs/benchmarks.md]; needs root but for sim; leaves out what is not installed
+                       [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
 ";
 
 fn main() -> ExitCode {

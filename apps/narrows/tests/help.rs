@@ -127,7 +127,7 @@ fn the_documents_speak_of_flags_that_exist() {
                 .flat_map(|[command, part]| flags(&said(&[command, part, "--help"]))),
         )
         .collect();
-    for name in ["README.md", "docs/limitations.md", "docs/protocol.md"] {
+    for name in ["README.md", "docs/guide/limitations.md", "docs/design/protocol.md"] {
         let text = std::fs::read_to_string(root.join(name)).expect("the document is there");
         for line in text
             .lines()

@@ -6,7 +6,7 @@
 //!
 //! The tests are those of a kernel's counters: `busy`, `rwnd_limited` and `sndbuf_limited` are exclusive times, so that a share of the
 //! interval tells how much of it a limit was binding. Thresholds stand beside them; those without a source are ours, and a confusion
-//! matrix over induced limits (`docs/verdicts.md`) holds them.
+//! matrix over induced limits (`docs/results/verdicts.md`) holds them.
 
 mod loss;
 mod shaper;

@@ -1,4 +1,4 @@
-//! Every plan in `plans/` can be read, names a source that docs/references.md resolves, and stands in the index of docs/plans.md.
+//! Every plan in `plans/` can be read, names a source that docs/design/references.md resolves, and stands in the index of docs/design/plans.md.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
@@ -42,7 +42,7 @@ fn every_plan_is_read_and_bears_its_files_name() {
 /// `[Key] table 4` and the like, or ours.
 #[test]
 fn every_source_is_resolved() {
-    let references = text("docs/references.md");
+    let references = text("docs/design/references.md");
     for path in files() {
         let plan = Plan::read(&path).unwrap();
         if plan.source == "ours" {
@@ -52,7 +52,7 @@ fn every_source_is_resolved() {
         let key = key.unwrap_or_else(|| panic!("{}: the source names no key: {}", plan.name, plan.source));
         assert!(
             references.contains(&format!("- {key}")),
-            "{}: {key} is not in docs/references.md",
+            "{}: {key} is not in docs/design/references.md",
             plan.name
         );
         assert!(
@@ -66,13 +66,13 @@ fn every_source_is_resolved() {
 /// Both ways: no plan without its line, no line without its plan.
 #[test]
 fn the_index_is_whole() {
-    let index = text("docs/plans.md");
+    let index = text("docs/design/plans.md");
     let rows = index.lines().filter_map(|line| line.strip_prefix("| "));
     let first = rows.filter_map(|row| row.split(" |").next());
     let listed: Vec<&str> = first.filter(|cell| !cell.is_empty()).collect();
     let files: Vec<String> = files().iter().map(|path| stem(path)).collect();
     for name in &files {
-        assert!(listed.contains(&name.as_str()), "docs/plans.md has no line for {name}");
+        assert!(listed.contains(&name.as_str()), "docs/design/plans.md has no line for {name}");
     }
     for name in listed.iter().filter(|cell| cell.starts_with("seed")) {
         assert!(files.iter().any(|file| file == name), "there is no plan {name}");

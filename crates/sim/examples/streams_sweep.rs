@@ -1,6 +1,6 @@
 //! `streams` over drawn paths: 2 to 200 Mbit/s, 2 to 120 ms, queues of a tenth to two products of rate and round trip, and of each kind: windows that hold a
 //! connection, random loss, Poisson or TCP traffic beside it, a policer over all, a shaper for each connection. Truth is one long transfer (30 s and
-//! 200 round trips at least) for each number, judged by the definitions of `docs/streams.md` without any chance.
+//! 200 round trips at least) for each number, judged by the definitions of `docs/guide/streams.md` without any chance.
 //!
 //! `cargo run --release -p narrows-sim --example streams_sweep -- [seed=N] [paths=N] [known] [quick]`; with `known` the method is told what is
 //! available (no paths with TCP beside it then). `*` marks wrong numbers that do not say that they are unsure.

@@ -1,6 +1,6 @@
 //! What is told to have limited a transfer, where the limit is known: every induced limit over several paths, as a confusion matrix.
 //!
-//! The matrix stands in `docs/verdicts.md`; `UPDATE_VERDICTS=1` writes it anew. The example `verdicts` does the same over paths that were drawn.
+//! The matrix stands in `docs/results/verdicts.md`; `UPDATE_VERDICTS=1` writes it anew. The example `verdicts` does the same over paths that were drawn.
 
 #[path = "limits/induced.rs"]
 mod induced;
@@ -42,7 +42,7 @@ fn confusion_matrix() {
         say(line);
     }
     let (page, renewed) = page("matrix", &text);
-    assert_eq!(page, renewed, "docs/verdicts.md: UPDATE_VERDICTS=1 renews it");
+    assert_eq!(page, renewed, "docs/results/verdicts.md: UPDATE_VERDICTS=1 renews it");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

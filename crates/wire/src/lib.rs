@@ -13,7 +13,7 @@
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they allocate, and never panic:
 //! [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`], [`Rows::parse`], [`Datagram::parse`],
-//! [`DataHello::parse`], and those of [`stamp`]. `docs/protocol.md` has the byte layouts and the order of messages.
+//! [`DataHello::parse`], and those of [`stamp`]. `docs/design/protocol.md` has the byte layouts and the order of messages.
 
 mod bytes;
 mod conversation;

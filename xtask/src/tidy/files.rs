@@ -14,7 +14,7 @@ const LONGEST: usize = 500;
 const BANNED: [&str; 4] = ["bandwidth", "speed", "throughput", "latency"];
 
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
-    let references = std::fs::read_to_string(root().join("docs/references.md")).unwrap_or_default();
+    let references = std::fs::read_to_string(root().join("docs/design/references.md")).unwrap_or_default();
     for path in tracked()? {
         let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
             continue;
@@ -120,7 +120,7 @@ fn names(name: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
-/// Keys such as `[SLoPS02]` in documentation are resolved in docs/references.md.
+/// Keys such as `[SLoPS02]` in documentation are resolved in docs/design/references.md.
 fn cited(name: &str, text: &str, references: &str, broken: &mut Vec<String>) {
     for line in text.lines().filter(|line| line.trim_start().starts_with("//")) {
         for part in line.split('[').skip(1) {
@@ -135,7 +135,7 @@ fn cited(name: &str, text: &str, references: &str, broken: &mut Vec<String>) {
                 && body.trim_end_matches(|c: char| c.is_ascii_digit()).len() + 2 == body.len()
                 && !rest.starts_with('(');
             if is_key && !references.contains(&format!("[{key}]")) {
-                broken.push(format!("{name}: [{key}] is not in docs/references.md"));
+                broken.push(format!("{name}: [{key}] is not in docs/design/references.md"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The rules, by number. The page `docs/advice.md` lists them.
+//! The rules, by number. The page `docs/guide/advice.md` lists them.
 
 mod hosts;
 mod path;

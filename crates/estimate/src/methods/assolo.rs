@@ -54,7 +54,7 @@
 //!
 //! # Cost
 //!
-//! Chirps of 137 packets: see `docs/available-methods.md`.
+//! Chirps of 137 packets: see `docs/results/available-methods.md`.
 //!
 //! # Fails when
 //!

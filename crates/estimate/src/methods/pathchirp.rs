@@ -60,7 +60,7 @@
 //!
 //! # Cost
 //!
-//! On a 100 Mbit/s path some 50 chirps of 130 packets: see `docs/available-methods.md`. A chirp's last packets leave at twice what is available.
+//! On a 100 Mbit/s path some 50 chirps of 130 packets: see `docs/results/available-methods.md`. A chirp's last packets leave at twice what is available.
 //!
 //! # Fails when
 //!

@@ -59,7 +59,7 @@
 //!
 //! # Cost
 //!
-//! Streams of 129 packets: see `docs/available-methods.md`.
+//! Streams of 129 packets: see `docs/results/available-methods.md`.
 //!
 //! # Fails when
 //!

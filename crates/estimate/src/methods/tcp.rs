@@ -57,7 +57,7 @@
 //! # Fails when
 //! - A1 (HyStart leaves slow start far below the path's rate; a window far from its mean): runs on while no queue shows
 //!   (`test_too_short`, `not_converged` when time runs out); `risk_share` says how far the value may be off. Random loss that
-//!   has not struck yet cannot be foreseen: docs/quick-mode.md.
+//!   has not struck yet cannot be foreseen: docs/results/quick-mode.md.
 //! - A2: `variable_rate`, `not_converged`; the value is the mean over everything.
 //! - A3: `limited_by` sender, receiver or window.
 //! - A4: the quick value is too high; compare with full length.

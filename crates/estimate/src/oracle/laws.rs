@@ -20,7 +20,7 @@ pub(super) struct Law {
     pub(super) up_to_mbps: u64,
     /// It may say nothing from this utilisation on.
     pub(super) silent_above: f64,
-    /// Cases in which nothing betrays to it that it is wrong; `docs/limitations.md` says so.
+    /// Cases in which nothing betrays to it that it is wrong; `docs/guide/limitations.md` says so.
     pub(super) blind: &'static [&'static str],
 }
 

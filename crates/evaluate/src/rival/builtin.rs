@@ -3,7 +3,7 @@
 use super::adapter::Adapter;
 use super::error::AdapterError;
 
-/// Name and text of each, in the order of `docs/rivals.md`.
+/// Name and text of each, in the order of `docs/guide/external-tools.md`.
 pub const BUILT_IN: [(&str, &str); 9] = [
     ("iperf3-tcp", include_str!("../../../../rivals/iperf3-tcp.toml")),
     ("iperf3-udp", include_str!("../../../../rivals/iperf3-udp.toml")),

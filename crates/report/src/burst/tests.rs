@@ -1,4 +1,4 @@
-//! The OC-12 case of `[Netest03]` §III.A, number by number (docs/burst.md tells it), and shapes.
+//! The OC-12 case of `[Netest03]` §III.A, number by number (docs/design/burst.md tells it), and shapes.
 
 use estimate::job::Entry;
 use estimate::{Cost, Estimate, Outcome, Reason};

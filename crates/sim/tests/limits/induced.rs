@@ -1,4 +1,4 @@
-//! Limits induced over simulated paths, and what is said of them: shared by the test whose matrix stands in `docs/verdicts.md` and by the
+//! Limits induced over simulated paths, and what is said of them: shared by the test whose matrix stands in `docs/results/verdicts.md` and by the
 //! example that tries paths which no threshold was set by.
 
 use std::fmt::Write as _;
@@ -369,16 +369,16 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], told: &mut dyn FnMut(&str)
     (text, wrong)
 }
 
-/// Puts a matrix into `docs/verdicts.md` between its marks, if that is asked for; returns the page as it is and as it should be.
+/// Puts a matrix into `docs/results/verdicts.md` between its marks, if that is asked for; returns the page as it is and as it should be.
 pub(crate) fn page(mark: &str, text: &str) -> (String, String) {
     let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdicts.md");
-    let page = std::fs::read_to_string(path).expect("docs/verdicts.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/verdicts.md");
+    let page = std::fs::read_to_string(path).expect("docs/results/verdicts.md");
     let (head, rest) = page.split_once(&begin).expect("the page has a begin");
     let (_, tail) = rest.split_once(&end).expect("the page has an end");
     let renewed = format!("{head}{begin}{text}{end}{tail}");
     if std::env::var_os("UPDATE_VERDICTS").is_some() {
-        std::fs::write(path, &renewed).expect("docs/verdicts.md");
+        std::fs::write(path, &renewed).expect("docs/results/verdicts.md");
     }
     (page, renewed)
 }

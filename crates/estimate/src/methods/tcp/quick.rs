@@ -110,7 +110,7 @@ const LEAST_WINDOW: Duration = Duration::from_secs(1);
 const WINDOW_RTTS: f64 = 3.0;
 const WINDOW_RTTS_BBR: f64 = 8.0;
 /// Parts of the window: at least four, each so long, of so many round trips and segments, so that neither the rhythm of
-/// acknowledgements nor one recovery makes them differ (ours, by the sweep in docs/quick-mode.md). Where cuts do not empty the
+/// acknowledgements nor one recovery makes them differ (ours, by the sweep in docs/results/quick-mode.md). Where cuts do not empty the
 /// queue fewer will do.
 const FEWEST_PARTS: usize = 4;
 const MOST_PARTS: usize = 40;

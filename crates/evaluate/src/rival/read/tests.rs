@@ -148,10 +148,10 @@ fn a_program_that_failed_is_quoted() {
     );
 }
 
-/// The description of `docs/rivals.md`, as it stands there, reads the output that stands there.
+/// The description of `docs/guide/external-tools.md`, as it stands there, reads the output that stands there.
 #[test]
 fn the_documented_example_works() {
-    let page = include_str!("../../../../../docs/rivals.md");
+    let page = include_str!("../../../../../docs/guide/external-tools.md");
     let block = |language: &str, holds: &str| {
         let blocks = page.split("```");
         let found = blocks
