@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::provenance;
 use crate::shell::{quiet, root, say};
 
 /// `--runs N` (default 200), `--write FILE`, `--plans` (every plan in the simulator as well, with its own counts).
@@ -115,10 +116,13 @@ fn row(table: &mut String, value: &Value) -> bool {
 
 fn page(runs: u32, table: &str, with_plans: bool) -> String {
     let plans = if with_plans { " --plans" } else { "" };
+    let file = "docs/results/accuracy.md";
+    let made = provenance::lines(&format!("cargo xtask accuracy{plans} --runs {runs} --write {file}"));
     format!(
         "# What our estimators get wrong\n\n\
-         Made by `cargo xtask accuracy{plans} --runs {runs} --write docs/results/accuracy.md` from the files under `scenarios/`; seeds are the\n\
-         scenario's own seed and the {runs} that follow. Errors are relative to the narrow link's capacity; *wrong and confident*\n\
+         {made}\n\
+         Made from the files under `scenarios/`; seeds are the scenario's own seed and the {runs} that follow.\n\
+         Errors are relative to the narrow link's capacity; *wrong and confident*\n\
          is a run whose interval misses the truth by more than 10 % of that capacity; *coverage* is the share of the runs with a\n\
          number whose interval holds the truth. *Holds* compares with both bounds that the scenario file states.\n\n{table}"
     )

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::provenance;
 use crate::shell::{root, say};
 use bed::Bed;
 use program::{Program, built};
@@ -200,10 +201,13 @@ fn with_section(page: &str, section: &str) -> String {
 
 fn page(options: &Options, machine: &str, sections: &str) -> String {
     let Options { rounds, seconds, .. } = options;
+    let file = "docs/results/benchmarks.md";
+    let made = provenance::lines(&format!("cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"));
     let page = format!(
         "# Benchmarks\n\n\
-         Made by `cargo xtask bench --rounds {rounds} --seconds {seconds} --write docs/results/benchmarks.md`, which writes this whole page;\n\
-         change the text in `xtask/src/bench.rs` and `xtask/src/bench/`. `cargo xtask bench udp` runs one comparison alone.\n\n\
+         {made}\n\
+         The command writes this whole page; change the text in `xtask/src/bench.rs` and `xtask/src/bench/`.\n\
+         `cargo xtask bench udp` runs one comparison alone.\n\n\
          Only ratios mean anything on another machine. In each comparison the contenders take turns, {rounds} rounds of all of\n\
          them, so that what the machine does meanwhile hits them alike. A ratio is taken within a round, and its median over the\n\
          rounds is shown, beside each contender's own smallest, median and largest number. Whatever is not installed is named and\n\

@@ -5,6 +5,7 @@ mod bench;
 mod fuzz;
 mod golden;
 mod install;
+mod provenance;
 mod room;
 mod shell;
 mod suite;
