@@ -127,8 +127,14 @@ fn the_documents_speak_of_flags_that_exist() {
                 .flat_map(|[command, part]| flags(&said(&[command, part, "--help"]))),
         )
         .collect();
-    for name in ["README.md", "docs/guide/limitations.md", "docs/design/protocol.md"] {
-        let text = std::fs::read_to_string(root.join(name)).expect("the document is there");
+    let guide = std::fs::read_dir(root.join("docs/guide")).expect("the guide is there");
+    let pages = guide.map(|page| page.expect("a page").path());
+    for path in [root.join("README.md"), root.join("docs/design/protocol.md")]
+        .into_iter()
+        .chain(pages)
+    {
+        let name = path.display();
+        let text = std::fs::read_to_string(&path).expect("the document is there");
         for line in text
             .lines()
             .filter(|line| line.contains("narrows") && !line.contains("cargo"))
