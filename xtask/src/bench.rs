@@ -202,7 +202,9 @@ fn with_section(page: &str, section: &str) -> String {
 fn page(options: &Options, machine: &str, sections: &str) -> String {
     let Options { rounds, seconds, .. } = options;
     let file = "docs/results/benchmarks.md";
-    let made = provenance::lines(&format!("cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"));
+    let made = provenance::lines(&format!(
+        "cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"
+    ));
     let page = format!(
         "# Benchmarks\n\n\
          {made}\n\
