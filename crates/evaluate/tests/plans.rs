@@ -72,7 +72,10 @@ fn the_index_is_whole() {
     let listed: Vec<&str> = first.filter(|cell| !cell.is_empty()).collect();
     let files: Vec<String> = files().iter().map(|path| stem(path)).collect();
     for name in &files {
-        assert!(listed.contains(&name.as_str()), "docs/design/plans.md has no line for {name}");
+        assert!(
+            listed.contains(&name.as_str()),
+            "docs/design/plans.md has no line for {name}"
+        );
     }
     for name in listed.iter().filter(|cell| cell.starts_with("seed")) {
         assert!(files.iter().any(|file| file == name), "there is no plan {name}");
