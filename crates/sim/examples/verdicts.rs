@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
-#[path = "../tests/limits/induced.rs"]
+#[path = "../tests/all/limits/induced.rs"]
 mod induced;
 
 use induced::{Base, Control, FURTHER, INDUCED, matrix, page};

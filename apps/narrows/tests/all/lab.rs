@@ -1,0 +1,472 @@
+//! The binary between two private hosts. Needs privileges and a machine with time to spare, so nothing here runs by itself.
+//!
+//! What depends on the machine's time (`judge:`) is judged only if the path says that it kept it; if not, it is measured again, at most five
+//! times, whatever the result was, and the count is printed.
+
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests of a program in real time, that print how often they measured"
+)]
+
+use crate::common;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::{Ended, Running, directory, file, narrows, text, validate};
+use nix::sys::signal::Signal;
+use scenario::{Scenario, Way};
+
+const THREE_HOPS: &str = r#"
+name = "three-hops"
+[[hop]]
+rate = "1 Gbit/s"
+delay = "1 ms"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[hop]]
+rate = "200 Mbit/s"
+delay = "1 ms"
+"#;
+
+/// The path dies some seconds after it has begun.
+const CUT: &str = r#"
+name = "cut"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+queue = "100 packets"
+schedule = [{ at = "6 s", rate = "0 bit/s" }]
+"#;
+
+/// Every lab spins on a processor of its own: one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Measures until the path kept time; `None`, reported as not judged, if it never did.
+fn measured(what: &str, measure: impl Fn() -> Ended, kept: impl Fn(&Ended) -> bool) -> Option<Ended> {
+    for attempt in 1..=5 {
+        let ended = measure();
+        let judged = kept(&ended);
+        eprintln!(
+            "{what}, measurement {attempt}: {}",
+            if judged { "judged" } else { "did not keep time" }
+        );
+        if judged {
+            return Some(ended);
+        }
+    }
+    println!("\nNOT JUDGED: {what}: the machine never kept time in five measurements");
+    None
+}
+
+fn path_kept_time(ended: &Ended) -> bool {
+    !ended.stderr.contains("did not keep time")
+}
+
+/// What a command leaves if it does not clean up: named namespaces, and processes.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    names: Vec<String>,
+    processes: Vec<String>,
+}
+
+impl Traces {
+    /// Of the program whose process had the number `id`, and of those that it started.
+    fn of(id: nix::unistd::Pid) -> Self {
+        let list = |path: &str| {
+            let entries = std::fs::read_dir(path).into_iter().flatten();
+            entries
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .collect::<Vec<_>>()
+        };
+        let names = list("/run/netns")
+            .into_iter()
+            .filter(|name| name.contains(&id.to_string()))
+            .collect();
+        let own = std::fs::read_link("/proc/self/ns/net").expect("our own namespace has a name");
+        let program = Path::new(env!("CARGO_BIN_EXE_narrows"));
+        let processes = list("/proc")
+            .into_iter()
+            .filter(|name| name.chars().all(|digit| digit.is_ascii_digit()))
+            .filter(|process| {
+                let elsewhere = std::fs::read_link(format!("/proc/{process}/ns/net")).is_ok_and(|other| other != own);
+                let parent = std::fs::read_to_string(format!("/proc/{process}/stat")).ok();
+                let is_child = parent.is_some_and(|stat| {
+                    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+                    after_name.split(' ').nth(1) == Some(id.to_string().as_str())
+                });
+                let is_ours = std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| exe == program);
+                is_child || (is_ours && elsewhere)
+            })
+            .collect();
+        Self { names, processes }
+    }
+
+    fn none() -> Self {
+        Self {
+            names: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
+    /// A killed process takes a moment to be gone.
+    #[track_caller]
+    fn assert_gone(id: nix::unistd::Pid) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Self::of(id) != Self::none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(Self::of(id), Self::none());
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
+    let _alone = alone();
+    let running = Running::start(&mut narrows(["demo", "--json", "--quick"]));
+    let id = running.id();
+    let ended = running.end();
+    let document = ended.json();
+    validate(report::schema::REPORT, &document);
+    let honesty = &document["path_honesty"];
+    assert!(honesty["kept_time"].is_boolean(), "{document:#}");
+    Traces::assert_gone(id);
+    // The control connection runs over the path, too: one that stood still for most of a second has fallen silent, by its own report.
+    let stood_still = honesty["late_ns_worst"].as_u64().is_some_and(|late| late > 500_000_000);
+    if ended.status.code() == Some(3) && stood_still {
+        println!(
+            "\nNOT JUDGED: demo: the path held packets back for {} ns",
+            honesty["late_ns_worst"]
+        );
+        return;
+    }
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    let rows = document["metrics"].as_array().expect("a list");
+    for metric in ["ip_capacity", "available_ip_capacity", "round_trip_time", "path_mtu"] {
+        let row = rows.iter().find(|row| row["metric"] == metric);
+        assert!(row.is_some_and(|row| row["truth"].is_u64()), "{metric}: {document:#}");
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn a_killed_demo_leaves_nothing() {
+    let _alone = alone();
+    for wait in [1, 4] {
+        let running = Running::start(&mut narrows(["demo", "--json"]));
+        let id = running.id();
+        std::thread::sleep(Duration::from_secs(wait));
+        running.signal(Signal::SIGKILL);
+        assert_eq!(running.end().status.code(), None);
+        Traces::assert_gone(id);
+    }
+}
+
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn an_interrupted_demo_prints_what_it_knows() {
+    let _alone = alone();
+    let mut running = Running::start(&mut narrows(["demo", "--json", "-v"]));
+    let id = running.id();
+    running.wait_for("method=\"available\"");
+    let interrupted = Instant::now();
+    running.signal(Signal::SIGINT);
+    let ended = running.end();
+    assert!(interrupted.elapsed() < Duration::from_secs(3), "{ended:?}");
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    validate(report::schema::REPORT, &ended.json());
+    Traces::assert_gone(id);
+}
+
+fn emulate(scenario: &Path, receiver: Option<&str>, program: &[&str]) -> Ended {
+    let mut call = vec!["emulate", text(scenario)];
+    if let Some(receiver) = receiver {
+        call.extend(["--receiver", receiver]);
+    }
+    call.push("--");
+    call.extend(program);
+    let running = Running::start(&mut narrows(&call));
+    let id = running.id();
+    let ended = running.end();
+    Traces::assert_gone(id);
+    ended
+}
+
+/// The receiver's address, as `emulate` announces it.
+const RECEIVER: &str = "10.77.3.1";
+
+#[test]
+#[ignore = "judge: needs namespaces, ping"]
+fn ping_sees_the_round_trip() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let truth = Scenario::from_toml(THREE_HOPS)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .base_rtt(84, 84);
+    let call = ["ping", "-c", "20", "-i", "0.02", RECEIVER];
+    let Some(ended) = measured("ping", || emulate(&path, None, &call), path_kept_time) else {
+        return;
+    };
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let numbers = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.split_once("min/avg/max"))
+        .expect("a summary");
+    let least: f64 = numbers
+        .1
+        .split(" = ")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next()?.parse().ok())
+        .expect("a number");
+    let truth = truth.as_secs_f64() * 1e3;
+    // ping prints microseconds.
+    assert!(
+        (truth - 0.001..=truth + 0.3).contains(&least),
+        "{least} ms, truth {truth} ms"
+    );
+}
+
+#[test]
+#[ignore = "lab: needs namespaces, traceroute"]
+fn traceroute_sees_the_routers() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let ended = emulate(&path, None, &["traceroute", "-n", "-w", "1", RECEIVER]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let shown: Vec<&str> = ended
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(shown, ["10.77.1.1", "10.77.1.2", RECEIVER], "{ended:?}");
+}
+
+/// The receiving host runs nothing but its kernel, and a reflector in one case: round trips from one end.
+#[test]
+#[ignore = "judge: needs namespaces"]
+fn round_trips_need_no_server() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let scenario = Scenario::from_toml(THREE_HOPS).expect("a scenario");
+    let truth = scenario.truth(Way::Forward);
+    let narrows = env!("CARGO_BIN_EXE_narrows");
+    let serve = format!("{narrows} serve --stamp");
+    for (via, there, back, receiver) in [
+        ("icmp", 64, 64, None),
+        ("udp", 64, 92, None),
+        ("tcp:9", 64, 40, None),
+        ("stamp", 72, 72, Some(serve.as_str())),
+    ] {
+        let script = format!("sleep 1; {narrows} rtt {RECEIVER} --via {via} --quiet --json");
+        let measure = || emulate(&path, receiver, &["sh", "-c", &script]);
+        let Some(ended) = measured(&format!("rtt via {via}"), measure, path_kept_time) else {
+            continue;
+        };
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        let row = ended.json_line();
+        let value = row["value"].as_u64().expect("a number") as f64 * 1e-9;
+        let base = truth.base_rtt(there, back).as_secs_f64();
+        assert!((base..base + 500e-6).contains(&value), "{via}: {value} for {base}");
+    }
+}
+
+/// A reflector's stamps tell the way there from the way back, which is narrower and lossy here.
+#[test]
+#[ignore = "judge: needs namespaces"]
+fn a_reflector_shows_the_way_there() {
+    const ASYMMETRIC: &str = r#"
+name = "asymmetric"
+[[hop]]
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[hop]]
+rate = "40 Mbit/s"
+delay = "1 ms"
+[[reverse]]
+rate = "15 Mbit/s"
+delay = "2 ms"
+[[reverse]]
+rate = "100 Mbit/s"
+delay = "1 ms"
+"#;
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "asymmetric.toml", ASYMMETRIC);
+    let truth = Scenario::from_toml(ASYMMETRIC)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .capacity(1500)
+        .as_f64();
+    let narrows = env!("CARGO_BIN_EXE_narrows");
+    let script = format!("sleep 1; {narrows} capacity {RECEIVER} --via stamp --quiet --json");
+    let measure = || emulate(&path, Some(&format!("{narrows} serve --stamp")), &["sh", "-c", &script]);
+    let Some(ended) = measured("capacity via stamp", measure, path_kept_time) else {
+        return;
+    };
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let row = ended.json_line();
+    let value = row["value"].as_u64().expect("a number") as f64;
+    assert!((value / truth - 1.0).abs() < 0.03, "{value} for {truth}: {row:#}");
+    assert_eq!(row["direction"], "forward");
+}
+
+#[test]
+#[ignore = "judge: needs namespaces, iperf3"]
+fn iperf3_sees_the_rate() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let script = format!("sleep 0.5; exec iperf3 -c {RECEIVER} -u -b 140M -l 1472 -t 3 -f k");
+    let Some(ended) = measured(
+        "iperf3",
+        || emulate(&path, Some("iperf3 -s -1"), &["sh", "-c", &script]),
+        path_kept_time,
+    ) else {
+        return;
+    };
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    // The server's own report, which may stand there too, picks its unit itself.
+    let mut lines = ended.stdout.lines();
+    let line = lines
+        .find(|line| line.ends_with("receiver") && line.contains("Kbits/sec"))
+        .expect("a summary");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let unit = words.iter().position(|&word| word == "Kbits/sec").expect("a rate");
+    let payload_kbps: f64 = words[unit - 1].parse().expect("a number");
+    let capacity = Scenario::from_toml(THREE_HOPS)
+        .expect("a scenario")
+        .truth(Way::Forward)
+        .capacity(1500);
+    let ratio = payload_kbps * 1e3 / (capacity.as_f64() * 1_472.0 / 1_500.0);
+    // Its own clocking of three seconds is good for a percent or two.
+    assert!((0.97..=1.02).contains(&ratio), "{ratio}: {ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn emulate_ends_as_its_program_does() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    assert_eq!(
+        emulate(&path, Some("sleep 100"), &["sh", "-c", "exit 7"]).status.code(),
+        Some(7)
+    );
+    let ended = emulate(&path, Some("sleep 100"), &["/nonexistent/program"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("/nonexistent/program"), "{ended:?}");
+    let ended = emulate(&path, Some("/nonexistent/receiver"), &["true"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("/nonexistent/receiver"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn a_path_that_is_cut_in_the_middle() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "cut.toml", CUT);
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let address = RECEIVER;
+    let script = format!("sleep 1; exec {program} test {address} --json");
+    let began = Instant::now();
+    let ended = emulate(&path, Some(&format!("{program} serve")), &["sh", "-c", &script]);
+    assert!(began.elapsed() < Duration::from_secs(15), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let document = ended.json();
+    validate(report::schema::REPORT, &document);
+    assert_eq!(document["error"]["code"], 3, "{document:#}");
+    let complaint = document["error"]["text"].as_str().expect("a text");
+    assert!(ended.stderr.contains(complaint), "{ended:?}");
+    let rows = document["metrics"].as_array().expect("a list");
+    assert!(
+        rows.iter()
+            .any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()),
+        "{document:#}"
+    );
+}
+
+const TWO_ROWS: &str = r#"
+name = "two-rows"
+about = "ours and another program over one path"
+worlds = ["lab"]
+keep = "lab"
+runs = { lab = 1 }
+
+[[scenario]]
+file = "one.toml"
+
+[[method]]
+name = "rtt"
+
+[[rival]]
+name = "iperf3-udp"
+params = { seconds = 2 }
+
+[[rival]]
+file = "absent.toml"
+"#;
+
+const ABSENT: &str = r#"
+name = "absent"
+about = "a program that nobody has"
+metric = "ip_capacity"
+layer = "ip"
+program = { needs = ["no-such-program"] }
+client = { command = ["no-such-program"], timeout = "1 s" }
+read = { pattern = "(?P<value>.)" }
+"#;
+
+/// Ours and another program's rows, from plan to JSON, and one that is not installed.
+#[test]
+#[ignore = "lab: needs namespaces, iperf3"]
+fn a_plan_is_evaluated_in_the_lab() {
+    let _alone = alone();
+    let directory = directory();
+    let one = "name = \"one\"\n[[hop]]\nrate = \"50 Mbit/s\"\ndelay = \"2 ms\"\nqueue = \"100 packets\"\n";
+    file(&directory, "one.toml", one);
+    file(&directory, "absent.toml", ABSENT);
+    let plan = file(&directory, "plan.toml", TWO_ROWS);
+    let runs = directory.path().join("runs");
+    let arguments = [
+        "evaluate",
+        text(&plan),
+        "--world",
+        "lab",
+        "--json",
+        "--quiet",
+        "--runs-dir",
+        text(&runs),
+    ];
+    let ended = Running::start(&mut narrows(arguments)).end();
+    let document = ended.json();
+    let row = |method: &str| {
+        let rows = document["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["method"] == method).unwrap().clone()
+    };
+    assert_eq!(row("absent")["status"], "not_installed", "{document}");
+    for method in ["rtt", "iperf3-udp"] {
+        let row = row(method);
+        assert_eq!(row["status"], "measured", "{row}");
+        assert!(row["judged_runs"].is_u64(), "{row}");
+    }
+    assert!(row("iperf3-udp")["peak_rate_bps"].is_null());
+    // Run again: nothing is left to do.
+    let again = Running::start(&mut narrows(arguments)).end();
+    assert_eq!(again.json()["rows"], document["rows"]);
+    assert!(again.took < Duration::from_secs(20), "{:?}", again.took);
+}

@@ -1,0 +1,23 @@
+//! The program as its users run it, in one test program: each is linked with everything.
+
+mod available_lab;
+mod common;
+mod contract;
+mod evaluate;
+mod help;
+mod hops_lab;
+mod host;
+mod host_lab;
+mod hostile_lab;
+mod interrupt;
+mod iperf3_lab;
+mod lab;
+mod lab_command;
+mod passive;
+mod passive_lab;
+mod real_time;
+mod refusals;
+mod replay;
+mod throughput;
+mod traffic;
+mod watch;

@@ -1,0 +1,140 @@
+//! What `narrows throughput` says held a transfer, between two real kernels on which the limit is known.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lab::{RealTimePath, Side};
+use scenario::{Hop, Queue, Scenario, TokenBucket};
+use units::{BitRate, Octets};
+
+use super::bench::{alone, not_judged, serving, start};
+
+/// 50 Mbit/s over 20 ms: 125 kB fill it, and half as much fits its queue.
+fn hop() -> Hop {
+    Hop::rate(BitRate::from_mbps(50))
+        .delay(Duration::from_millis(10))
+        .queue(Queue::Octets(Octets::new(62_500)))
+}
+
+/// What is set in one of the namespaces before, what is asked for, and what may be said.
+struct Induced {
+    what: &'static str,
+    setting: Option<(Side, &'static str, &'static str)>,
+    arguments: &'static [&'static str],
+    right: &'static [&'static str],
+}
+
+const USUAL: [(&str, &str); 2] = [
+    ("net/ipv4/tcp_wmem", "4096 16384 4194304"),
+    ("net/ipv4/tcp_rmem", "4096 131072 6291456"),
+];
+
+const ON_ONE_PATH: [Induced; 5] = [
+    Induced {
+        what: "sender buffer",
+        setting: Some((Side::Sender, "net/ipv4/tcp_wmem", "4096 16384 40000")),
+        arguments: &["-t", "2"],
+        right: &["send buffer"],
+    },
+    Induced {
+        what: "receiver window",
+        setting: Some((Side::Receiver, "net/ipv4/tcp_rmem", "4096 40000 40000")),
+        arguments: &["-t", "2"],
+        right: &["peer window"],
+    },
+    Induced {
+        what: "application",
+        setting: None,
+        // The program writes no more than this.
+        arguments: &["-t", "2", "-b", "10M"],
+        right: &["asked rate", "application"],
+    },
+    Induced {
+        what: "pacing",
+        setting: None,
+        arguments: &["-t", "2", "--fq-rate", "10M"],
+        right: &["pacing"],
+    },
+    Induced {
+        what: "drop-tail queue",
+        setting: None,
+        arguments: &["-t", "4", "-C", "reno"],
+        right: &["queue"],
+    },
+];
+
+const SHAPED: Induced = Induced {
+    what: "shaper",
+    setting: None,
+    arguments: &["-t", "3"],
+    right: &["shaper"],
+};
+
+/// The buckets of 3 MB last for a second, then 20 of the 50 Mbit/s are left.
+fn shaped() -> Hop {
+    hop().bucket(TokenBucket {
+        rate: BitRate::from_mbps(20),
+        burst: Octets::new(3_000_000),
+        queue: Some(Queue::Octets(Octets::new(125_000))),
+    })
+}
+
+/// Writes a setting that each namespace has for itself.
+fn set(path: &RealTimePath, side: Side, name: &str, value: &str) {
+    let file = format!("/proc/sys/{name}");
+    let value = value.to_owned();
+    path.host(side)
+        .run(move || std::fs::write(&file, &value).unwrap_or_else(|error| panic!("{file}: {error}")))
+        .unwrap();
+}
+
+/// `Ok`: said right, in time; `Err`: why it says nothing.
+fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<(), String> {
+    for side in [Side::Sender, Side::Receiver] {
+        for (name, value) in USUAL {
+            set(path, side, name, value);
+        }
+    }
+    if let Some((side, name, value)) = induced.setting {
+        set(path, side, name, value);
+    }
+    path.take_honesty().unwrap();
+    let far = path.host(Side::Receiver).addresses().ipv4.to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command
+        .args(["throughput", &far, "-p", &port.to_string(), "--json"])
+        .args(induced.arguments);
+    let output = path.host(Side::Sender).run(move || command.output()).unwrap().unwrap();
+    let honesty = path.take_honesty().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {output:?}", induced.what);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let said = document["narrows"]["limited_by"].as_str().unwrap_or("nothing");
+    println!("{}: {said}, {}", induced.what, document["narrows"]["evidence"]);
+    if !honesty.kept_time() {
+        return Err(honesty.to_string().replace('\n', "; "));
+    }
+    assert!(induced.right.contains(&said), "{}: {said}: {text}", induced.what);
+    Ok(())
+}
+
+fn over(hop: Hop, all: &[Induced]) {
+    let scenario = Scenario::new("limits").hop(hop).validate().unwrap();
+    let path = start(&scenario);
+    let server = serving(&path);
+    let port = server.addresses().first().unwrap().port();
+    for induced in all {
+        if let Err(why) = judge(&path, port, induced) {
+            not_judged(induced.what, &why);
+        }
+    }
+}
+
+/// Fifteen seconds of transfers; each is judged if the path kept time during it, and not repeated.
+#[test]
+#[ignore = "judge: needs namespaces"]
+fn what_limited_a_transfer_between_kernels() {
+    let _alone = alone();
+    over(hop(), &ON_ONE_PATH);
+    over(shaped(), &[SHAPED]);
+}

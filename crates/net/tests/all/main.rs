@@ -1,0 +1,8 @@
+//! The world over loopback, and between network namespaces, in one program: each program is linked with everything.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
+
+mod lone;
+mod loopback;
+mod namespaces;
+mod router;

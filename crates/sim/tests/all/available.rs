@@ -1,0 +1,36 @@
+//! Methods of available bandwidth over whole scenarios: measured from one end, against what a paper claims of them, and always ending.
+
+mod buckets;
+mod claims;
+mod ends;
+mod single_ended;
+
+use estimate::{Outcome, RawParams, run};
+use scenario::{Scenario, Way};
+use sim::SimWorld;
+use units::BitRate;
+
+/// One run of a method under its own budget.
+fn measured(scenario: &Scenario, method: &dyn estimate::Method, params: &[(&str, &str)], seed: u64) -> Outcome {
+    let raw: RawParams = params.iter().copied().collect();
+    let mut estimator = method.begin(&raw).expect("parameters of the method");
+    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
+    measured.outcome
+}
+
+fn read(text: &str) -> Scenario {
+    Scenario::from_toml(text).expect("a valid scenario")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What is free one way, and what the narrow link carries.
+fn truth(scenario: &Scenario, way: Way) -> (f64, f64) {
+    let truth = scenario.truth(way);
+    let free = truth.available(1500).map_or(0.0, BitRate::as_f64);
+    (free, truth.capacity(1500).as_f64())
+}
