@@ -55,7 +55,7 @@ pub(crate) fn test() -> Result<bool> {
         "documentation",
         shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
     );
-    sweep(&mut tally, "accuracy, 5 runs per scenario", 5);
+    sweep(&mut tally, "accuracy, 20 runs per scenario", 20);
     of_class(&mut tally, "lab", Class::Lab, &not_installed)?;
     Ok(tally.close())
 }
