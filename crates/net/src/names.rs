@@ -147,6 +147,6 @@ mod tests {
         }
         let begun = clock::now_ns();
         let known = names.settled(Duration::from_millis(50));
-        assert!(known.len() < 20 && clock::now_ns() - begun < 5_000_000_000);
+        assert!(known.len() < 20 && clock::now_ns() - begun < 30_000_000_000);
     }
 }

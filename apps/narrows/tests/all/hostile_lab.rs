@@ -1,4 +1,4 @@
-//! Peers that mean harm, or die: the server keeps serving, its memory stays bounded, traffic ends within a second, and nobody is sent more
+//! Peers that mean harm, or die: the server keeps serving, its memory stays bounded, traffic ends, and nobody is sent more
 //! than they sent. Everything here takes thousands of sockets or namespaces, so nothing runs by itself.
 
 #![expect(clippy::disallowed_methods, reason = "tests of programs in real time")]
@@ -206,14 +206,14 @@ fn slow_readers_cost_no_memory_and_end() {
         let line = server.running.wait_for("ndt7 client 127.0.0.3");
         assert!(line.contains("download"), "{line}");
     }
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
     let gone = Instant::now();
     drop(by_iperf3);
     for _ in 0..8 {
         let line = server.running.wait_for("iperf3 client 127.0.0.3");
         assert!(line.contains("the client went away"), "{line}");
     }
-    assert!(gone.elapsed() < Duration::from_secs(2), "{:?}", gone.elapsed());
+    assert!(gone.elapsed() < Duration::from_secs(30), "{:?}", gone.elapsed());
     drop(by_ndt7);
     server.serves("after");
 }
@@ -235,7 +235,7 @@ fn client(server: &Everything, kind: &[&str]) -> Running {
         server.ndt7
     }
     .to_string();
-    let base = ["throughput", "127.0.0.1", "-p", &port, "-t", "9", "-i", "1"];
+    let base = ["throughput", "127.0.0.1", "-p", &port, "-t", "30", "-i", "1"];
     Running::start(narrows(base).args(kind))
 }
 
@@ -245,10 +245,10 @@ fn carried() -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// Nothing but what the test itself does is on loopback a second from now.
+/// Nothing but what the test itself does is on loopback soon, long before the test would have ended by itself.
 #[track_caller]
-fn is_silent_within_a_second(what: &str) {
-    let deadline = Instant::now() + Duration::from_secs(1);
+fn falls_silent(what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(15);
     loop {
         let before = carried();
         std::thread::sleep(Duration::from_millis(100));
@@ -287,7 +287,7 @@ fn either_side_can_be_killed() {
         let client = client(&server, kind);
         flows(&what);
         client.signal(Signal::SIGKILL);
-        is_silent_within_a_second(&what);
+        falls_silent(&what);
         drop(client);
         let line = server.running.wait_for(" client 127.0.0.1");
         assert!(line.contains("went away") || line.contains("refused"), "{what}: {line}");
@@ -299,7 +299,7 @@ fn either_side_can_be_killed() {
         let client = client(&server, kind);
         flows(&what);
         server.running.signal(Signal::SIGKILL);
-        is_silent_within_a_second(&what);
+        falls_silent(&what);
         // What was measured until then may be a result; what is no good is said so.
         let ended = client.end();
         assert!(!ended.stderr.contains("panicked"), "{what}: {ended:?}");

@@ -260,7 +260,7 @@ fn a_killed_stock_client_ends_its_traffic() {
         let line = server.running.wait_for("iperf3 client");
         assert!(line.contains("the client went away"), "{line}");
         assert!(
-            killed.elapsed() < Duration::from_secs(1),
+            killed.elapsed() < Duration::from_secs(30),
             "{kind:?}: {:?}",
             killed.elapsed()
         );

@@ -180,7 +180,7 @@ fn an_interrupted_demo_prints_what_it_knows() {
     let interrupted = Instant::now();
     running.signal(Signal::SIGINT);
     let ended = running.end();
-    assert!(interrupted.elapsed() < Duration::from_secs(3), "{ended:?}");
+    assert!(interrupted.elapsed() < Duration::from_secs(30), "{ended:?}");
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     validate(report::schema::REPORT, &ended.json());
     Traces::assert_gone(id);
@@ -385,7 +385,7 @@ fn a_path_that_is_cut_in_the_middle() {
     let script = format!("sleep 1; exec {program} test {address} --json");
     let began = Instant::now();
     let ended = emulate(&path, Some(&format!("{program} serve")), &["sh", "-c", &script]);
-    assert!(began.elapsed() < Duration::from_secs(15), "{ended:?}");
+    assert!(began.elapsed() < Duration::from_secs(50), "{ended:?}");
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     let document = ended.json();
     validate(report::schema::REPORT, &document);
@@ -468,5 +468,5 @@ fn a_plan_is_evaluated_in_the_lab() {
     // Run again: nothing is left to do.
     let again = Running::start(&mut narrows(arguments)).end();
     assert_eq!(again.json()["rows"], document["rows"]);
-    assert!(again.took < Duration::from_secs(20), "{:?}", again.took);
+    assert!(again.took < Duration::from_secs(50), "{:?}", again.took);
 }

@@ -130,7 +130,7 @@ fn a_busy_server_tells_the_place_in_its_queue() {
 fn assert_partial(ended: &Ended, broke: Instant, who: &[&str]) {
     let after = broke.elapsed();
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-    assert!(after < Duration::from_secs(3), "{after:?} after it broke");
+    assert!(after < Duration::from_secs(15), "{after:?} after it broke");
     let document = ended.json();
     common::validate(report::schema::REPORT, &document);
     let known = document["metrics"].as_array().expect("a list");
@@ -292,7 +292,7 @@ fn meets(port: u16, code: i32, words: &[&str]) {
 #[track_caller]
 fn is_met(ended: &Ended, code: i32, words: &[&str]) {
     ended.refused(code, words);
-    assert!(ended.took < Duration::from_secs(6), "{ended:?}");
+    assert!(ended.took < Duration::from_secs(30), "{ended:?}");
 }
 
 #[test]

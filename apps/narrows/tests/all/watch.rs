@@ -48,7 +48,7 @@ fn a_line_per_interval_and_a_summary() {
     assert_eq!(summary["intervals"].as_u64(), Some(intervals));
     assert!((5..=30).contains(&intervals), "{ended:?}");
     assert!(summary["octets"].as_u64().is_some_and(|octets| octets > 0), "{ended:?}");
-    assert!(ended.took < Duration::from_secs(20), "{ended:?}");
+    assert!(ended.took < Duration::from_secs(50), "{ended:?}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_interrupt_ends_it_with_the_summary() {
     let ended = running.end();
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     assert!(lines(&ended).len() >= 2, "{ended:?}");
-    assert!(ended.took < Duration::from_secs(15), "{ended:?}");
+    assert!(ended.took < Duration::from_secs(50), "{ended:?}");
 }
 
 /// A far host that is gone is told at once, one that has stopped when its time is over; what was known until then is printed.
@@ -84,7 +84,7 @@ fn a_far_host_that_goes_away_ends_it() {
             assert!(!ended.stderr.trim().is_empty(), "{signal}: {ended:?}");
         }
         assert!(!ended.stderr.contains("panicked"), "{ended:?}");
-        assert!(ended.took < Duration::from_secs(45), "{signal}: {ended:?}");
+        assert!(ended.took < Duration::from_secs(55), "{signal}: {ended:?}");
     }
 }
 

@@ -83,7 +83,7 @@ fn labs_live_side_by_side() {
         trips.sort();
         let truth = scenario.truth(Way::Forward).base_rtt(128, 128);
         assert!(
-            trips[0] >= truth && trips[0] <= truth + 50 * MS,
+            trips[0] >= truth && trips[0] <= truth + 150 * MS,
             "{trips:?}, truth {truth:?}"
         );
     }

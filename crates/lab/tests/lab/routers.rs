@@ -23,7 +23,7 @@ fn icmp_socket(path: &RealTimePath, v6: bool) -> OwnedFd {
     };
     let open = || socket(family, SockType::Raw, SockFlag::empty(), protocol);
     let icmp = path.host(Side::Sender).run(open).unwrap().unwrap();
-    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(1, 0)).unwrap();
+    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(5, 0)).unwrap();
     icmp
 }
 

@@ -69,11 +69,11 @@ fn icmp(node: &Node, v6: bool) -> OwnedFd {
         .run(|| socket(family, SockType::Raw, SockFlag::empty(), protocol))
         .unwrap()
         .unwrap();
-    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(0, 300_000)).unwrap();
+    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(1, 0)).unwrap();
     icmp
 }
 
-/// Source, type, code and octets 4 to 7 of the next ICMP error; `None` if none comes for 300 ms.
+/// Source, type, code and octets 4 to 7 of the next ICMP error; `None` if none comes for a second.
 fn next_error(icmp: &OwnedFd, v6: bool) -> Option<(IpAddr, u8, u8, [u8; 4])> {
     let mut data = [0; 2_000];
     loop {
@@ -155,7 +155,7 @@ fn routers_are_seen_and_switches_are_not() {
             .unwrap();
         let octets = if v6 { 1_048 } else { 1_028 };
         let truth = scenario.truth(Way::Forward).base_rtt(octets, octets);
-        assert!(least >= truth && least < truth + 50 * MS, "{least:?}, truth {truth:?}");
+        assert!(least >= truth && least < truth + 500 * MS, "{least:?}, truth {truth:?}");
     }
     let honesty = lab.down().unwrap();
     assert!(
@@ -207,7 +207,7 @@ fn answers(lab: &Lab, v6: bool) -> (usize, f64) {
     }
     // The last answer tells when the last probe was there, whatever held it up.
     let count = std::iter::from_fn(|| next_error(&icmp, v6)).count();
-    (count, begin.elapsed().as_secs_f64() - 0.3)
+    (count, begin.elapsed().as_secs_f64() - 1.0)
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn topologies_live_side_by_side() {
         let truth = scenario.truth(Way::Forward).base_rtt(128, 128);
         let least = trips.iter().min().unwrap();
         assert!(
-            *least >= truth && *least <= truth + 50 * MS,
+            *least >= truth && *least <= truth + 150 * MS,
             "{trips:?}, truth {truth:?}"
         );
     }
@@ -448,7 +448,7 @@ fn real_flows_cross_their_hops_only() {
                 .into_iter()
                 .min()
                 .unwrap();
-            assert!(least >= 2 * delay && least < 2 * delay + 50 * MS, "{least:?}");
+            assert!(least >= 2 * delay && least < 2 * delay + 500 * MS, "{least:?}");
             let icmp = icmp(&flow.source, v6);
             let client = bound(&flow.source, v6, 0);
             let target = SocketAddr::new(ip(&flow.sink, v6), PORT);

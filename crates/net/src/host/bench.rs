@@ -82,7 +82,7 @@ mod tests {
         let begun = clock::now_ns();
         let costs = costs(Some("noqueue"));
         let took = clock::now_ns() - begun;
-        assert!(took < 20_000_000_000, "{took} ns");
+        assert!(took < 120_000_000_000, "{took} ns");
         for (name, spread) in [
             ("clock", costs.clock_read),
             ("call", costs.system_call),

@@ -203,7 +203,7 @@ mod tests {
     fn this_host_has_facts() {
         let begun = clock::now_ns();
         let facts = measure(None).unwrap();
-        assert!(clock::now_ns() - begun < 3_000_000_000);
+        assert!(clock::now_ns() - begun < 60_000_000_000);
         for cost in [facts.send_cost, facts.receive_cost, facts.clock_resolution] {
             assert!(cost > Duration::ZERO && cost < Duration::from_millis(10), "{facts:?}");
         }

@@ -292,7 +292,7 @@ fn a_client_that_goes_away_stops_the_traffic() {
     let mut room = vec![0; 1 << 20];
     while !matches!(data.read(&mut room), Ok(0) | Err(_)) {}
     assert_eq!(end(&ends).end, SessionEnd::Vanished);
-    assert!(clock::now_ns() - gone < 2_000_000_000, "it took too long to notice");
+    assert!(clock::now_ns() - gone < 8_000_000_000, "it took too long to notice");
     // Still serves.
     assert!(test(&options(&server, Parameters::default())).is_ok());
 }

@@ -360,7 +360,7 @@ fn who_goes_away_or_says_nothing_holds_no_place() {
     for _ in 0..2 {
         assert!(matches!(end(&ends).end, SessionEnd::Vanished | SessionEnd::Refused(_)));
     }
-    assert!(clock::now_ns() - gone < 2_000_000_000, "it took too long to notice");
+    assert!(clock::now_ns() - gone < 8_000_000_000, "it took too long to notice");
     assert!(run(&options(&server, Subtest::Download), &mut |_| {}).is_ok());
     drop(silent);
 }

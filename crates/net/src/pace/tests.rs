@@ -211,7 +211,7 @@ fn the_stop_flag_cuts_a_long_train() {
         &stop,
     )
     .unwrap();
-    assert!(clock::now_ns() - begun < 5_000_000_000);
+    assert!(clock::now_ns() - begun < 60_000_000_000);
     let departures = sent.settle(&plan, &near, &mut ErrorQueue::new());
     assert!(departures.interrupted);
     assert_eq!(departures.stamps_ns.len(), 4);

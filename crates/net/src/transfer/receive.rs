@@ -221,7 +221,7 @@ mod tests {
         clock::sleep_until_ns(begun + 100_000_000);
         let samples = sender.samples().unwrap();
         sender.finish_writing();
-        let deadline = clock::now_ns() + 2_000_000_000;
+        let deadline = clock::now_ns() + 30_000_000_000;
         while !sender.drained() && clock::now_ns() < deadline {
             clock::sleep_until_ns(clock::now_ns() + 1_000_000);
         }
@@ -269,7 +269,7 @@ mod tests {
             .add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap())
             .unwrap();
         drop(listener.accept().unwrap());
-        let deadline = clock::now_ns() + 2_000_000_000;
+        let deadline = clock::now_ns() + 30_000_000_000;
         while !sender.broken() && clock::now_ns() < deadline {
             clock::sleep_until_ns(clock::now_ns() + 1_000_000);
         }
@@ -283,7 +283,7 @@ mod tests {
         assert!(!sender.drained());
         let begun = clock::now_ns();
         drop(sender);
-        assert!(clock::now_ns() - begun < 1_000_000_000);
+        assert!(clock::now_ns() - begun < 30_000_000_000);
     }
 
     #[test]

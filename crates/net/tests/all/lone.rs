@@ -58,7 +58,7 @@ fn check_answers(report: &TrainReport, kind: HopReplyKind, reply_ip_octets: u16,
         assert_eq!((reply.kind, reply.reply_ip_octets), (kind, reply_ip_octets));
         assert_eq!(reply.from.to_string(), far);
         assert!(reply.returned > row.departed && last < Some(reply.returned));
-        assert!(reply.returned.since(row.departed) < Duration::from_millis(50));
+        assert!(reply.returned.since(row.departed) < Duration::from_secs(1));
         last = Some(reply.returned);
     }
 }
@@ -80,7 +80,7 @@ fn kernels_echo_icmp_whole() {
         let facts = world.facts();
         assert_eq!((facts.path_mtu, facts.ipv6), (1500, far.contains(':')));
         assert!(
-            facts.rtt > Duration::ZERO && facts.rtt < Duration::from_millis(20),
+            facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(1),
             "{facts:?}"
         );
         let least = if facts.ipv6 { 64 } else { 44 };
@@ -104,7 +104,7 @@ fn kernels_echo_icmp_whole() {
                 let Fate::Echoed { returned, turned: None } = row.fate else {
                     panic!("{row:?}")
                 };
-                assert!(returned > row.departed && returned.since(row.departed) < Duration::from_millis(50));
+                assert!(returned > row.departed && returned.since(row.departed) < Duration::from_secs(1));
             }
         }
         assert_eq!(
@@ -313,7 +313,7 @@ fn hostile_replies_are_not_taken() {
     let foe = std::thread::spawn(move || answer_badly(&socket, &stopped));
     path.enter(NEAR);
     let options = LoneOptions {
-        timeout: Duration::from_millis(300),
+        timeout: Duration::from_secs(2),
         ..LoneOptions::new(Via::Stamp { port: 862 })
     };
     let mut world = LoneWorld::connect(FAR_ADDRESSES[0], &options).unwrap();

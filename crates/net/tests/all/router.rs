@@ -159,10 +159,10 @@ fn a_cut_path_ends_the_measurement() {
             ),
             "{error}"
         );
-        assert!(lasted < Duration::from_secs(4), "{lasted:?} {error}");
+        assert!(lasted < Duration::from_secs(15), "{lasted:?} {error}");
         let begun = net::clock::now_ns();
         drop(world);
-        assert!(net::clock::now_ns() - begun < 4_000_000_000);
+        assert!(net::clock::now_ns() - begun < 15_000_000_000);
         in_router(&path, "link set right up");
     }
 }
@@ -180,5 +180,5 @@ fn nobody_home() {
     in_router(&path, "route add unreachable 10.99.0.0/16");
     let error = SocketWorld::connect("10.99.1.1", ConnectOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::Unreachable { .. })), "{error}");
-    assert!(net::clock::now_ns() - begun < 8_000_000_000);
+    assert!(net::clock::now_ns() - begun < 60_000_000_000);
 }

@@ -89,9 +89,9 @@ fn one_that_is_asked_to_stop_may_say_a_last_word() {
 #[test]
 fn a_grandchild_that_keeps_the_stream_does_not_keep_us() {
     let began = now();
-    let done = done("setsid sleep 5 & echo done", LONG);
+    let done = done("setsid sleep 60 & echo done", LONG);
     assert_eq!(done.printed.stdout, "done\n");
-    assert!(began.elapsed() < Duration::from_secs(4));
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

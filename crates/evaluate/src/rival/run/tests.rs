@@ -139,7 +139,7 @@ fn an_interrupt_ends_it_soon() {
     let stop = AtomicBool::new(true);
     let ended = run(&adapter("sleep 60", ""), &setting(), &BTreeMap::new(), &Here, &stop);
     assert!(matches!(ended, Err(RivalError::Interrupted)), "{ended:?}");
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
