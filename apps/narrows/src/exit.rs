@@ -86,6 +86,12 @@ impl Failure {
         }
     }
 
+    /// What this build lacks, and how to get one that has it.
+    #[cfg(not(all(feature = "tls", feature = "parquet")))]
+    pub(crate) fn without(what: &str, feature: &str) -> Self {
+        Self::usage(format!("this build has no {what}: add --features {feature}"))
+    }
+
     pub(crate) fn host(text: impl Into<String>) -> Self {
         Self {
             exit: Exit::Failure,

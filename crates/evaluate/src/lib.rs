@@ -24,7 +24,9 @@ mod work;
 pub use cell::{Bench, Cell, Judged, Order, Run, Subject, Traced};
 pub use error::{PlanError, RunFault, StoreError};
 pub use key::Key;
-pub use output::{rows_parquet, runs_csv, runs_parquet};
+pub use output::runs_csv;
+#[cfg(feature = "parquet")]
+pub use output::{rows_parquet, runs_parquet};
 pub use parallel::parallel;
 pub use plan::Plan;
 pub use store::Store;

@@ -14,6 +14,7 @@ pub mod load;
 mod lobby;
 pub mod lone;
 pub mod names;
+#[cfg(feature = "tls")]
 pub mod ndt7;
 pub mod pace;
 mod purse;

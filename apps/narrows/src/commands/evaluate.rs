@@ -98,6 +98,10 @@ impl EvaluateArgs {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
+    #[cfg(not(feature = "parquet"))]
+    if args.print.parquet.is_some() || args.print.runs_parquet.is_some() {
+        return Err(Failure::without("Parquet", "parquet"));
+    }
     let mut plan = Plan::read(&args.plan).map_err(|error| Failure::usage(error.to_string()))?;
     narrow(args, &mut plan)?;
     if args.check {
@@ -182,9 +186,11 @@ fn write(
     if let Some(path) = &print.runs_csv {
         output::write(&evaluate::runs_csv(each_run(cells, store)), Some(path))?;
     }
+    #[cfg(feature = "parquet")]
     if let Some(path) = &print.parquet {
         evaluate::rows_parquet(document, path).map_err(host)?;
     }
+    #[cfg(feature = "parquet")]
     if let Some(path) = &print.runs_parquet {
         evaluate::runs_parquet(each_run(cells, store), path).map_err(host)?;
     }

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use net::iperf3::Iperf3Server;
-use net::ndt7::Ndt7Server;
 use net::reflect::Reflector;
 use net::serve::{Running, ServeError, ServeOptions};
 use units::{BitRate, Octets};
 
+use self::ndt7::Ndt7Server;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 

@@ -68,6 +68,7 @@ fn call(folder: &Path, name: &str) -> Vec<String> {
 
 /// 2 000 runs, killed half-way: the resumed evaluation makes the same files, octet by octet, and makes no run twice.
 #[test]
+#[cfg_attr(not(feature = "parquet"), ignore = "needs --features parquet")]
 fn a_killed_evaluation_goes_on() {
     let folder = folder();
     let files = |name: &str| files(folder.path(), name);

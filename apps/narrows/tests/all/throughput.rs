@@ -333,6 +333,7 @@ fn what_cannot_be_is_said_so() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "needs --features tls")]
 fn names_and_passwords_are_asked_for_and_shown() {
     let directory = common::directory();
     let keys = common::keys::Keys::make(&directory);
@@ -383,6 +384,7 @@ fn ndt7(arguments: &[&str]) -> (common::Running, String) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "needs --features tls")]
 fn ndt7_measures_both_ways() {
     let (_server, port) = ndt7(&[]);
     let ended = run(&["throughput", "--ndt7", "127.0.0.1", "-p", &port, "-t", "2", "-J"]);
@@ -422,6 +424,7 @@ fn ndt7_measures_both_ways() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "tls"), ignore = "needs --features tls")]
 fn ndt7_over_tls_believes_whom_it_is_told_to() {
     let directory = common::directory();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("keys can be made");

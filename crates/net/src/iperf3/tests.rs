@@ -357,6 +357,7 @@ fn a_server_that_ends_ends_its_tests() {
     });
 }
 
+#[cfg(feature = "tls")]
 #[test]
 fn a_server_with_a_gate_lets_in_whom_it_knows() {
     let (public, gate) = token::tests::pair();

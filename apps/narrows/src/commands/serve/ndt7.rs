@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use net::ndt7::{Identity, Ndt7Limits, Ndt7Options, Ndt7Server};
+#[cfg(feature = "tls")]
+pub(super) use net::ndt7::Ndt7Server;
 use net::serve::ServeOptions;
 
 use super::ServeArgs;
 use crate::exit::Failure;
-use crate::output;
 
 /// Where to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +45,12 @@ pub(crate) struct Ndt7Args {
     key: Option<PathBuf>,
 }
 
+#[cfg(feature = "tls")]
 impl Ndt7Args {
     /// Where the server listens, at a port of its own. How long a test takes is the protocol's own affair.
     pub(super) fn start(&self, args: &ServeArgs, options: &ServeOptions) -> Result<Option<Ndt7Server>, Failure> {
+        use net::ndt7::{Identity, Ndt7Limits, Ndt7Options};
+
         let Some(port) = self.ndt7 else { return Ok(None) };
         let identity = match (&self.cert, &self.key) {
             (Some(chain), Some(key)) => {
@@ -71,10 +73,31 @@ impl Ndt7Args {
             port,
             identity,
             limits,
-            on_end: Arc::new(|summary| output::complain(&summary.to_string())),
+            on_end: std::sync::Arc::new(|summary| crate::output::complain(&summary.to_string())),
         };
         Ndt7Server::start(wanted)
             .map(Some)
             .map_err(|error| super::no_port(&error, &format!("answer ndt7 on port {port}")))
+    }
+}
+
+/// The server that this build lacks: there is no value of it.
+#[cfg(not(feature = "tls"))]
+pub(super) enum Ndt7Server {}
+
+#[cfg(not(feature = "tls"))]
+impl Ndt7Server {
+    pub(super) fn addresses(&self) -> &[std::net::SocketAddr] {
+        match *self {}
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+impl Ndt7Args {
+    pub(super) fn start(&self, _: &ServeArgs, _: &ServeOptions) -> Result<Option<Ndt7Server>, Failure> {
+        match self.ndt7 {
+            Some(_) => Err(Failure::without("ndt7", "tls")),
+            None => Ok(None),
+        }
     }
 }
