@@ -4,9 +4,11 @@ use net::client::SocketWorld;
 use net::host::{CounterReading, Interface};
 use report::{Environments, HostEnvironment};
 
+use crate::moment::Moment;
+
 /// Now, RFC 3339, for the head of a report.
 pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    Moment::now().rfc_3339()
 }
 
 /// This host's name, as the kernel has it.

@@ -12,15 +12,20 @@ mod exit;
 mod far;
 mod interrupt;
 mod key;
+mod moment;
 mod output;
 mod program;
 mod progress;
 mod record;
+mod status;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use units::Metric;
 
 use crate::commands::measure::{self, MeasureArgs};
@@ -102,16 +107,16 @@ fn main() -> ExitCode {
 /// Logs go to standard error: standard output is the result's alone.
 fn log(verbose: u8) {
     let level = match verbose {
-        0 => "error",
-        1 => "info",
-        _ => "debug",
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
     };
-    let wanted = std::env::var("NARROWS_LOG").unwrap_or_else(|_| level.to_owned());
-    let filter = tracing_subscriber::EnvFilter::new(wanted);
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
+    let wanted = std::env::var("NARROWS_LOG").ok();
+    let wanted = wanted.and_then(|text| text.parse::<Targets>().ok());
+    let to_stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry()
+        .with(to_stderr)
+        .with(wanted.unwrap_or_else(|| Targets::new().with_default(level)))
         .init();
 }
 

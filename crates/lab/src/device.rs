@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io;
 
-use tun_rs::{DeviceBuilder, SyncDevice};
+use net::tun::{Tun, TunLayer};
+use nix::net::if_::if_nametoindex;
+use rtnetlink::LinkUnspec;
 
 use crate::error::LabError;
 use crate::host::LabHost;
-use crate::namespace::{set_queue_packets, transmit_drops};
-use crate::plan::AddressPlan;
+use crate::namespace::{netlink, set_queue_packets, transmit_drops};
+use crate::plan::{AddressPlan, Addresses};
 use crate::player::End;
 
 /// Name of the interface inside each host.
@@ -18,11 +20,10 @@ pub const INTERFACE: &str = "path0";
 /// 20 MB, more than the path's own queues usually hold.
 const QUEUE_PACKETS: u32 = 16_384;
 
-/// A TUN device, seen from the path. Packets come complete: without a virtio header the kernel has to segment and to compute checksums
-/// itself. A packet counts as sent once it is in the device's queue, so TCP small queues do not hold a sender back here as they do on an
+/// A TUN device, seen from the path. A packet counts as sent once it is in the device's queue, so TCP small queues do not hold a sender back here as they do on an
 /// interface card.
 pub(crate) struct Device {
-    tun: SyncDevice,
+    tun: Tun,
 }
 
 impl Device {
@@ -30,25 +31,31 @@ impl Device {
     pub(crate) fn create(host: &LabHost) -> Result<Self, LabError> {
         let doing = || format!("making the TUN device of the {}", host.side().name());
         let addresses = host.addresses();
-        let made = host.run(|| -> io::Result<SyncDevice> {
-            let builder = DeviceBuilder::new()
-                .name(INTERFACE)
-                .mtu(host.mtu())
-                .packet_information(false)
-                .offload(false)
-                .ipv4(addresses.ipv4, AddressPlan::PREFIX_V4, None);
-            let builder = match addresses.ipv6 {
-                Some(ipv6) => builder.ipv6(ipv6, AddressPlan::PREFIX_V6),
-                None => builder,
-            };
-            let tun = builder.build_sync()?;
+        let made = host.run(|| -> io::Result<Tun> {
+            let tun = Tun::create(INTERFACE, TunLayer::Ip)?;
+            set_up(addresses, host.mtu())?;
             set_queue_packets(INTERFACE, QUEUE_PACKETS)?;
-            tun.set_nonblocking(true)?;
             Ok(tun)
         })?;
         let tun = made.map_err(|source| LabError::kernel(doing(), source))?;
         Ok(Self { tun })
     }
+}
+
+/// Gives the device its MTU and its addresses, and sets it up.
+fn set_up(addresses: Addresses, mtu: u16) -> io::Result<()> {
+    let number = if_nametoindex(INTERFACE)?;
+    let link = LinkUnspec::new_with_index(number);
+    netlink(async |handle| {
+        handle.link().set(link.mtu(u32::from(mtu)).build()).execute().await?;
+        let ipv4 = (addresses.ipv4.into(), AddressPlan::PREFIX_V4);
+        let ipv6 = addresses.ipv6.map(|ipv6| (ipv6.into(), AddressPlan::PREFIX_V6));
+        for (address, length) in [Some(ipv4), ipv6].into_iter().flatten() {
+            handle.address().add(number, address, length).execute().await?;
+        }
+        let up = LinkUnspec::new_with_index(number).up().build();
+        handle.link().set(up).execute().await
+    })
 }
 
 impl fmt::Debug for Device {
@@ -62,7 +69,7 @@ impl End for Device {
     const CLOSE_NS: u64 = 2_000;
 
     fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.tun.recv(into) {
+        match self.tun.receive(into) {
             Ok(octets) => Ok(Some(octets)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -70,7 +77,7 @@ impl End for Device {
     }
 
     fn deliver(&mut self, packet: &[u8]) -> io::Result<()> {
-        self.tun.send(packet).map(|_| ())
+        self.tun.send(packet)
     }
 }
 

@@ -188,7 +188,8 @@ pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()>
     )
 }
 
-fn set_link(message: LinkMessage) -> io::Result<()> {
+/// Changes an interface in the namespace of the calling thread.
+pub(crate) fn set_link(message: LinkMessage) -> io::Result<()> {
     netlink(async |handle| handle.link().set(message).execute().await)
 }
 

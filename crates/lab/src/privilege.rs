@@ -4,9 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::thread;
 
+use net::tun::{Tun, TunLayer};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
-use tun_rs::DeviceBuilder;
 
 use crate::error::WhyNot;
 
@@ -37,7 +37,7 @@ pub fn available() -> Result<(), WhyNot> {
         .open("/dev/net/tun")
         .map_err(WhyNot::TunDevice)?;
     in_trial_namespace(|| {
-        let device = DeviceBuilder::new().name(crate::device::INTERFACE).build_sync();
+        let device = Tun::create(crate::device::INTERFACE, TunLayer::Ip);
         device.map(drop).map_err(WhyNot::TunInNamespace)
     })
 }

@@ -27,5 +27,6 @@ pub mod spacing;
 mod sys;
 mod timetable;
 pub mod transfer;
+pub mod tun;
 
 pub use error::Error;

@@ -14,3 +14,4 @@ pub(crate) mod ring;
 pub(crate) mod send;
 pub(crate) mod thread;
 pub(crate) mod timex;
+pub(crate) mod tun;

@@ -174,7 +174,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     }
     let parameters = args.parameters()?;
     let options = args.options(parameters, Arc::clone(stop))?;
-    let started_at = jiff::Timestamp::now();
+    let started_at = crate::moment::Moment::now();
     let judge = limit::Judge::new(args, &options);
     let mut lines = String::new();
     let live = !args.json && args.output.is_none();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Deserialize;
 use units::{BitRate, Direction, Framing, Layer, Metric, Unit};
 

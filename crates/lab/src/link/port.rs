@@ -8,14 +8,14 @@ use std::fmt;
 use std::io;
 
 use net::ring::{PacketRing, RingFrame, RingOptions};
+use net::tun::{Tun, TunLayer};
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec};
-use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::ethernet::{HEADER_OCTETS, TAG_OCTETS, TYPE_AT};
 use super::{PortKind, PortSpec};
 use crate::error::LabError;
-use crate::namespace::{Namespace, netlink, set_queue_packets, transmit_drops};
+use crate::namespace::{Namespace, netlink, set_link, set_queue_packets, transmit_drops};
 use crate::player::End;
 
 /// Frames kept for us while the thread stands still: at 1 Gb/s 25 ms of full ones, at 100 Mb/s 12 ms of the smallest.
@@ -26,7 +26,7 @@ const TAP_QUEUE_PACKETS: u32 = 16_384;
 /// A port, seen from the engine.
 pub(crate) enum Port {
     Ring(PacketRing),
-    Tap(SyncDevice),
+    Tap(Tun),
 }
 
 impl fmt::Debug for Port {
@@ -95,17 +95,12 @@ impl Port {
 
     fn tap(spec: &PortSpec) -> io::Result<Self> {
         spec.namespace.inside(|| {
-            let tap = DeviceBuilder::new()
-                .name(&spec.device)
-                .layer(Layer::L2)
-                .mtu(spec.mtu)
-                .mac_addr(spec.mac)
-                .packet_information(false)
-                .offload(false)
-                .inherit_enable_state()
-                .build_sync()?;
+            let tap = Tun::create(&spec.device, TunLayer::Ethernet)?;
+            let settings = LinkUnspec::new_with_name(&spec.device)
+                .mtu(u32::from(spec.mtu))
+                .address(spec.mac.to_vec());
+            set_link(settings.build())?;
             set_queue_packets(&spec.device, TAP_QUEUE_PACKETS)?;
-            tap.set_nonblocking(true)?;
             Ok(Self::Tap(tap))
         })?
     }
@@ -127,7 +122,7 @@ impl End for Port {
     fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Self::Ring(ring) => ring.receive(|frame| copy(&frame, into)).transpose(),
-            Self::Tap(tap) => match tap.recv(into) {
+            Self::Tap(tap) => match tap.receive(into) {
                 Ok(octets) => Ok(Some(octets)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
                 // Nobody has set the device up yet (EIO), or it is gone (EBADFD).
@@ -141,7 +136,7 @@ impl End for Port {
     fn deliver(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
             Self::Ring(ring) => ring.send(frame),
-            Self::Tap(tap) => tap.send(frame).map(|_| ()),
+            Self::Tap(tap) => tap.send(frame),
         }
     }
 

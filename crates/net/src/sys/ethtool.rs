@@ -181,7 +181,7 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, interface: &str) -> io::Result<u32> {
 }
 
 /// A request about this interface.
-fn named(interface: &str) -> io::Result<libc::ifreq> {
+pub(super) fn named(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: `ifreq` is a C structure of integers, octets and pointers, for all of which zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {

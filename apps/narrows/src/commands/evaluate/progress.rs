@@ -3,63 +3,89 @@
 use std::time::Duration;
 
 use evaluate::{Cell, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
+use crate::status::StatusLine;
 
 pub(super) struct Bar {
-    bar: ProgressBar,
+    status: StatusLine,
     quiet: bool,
+    to_do: u64,
+    done: u64,
+    at: String,
 }
 
 impl Bar {
     pub(super) fn new(quiet: bool) -> Self {
-        let target = if quiet {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed} gone, {eta} left  {msg}")
-        {
-            bar.set_style(style);
+        Self {
+            status: StatusLine::new(quiet),
+            quiet,
+            to_do: 0,
+            done: 0,
+            at: String::new(),
         }
-        Self { bar, quiet }
     }
 
     pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.status.finish();
     }
+
+    fn say(&self) {
+        let Some(elapsed) = self.status.elapsed() else { return };
+        let left = left(elapsed, self.done, self.to_do);
+        let left = left.map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
+        self.status
+            .say(format!("{}/{} runs{left}  {}", self.done, self.to_do, self.at));
+    }
+}
+
+/// How long the rest takes if it takes as long as what is done.
+fn left(elapsed: Duration, done: u64, to_do: u64) -> Option<Duration> {
+    let share = to_do.saturating_sub(done) as f64 / done as f64;
+    Duration::try_from_secs_f64(elapsed.as_secs_f64() * share).ok()
 }
 
 impl Progress for Bar {
     /// Only what is still to do: a resumed plan would look faster than it is.
     fn begins(&mut self, to_do: u64, held: u64) {
-        self.bar.set_length(to_do);
-        self.bar.enable_steady_tick(Duration::from_millis(250));
-        if held > 0 && !self.quiet {
-            let text = format!("{held} runs are there already, {to_do} are left");
-            self.bar.suspend(|| output::complain(&text));
+        self.to_do = to_do;
+        self.say();
+        if held > 0 {
+            self.note(&format!("{held} runs are there already, {to_do} are left"));
         }
     }
 
     fn at(&mut self, cell: &Cell) {
-        let text = format!(
+        self.at = format!(
             "{}: {}, {}",
             cell.world.name(),
             cell.scenario.name,
             cell.subject.label()
         );
-        self.bar.set_message(text);
+        self.say();
     }
 
     fn one_more(&mut self) {
-        self.bar.inc(1);
+        self.done += 1;
+        self.say();
     }
 
     fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.bar.suspend(|| output::complain(text));
+            self.status.above(|| output::complain(text));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_what_is_done() {
+        let elapsed = Duration::from_secs(30);
+        assert_eq!(left(elapsed, 30, 90), Some(Duration::from_secs(60)));
+        assert_eq!(left(elapsed, 90, 90), Some(Duration::ZERO));
+        assert_eq!(left(elapsed, 0, 90), None);
     }
 }

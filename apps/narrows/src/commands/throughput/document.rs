@@ -9,6 +9,7 @@ use super::limit::{Judge, Verdict};
 use super::metrics::Metrics;
 use super::own::{Beside, Ending};
 use super::quick::Quickened;
+use crate::moment::Moment;
 
 /// What iperf3's account has no place for.
 type More<'a> = (&'a Beside, Option<&'a Metrics>);
@@ -44,7 +45,7 @@ pub(super) fn build(
     options: &TestOptions,
     finished: &Finished,
     judge: &Judge,
-    started_at: jiff::Timestamp,
+    started_at: Moment,
     more: More<'_>,
 ) -> Value {
     let mut document = Map::new();
@@ -80,7 +81,7 @@ pub(super) fn build(
     Value::Object(document)
 }
 
-fn start(args: &ThroughputArgs, options: &TestOptions, finished: &Finished, started_at: jiff::Timestamp) -> Value {
+fn start(args: &ThroughputArgs, options: &TestOptions, finished: &Finished, started_at: Moment) -> Value {
     let parameters = &options.parameters;
     let outline = &finished.outline;
     let connected: Vec<Value> = outline
@@ -119,8 +120,8 @@ fn start(args: &ThroughputArgs, options: &TestOptions, finished: &Finished, star
         "version": concat!("narrows ", env!("CARGO_PKG_VERSION")),
         "system_info": system,
         "timestamp": {
-            "time": started_at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string(),
-            "timesecs": started_at.as_second(),
+            "time": started_at.rfc_9110(),
+            "timesecs": started_at.unix_seconds(),
         },
         "connecting_to": { "host": args.host, "port": options.port },
         "cookie": outline.cookie,

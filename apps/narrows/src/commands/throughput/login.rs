@@ -44,7 +44,7 @@ impl LoginArgs {
         let credentials = Credentials {
             user: user.clone(),
             password,
-            unix_seconds: u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0),
+            unix_seconds: u64::try_from(crate::moment::Moment::now().unix_seconds()).unwrap_or(0),
         };
         let padding = if self.use_pkcs1_padding {
             Padding::Pkcs1
