@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz`.
+//! The project's own chores: `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | size`.
 
 mod accuracy;
 mod bench;
@@ -8,6 +8,7 @@ mod install;
 mod provenance;
 mod room;
 mod shell;
+mod size;
 mod suite;
 mod tidy;
 
@@ -23,6 +24,7 @@ cargo xtask accuracy   simulate every scenario of every method [--runs N] [--wri
 cargo xtask golden     whether the program still gives every value that it gave before the redesign; see golden/README.md
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
+cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
+        "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
         "golden" => golden::run(&rest),
         _ => {

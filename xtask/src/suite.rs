@@ -17,10 +17,11 @@ const PROGRAM: &str = "target/release/narrows";
 
 /// One profile and one set of features throughout, so that each step finds what the one before has built. Examples are left out: clippy has
 /// checked them.
-const TESTS: [&str; 7] = [
+const TESTS: [&str; 8] = [
     "test",
     "--release",
     "--workspace",
+    "--all-features",
     "--locked",
     "--lib",
     "--bins",
@@ -38,6 +39,7 @@ pub(crate) fn test() -> Result<bool> {
         "clippy",
         "--release",
         "--workspace",
+        "--all-features",
         "--all-targets",
         "--locked",
         "--",
@@ -47,10 +49,27 @@ pub(crate) fn test() -> Result<bool> {
     tally.step("clippy", shown("cargo", &clippy, &[])?);
     let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
     tally.tests("tests", fine, &output, None);
-    let (fine, output) = watched("cargo", &["test", "--release", "--workspace", "--locked", "--doc"])?;
+    let (fine, output) = watched(
+        "cargo",
+        &[
+            "test",
+            "--release",
+            "--workspace",
+            "--all-features",
+            "--locked",
+            "--doc",
+        ],
+    )?;
     tally.tests("examples in the documentation", fine, &output, None);
     room::told();
-    let doc = ["doc", "--release", "--workspace", "--no-deps", "--locked"];
+    let doc = [
+        "doc",
+        "--release",
+        "--workspace",
+        "--all-features",
+        "--no-deps",
+        "--locked",
+    ];
     tally.step(
         "documentation",
         shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,

@@ -3,6 +3,7 @@
 mod arrows;
 mod files;
 mod methods;
+mod msrv;
 
 use anyhow::Result;
 
@@ -14,6 +15,7 @@ pub(crate) fn run() -> Result<bool> {
     files::check(&mut broken)?;
     arrows::check(&mut broken)?;
     methods::check(&mut broken)?;
+    msrv::check(&mut broken)?;
     for line in &broken {
         say(&format!("tidy: {line}\n"));
     }
