@@ -1,7 +1,7 @@
 //! The far host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
 
 use estimate::{
-    Answering, Caveat, Deployment, Estimate, Event, EvidenceValue, MethodInfo, Outcome, PathFacts, Probe, World,
+    Answering, Caveat, Deployment, Estimate, Event, FarClock, Finding, MethodInfo, Outcome, PathFacts, Probe, World,
 };
 use net::client::SocketWorld;
 use net::lone::{LoneWorld, Via};
@@ -108,6 +108,7 @@ impl Far {
             Outcome::Inconclusive {
                 reason,
                 caveats: mut seen,
+                details,
                 mut evidence,
             } => {
                 caveats.retain(|caveat| !seen.contains(caveat));
@@ -116,6 +117,7 @@ impl Far {
                 Outcome::Inconclusive {
                     reason,
                     caveats: seen,
+                    details,
                     evidence,
                 }
             }
@@ -124,84 +126,57 @@ impl Far {
 }
 
 /// A reflector that counts tells which way lost packets.
-fn with_losses(estimate: Estimate, world: &LoneWorld) -> Estimate {
-    match world.losses() {
-        Some(split) => estimate
-            .with("forward_lost", split.forward)
-            .with("reverse_lost", split.reverse),
-        None => estimate,
+fn with_losses(mut estimate: Estimate, world: &LoneWorld) -> Estimate {
+    let Some(split) = world.losses() else { return estimate };
+    if let Finding::RoundTrip(found) = &mut estimate.details.finding
+        && let Some(ways) = &mut found.ways
+    {
+        ways.lost = Some((split.forward, split.reverse));
     }
+    estimate
+        .with("forward_lost", split.forward)
+        .with("reverse_lost", split.reverse)
 }
 
 /// A reflector's stamps are those of its wall clock: its offset is told against this host's. Where both clocks are disciplined from
 /// outside, what they may be off by bounds one-way delays as well as the round trip does, and may do so better.
 fn with_clocks(mut estimate: Estimate, world: &LoneWorld) -> Estimate {
-    let Some(clock) = world.far_clock() else {
+    let (Some(clock), Finding::RoundTrip(found)) = (world.far_clock(), &mut estimate.details.finding) else {
         return estimate;
     };
-    let whole = |estimate: &Estimate, name: &str| match estimate.evidence.get(name) {
-        Some(EvidenceValue::Integer(value)) => Some(*value),
-        _ => None,
-    };
-    let Some(offset) = whole(&estimate, "clock_offset_ns") else {
-        return estimate;
-    };
-    let offset = offset.saturating_sub(clock.wall_ahead_ns);
-    estimate = estimate
-        .with("clock_offset_ns", units::Delta::from_nanos(offset))
-        .with("far_clock_synchronised", clock.synchronised)
-        .with("far_clock_error_ns", units::Delta::from(clock.error));
-    let Some(near) = clock.near_error else { return estimate };
-    estimate = estimate.with("near_clock_error_ns", units::Delta::from(near));
+    let Some(ways) = &mut found.ways else { return estimate };
     let nanos = |time: std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    let both = nanos(near).saturating_add(nanos(clock.error));
-    let Some(bound) = whole(&estimate, "clock_error_bound_ns") else {
-        return estimate;
-    };
-    // Clocks further apart than round trip and their own words allow are not what somebody says of them.
-    let true_words = offset.saturating_abs() <= both.saturating_add(bound);
-    if !(clock.synchronised && true_words && both < bound) {
-        return estimate;
-    }
-    estimate = estimate.with("clock_error_bound_ns", units::Delta::from_nanos(both));
-    for (names, sign) in [(FORWARD, 1), (REVERSE, -1)] {
-        for name in names {
-            if let Some(delay) = whole(&estimate, name) {
-                estimate = estimate.with(name, units::Delta::from_nanos(delay.saturating_add(sign * offset)));
+    let offset = ways.clock_offset_ns.saturating_sub(clock.wall_ahead_ns);
+    ways.clock_offset_ns = offset;
+    ways.far_clock = Some(FarClock {
+        synchronised: clock.synchronised,
+        error_ns: nanos(clock.error),
+        near_error_ns: clock.near_error.map(nanos),
+    });
+    let bound = ways.clock_error_bound_ns;
+    if let Some(near) = clock.near_error {
+        let both = nanos(near).saturating_add(nanos(clock.error));
+        // Clocks further apart than round trip and their own words allow are not what somebody says of them.
+        let true_words = offset.saturating_abs() <= both.saturating_add(bound);
+        if clock.synchronised && true_words && both < bound {
+            ways.clock_error_bound_ns = both;
+            // These hold the clocks' offset.
+            for (delays, sign) in [(&mut ways.forward, 1), (&mut ways.reverse, -1)] {
+                for delay in delays.iter_mut().flat_map(|delays| &mut delays.one_way_ns) {
+                    *delay = delay.saturating_add(sign * offset);
+                }
             }
         }
     }
+    ways.tell(&mut estimate.evidence);
     estimate
-}
-
-/// Delays of method `rtt` that hold the clocks' offset.
-const FORWARD: [&str; 4] = [
-    "forward_one_way_delay_min_ns",
-    "forward_one_way_delay_median_ns",
-    "forward_one_way_delay_p95_ns",
-    "forward_one_way_delay_max_ns",
-];
-const REVERSE: [&str; 4] = [
-    "reverse_one_way_delay_min_ns",
-    "reverse_one_way_delay_median_ns",
-    "reverse_one_way_delay_p95_ns",
-    "reverse_one_way_delay_max_ns",
-];
-
-/// The method says that the far end's stamps count, not the echoes' return.
-fn by_far_stamps(outcome: &Outcome) -> bool {
-    let evidence = match outcome {
-        Outcome::Estimated(estimate) => &estimate.evidence,
-        Outcome::Inconclusive { evidence, .. } => evidence,
-    };
-    evidence.get("stamped_by_far_end") == Some(&EvidenceValue::Flag(true))
 }
 
 /// The result is that of the two ways together: the narrower of them, where a rate is measured by echoes of one size.
 fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
     let echoes = match via.answering() {
         // Its own stamps are a receiver's, for methods that use them.
-        Answering::Reflector => method.class.deployment == Deployment::Sender && !by_far_stamps(outcome),
+        Answering::Reflector => method.class.deployment == Deployment::Sender && !outcome.details().stamped_by_far_end,
         Answering::Echo => true,
         Answering::Server | Answering::ClosedPort | Answering::TcpSyn => false,
     };

@@ -24,7 +24,7 @@ use crate::limits::Blame;
 use crate::outcome::{Confidence, EvidenceValue};
 
 pub use environment::{HostCounts, HostEnvironment};
-pub use findings::{Findings, LossPattern, Tcp};
+pub use findings::Findings;
 pub use rules::RULES;
 
 /// How much it matters.

@@ -35,7 +35,12 @@ pub use budget::{Budget, Cost, Samples};
 pub use contract::{Beginning, Broken, Estimator, Event, Latest, Measured, Refusal, Step, World, run, watch};
 pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
-pub use outcome::{Caveat, Confidence, Estimate, Evidence, EvidenceValue, Limit, Outcome, Reason, Verdict};
+pub use outcome::{
+    AvailableFinding, Blame, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
+    Estimate, Evidence, EvidenceValue, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome, PathMtuFinding,
+    QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding,
+    TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
+};
 pub use probe::Probe;
 pub use registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,

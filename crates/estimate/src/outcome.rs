@@ -1,7 +1,10 @@
 //! Never a bare number: which metric, at which layer, over what interval, how sure, and why it might mislead.
 
+mod blame;
 mod caveat;
+mod details;
 mod evidence;
+mod hops;
 mod reason;
 
 use std::time::Duration;
@@ -9,8 +12,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::{BitRate, Layer, Metric, Unit};
 
+pub use blame::Blame;
 pub use caveat::{Caveat, Limit};
+pub use details::{
+    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, FarClock, FillBasis, Finding,
+    LossPattern, PathMtuFinding, QueueFinding, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
+    StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
+};
 pub use evidence::{Evidence, EvidenceValue};
+pub use hops::{
+    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
+};
 pub use reason::Reason;
 
 /// What a number claims. The serialised names are the machine contract.
@@ -62,6 +74,9 @@ pub struct Estimate {
     pub limited_by: Limit,
     /// Why it might mislead.
     pub caveats: Vec<Caveat>,
+    /// What else was found, typed.
+    #[serde(default)]
+    pub details: Details,
     /// The intermediate results from which a reader can recompute it.
     pub evidence: Evidence,
     /// Other quantities that fell out of the same observations.
@@ -88,6 +103,7 @@ impl Estimate {
             interval: None,
             limited_by: Limit::Path,
             caveats: Vec::new(),
+            details: Details::default(),
             evidence: Evidence::default(),
             also: Vec::new(),
         }
@@ -124,16 +140,21 @@ impl Estimate {
     /// The same as an answer for one hop, counted from 1 at the sender's own link. Methods that measure each hop put such
     /// estimates into [`Estimate::also`] of the path's answer.
     #[must_use]
-    pub fn at_hop(self, hop: u16) -> Self {
+    pub fn at_hop(mut self, hop: u16) -> Self {
+        self.details.hop = Some(hop);
         self.with("hop", u32::from(hop))
     }
 
     /// The hop that it is an answer for; `None`: the path.
     pub fn hop(&self) -> Option<u16> {
-        match self.evidence.get("hop")? {
-            EvidenceValue::Integer(hop) => u16::try_from(*hop).ok().filter(|&hop| hop > 0),
-            _ => None,
-        }
+        self.details.hop.filter(|&hop| hop > 0)
+    }
+
+    /// With what the method found.
+    #[must_use]
+    pub fn found(mut self, finding: Finding) -> Self {
+        self.details.finding = finding;
+        self
     }
 
     /// With one more piece of evidence.
@@ -156,6 +177,9 @@ pub enum Outcome {
         reason: Reason,
         /// What else was seen.
         caveats: Vec<Caveat>,
+        /// The same, typed.
+        #[serde(default)]
+        details: Details,
         /// The intermediate results.
         evidence: Evidence,
     },
@@ -167,7 +191,16 @@ impl Outcome {
         Self::Inconclusive {
             reason,
             caveats: Vec::new(),
+            details: Details::default(),
             evidence: Evidence::default(),
+        }
+    }
+
+    /// What was found beside a number, or instead of one.
+    pub fn details(&self) -> &Details {
+        match self {
+            Self::Estimated(estimate) => &estimate.details,
+            Self::Inconclusive { details, .. } => details,
         }
     }
 

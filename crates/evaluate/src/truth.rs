@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use estimate::{Estimate, Evidence};
+use estimate::{Estimate, Finding};
 use scenario::{Arrivals, Crossed, Scenario, Source, Truth, Way};
 use units::{BitRate, Framing, Layer, Metric};
 
@@ -14,6 +14,9 @@ const UDP_LOSS: f64 = 0.01;
 
 /// An acknowledgement with timestamps, IPv4.
 const ACK_OCTETS: u16 = 52;
+
+/// The packets whose round trip is the truth.
+const ECHO_OCTETS: u16 = 64;
 /// Share of what is available that counts as filled, as `streams` has it.
 const FILLED: f64 = 0.95;
 
@@ -61,12 +64,7 @@ pub(crate) fn beside(
         Metric::TcpWindowOctets => Some(truth.available(mtu)?.octets_in(truth.base_rtt(mtu, ACK_OCTETS))),
         Metric::UdpAchievable => rate(truth.udp_achievable(mtu, UDP_LOSS)?),
         Metric::MaximumBurstOctets => burst(scenario, way, &truth, mtu, estimate),
-        Metric::RoundTripTime => {
-            let size = estimate
-                .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
-                .unwrap_or(64);
-            u64::try_from(truth.base_rtt(size, size).as_nanos()).ok()
-        }
+        Metric::RoundTripTime => u64::try_from(truth.base_rtt(ECHO_OCTETS, ECHO_OCTETS).as_nanos()).ok(),
         Metric::PathMtu => Some(u64::from(mtu)),
         _ => None,
     }
@@ -139,16 +137,16 @@ fn at_layer(rate: BitRate, layer: Option<Layer>, mtu: u16) -> Option<BitRate> {
 /// The recursion knows the idle path only: with cross traffic, or drops by chance, the limit is random. The truth is then its median, which
 /// the simulator tells.
 fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: Option<&Estimate>) -> Option<u64> {
-    let size = estimate
-        .and_then(|estimate| octets(&estimate.evidence, "ip_octets"))
-        .unwrap_or(mtu);
+    let found = estimate.and_then(|estimate| match &estimate.details.finding {
+        Finding::Burst(found) => Some(found),
+        _ => None,
+    });
+    let size = found.map_or(mtu, |found| found.ip_octets);
     let shared = scenario.cross.iter().any(|cross| cross.way == way);
     if shared || scenario.hops(way).iter().any(|hop| hop.early_drop.is_some()) {
         return median_burst(scenario, way, size);
     }
-    let rate = estimate
-        .and_then(|estimate| estimate.evidence.get("burst_rate_bps")?.as_f64())
-        .and_then(BitRate::from_bps_f64);
+    let rate = found.and_then(|found| found.rate_bps).map(BitRate::from_bps);
     truth.burst(size, rate).map(|burst| burst.ip_octets)
 }
 
@@ -165,18 +163,5 @@ fn median_burst(scenario: &Scenario, way: Way, ip_octets: u16) -> Option<u64> {
             known.insert(key, found);
         }
         found
-    })
-}
-
-fn octets(evidence: &Evidence, name: &str) -> Option<u16> {
-    let value = evidence.get(name)?.as_f64()?;
-    (20.0..=65_535.0).contains(&value).then(|| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "range checked on the line above"
-        )]
-        let value = value as u16;
-        value
     })
 }

@@ -3,7 +3,7 @@
 mod means;
 mod text;
 
-use estimate::{Evidence, EvidenceValue};
+use estimate::{BurstFinding, BurstPoint, Finding, QueueFinding};
 use serde::Serialize;
 use units::BitRate;
 
@@ -79,34 +79,19 @@ pub struct QueueRow {
 impl BurstDocument {
     /// Of the method's row, beside what else is known: what is available, if the caller said so.
     pub fn new(row: MetricRow, available: Option<BitRate>) -> Self {
-        let whole = |name: &str| whole(&row.evidence, name);
-        let word = |name: &str| match row.evidence.get(name) {
-            Some(EvidenceValue::Text(text)) => Some(text.clone()),
-            _ => None,
+        let found = match &row.details.finding {
+            Finding::Burst(found) => found.as_ref().clone(),
+            _ => BurstFinding::default(),
         };
-        let queue = QueueRow {
-            policy: word("queue_policy"),
-            counts: word("queue_counts"),
-            effective_octets: whole("effective_queue_octets"),
-            basis: word("effective_queue_basis"),
-            by_delay_octets: whole("queue_by_delay_octets"),
-            drain_ns: whole("drain_ns"),
-            available_bps: whole("effective_available_bps"),
-            bucket_rate_bps: whole("bucket_rate_bps"),
-            bucket_octets: whole("bucket_octets"),
-        };
-        let flag = |name: &str| match row.evidence.get(name) {
-            Some(EvidenceValue::Flag(flag)) => Some(*flag),
-            _ => None,
-        };
-        let through = whole("through_rate_bps");
+        let through = found.through_rate_bps;
+        let queue = QueueRow::from(found.queue);
         let free = available.map(BitRate::bps).or(queue.available_bps).or(through);
         let facts = row
             .value
             .zip(free)
-            .zip(whole("rtt_ns"))
+            .zip(found.rtt_ns)
             .map(|((burst, available), rtt_ns)| Facts {
-                p10_octets: whole("burst_p10_octets").unwrap_or(burst),
+                p10_octets: found.sample.map_or(burst, |sample| sample.p10),
                 burst_octets: burst,
                 queue_octets: queue.effective_octets,
                 line_bps: through.unwrap_or(available).max(available),
@@ -115,12 +100,12 @@ impl BurstDocument {
             });
         Self {
             schema: crate::schema::BURST_NAME,
-            p10: whole("burst_p10_octets").filter(|_| row.value.is_some()),
-            median: whole("burst_median_octets").or(row.value),
-            max: whole("burst_max_octets").or(row.value),
-            max_is_bound: flag("burst_max_is_bound"),
-            rate_bps: whole("burst_rate_bps"),
-            curve: curve(&row.evidence),
+            p10: found.sample.map(|sample| sample.p10),
+            median: found.sample.map(|sample| sample.median).or(row.value),
+            max: found.sample.map(|sample| sample.max).or(row.value),
+            max_is_bound: found.sample.map(|sample| sample.max_is_bound),
+            rate_bps: found.rate_bps,
+            curve: found.curve.into_iter().map(CurveRow::from).collect(),
             queue,
             means: facts.map(Means::of),
             row,
@@ -145,46 +130,32 @@ impl BurstDocument {
     }
 }
 
-fn whole(evidence: &Evidence, name: &str) -> Option<u64> {
-    evidence.get(name).and_then(EvidenceValue::as_f64).and_then(count)
+impl From<QueueFinding> for QueueRow {
+    fn from(queue: QueueFinding) -> Self {
+        Self {
+            policy: queue.policy,
+            counts: queue.counts,
+            effective_octets: queue.effective_octets,
+            basis: queue.basis,
+            by_delay_octets: queue.by_delay_octets,
+            drain_ns: queue.drain_ns,
+            available_bps: queue.available_bps,
+            bucket_rate_bps: queue.bucket_rate_bps,
+            bucket_octets: queue.bucket_octets,
+        }
+    }
 }
 
-/// A number of things, rounded; `None` for what is none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the range is checked"
-)]
-pub(crate) fn count(value: f64) -> Option<u64> {
-    (value.is_finite() && (0.0..1.8e19).contains(&value)).then(|| value.round() as u64)
-}
-
-fn curve(evidence: &Evidence) -> Vec<CurveRow> {
-    let series = |name: &str| match evidence.get(name) {
-        Some(EvidenceValue::Series(values)) => values.clone(),
-        _ => Vec::new(),
-    };
-    let columns = [
-        "curve_rate_bps",
-        "curve_p10_octets",
-        "curve_median_octets",
-        "curve_max_octets",
-        "curve_bursts",
-    ]
-    .map(series);
-    let rows = columns.iter().map(Vec::len).min().unwrap_or(0);
-    (0..rows)
-        .filter_map(|row| {
-            let [rate_bps, p10, median, max, bursts] = [0, 1, 2, 3, 4].map(|column| count(columns[column][row]));
-            Some(CurveRow {
-                rate_bps: rate_bps?,
-                p10: p10?,
-                median: median?,
-                max: max?,
-                bursts: bursts?,
-            })
-        })
-        .collect()
+impl From<BurstPoint> for CurveRow {
+    fn from(point: BurstPoint) -> Self {
+        Self {
+            rate_bps: point.rate_bps,
+            p10: point.p10,
+            median: point.median,
+            max: point.max,
+            bursts: point.bursts,
+        }
+    }
 }
 
 #[cfg(test)]

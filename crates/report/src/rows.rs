@@ -1,7 +1,7 @@
 //! One row per metric.
 
 use estimate::job::Entry;
-use estimate::{Caveat, Confidence, Evidence, Limit, Outcome, Reason, Verdict};
+use estimate::{Caveat, Confidence, Details, Evidence, Limit, Outcome, Reason, Verdict};
 use serde::Serialize;
 use units::{Direction, Layer, Metric, Unit};
 
@@ -50,6 +50,9 @@ pub struct MetricRow {
     pub samples: SamplesRow,
     /// Intermediate results.
     pub evidence: Evidence,
+    /// What of them commands read.
+    #[serde(skip)]
+    pub details: Details,
 }
 
 /// A caveat or a reason: a machine name and a sentence.
@@ -116,6 +119,7 @@ impl MetricRow {
             truth: None,
             samples: SamplesRow::new(entry.cost.samples, &evidence),
             evidence,
+            details: entry.outcome.details().clone(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod text;
 
-use estimate::{Evidence, EvidenceValue};
+use estimate::{BuffersFinding, FillBasis, Finding, StreamsFinding, StreamsLevel};
 use serde::Serialize;
 
 use crate::picture::{Picture, Point, RateOverStreams, Series};
@@ -73,28 +73,42 @@ pub struct BuffersRow {
 impl StreamsDocument {
     /// Of the method's row.
     pub fn new(row: MetricRow) -> Self {
-        let evidence = &row.evidence;
-        let word = |name: &str| match evidence.get(name) {
-            Some(EvidenceValue::Text(text)) => Some(text.clone()),
+        let found = match &row.details.finding {
+            Finding::Streams(found) => Some(found.as_ref().clone()),
             _ => None,
         };
-        let basis = word("basis").unwrap_or_default();
-        let extrapolated = basis.starts_with("extrapolated");
-        Self {
+        let basis = found.as_ref().map(|found| found.basis);
+        let document = Self {
             schema: crate::schema::STREAMS_NAME,
-            fill: row.value.filter(|_| !basis.starts_with("still")),
-            fill_is_extrapolated: extrapolated,
-            intrusive: whole(evidence, "intrusive_streams"),
-            intrusive_by: word("intrusive_by")
-                .map(|text| text.split(", ").map(str::to_owned).collect())
-                .unwrap_or_default(),
-            harmful: whole(evidence, "harmful_streams"),
-            recommended: flag(evidence, "recommended"),
-            competing_flows: number(evidence, "competing_flows"),
-            available_payload_bps: whole(evidence, "available_payload_bps"),
-            curve: curve(evidence),
-            buffers: buffers(evidence),
+            fill: row.value.filter(|_| basis != Some(FillBasis::Rising)),
+            fill_is_extrapolated: basis == Some(FillBasis::Extrapolated),
+            intrusive: None,
+            intrusive_by: Vec::new(),
+            harmful: None,
+            recommended: None,
+            competing_flows: None,
+            available_payload_bps: None,
+            curve: Vec::new(),
+            buffers: None,
             row,
+        };
+        match found {
+            Some(found) => document.with(found),
+            None => document,
+        }
+    }
+
+    fn with(self, found: StreamsFinding) -> Self {
+        Self {
+            intrusive: found.intrusive.map(u64::from),
+            intrusive_by: found.intrusive_by,
+            harmful: found.harmful.map(u64::from),
+            recommended: Some(found.recommended),
+            competing_flows: found.competing_flows.filter(|flows| flows.is_finite()),
+            available_payload_bps: found.available_payload_bps,
+            curve: found.levels.into_iter().filter_map(StreamsRow::of).collect(),
+            buffers: found.buffers.and_then(BuffersRow::of),
+            ..self
         }
     }
 
@@ -123,53 +137,38 @@ impl StreamsDocument {
     }
 }
 
-fn number(evidence: &Evidence, name: &str) -> Option<f64> {
-    evidence
-        .get(name)
-        .and_then(EvidenceValue::as_f64)
-        .filter(|value| value.is_finite())
-}
-
-fn flag(evidence: &Evidence, name: &str) -> Option<bool> {
-    match evidence.get(name) {
-        Some(EvidenceValue::Flag(flag)) => Some(*flag),
-        _ => None,
+impl BuffersRow {
+    fn of(buffers: BuffersFinding) -> Option<Self> {
+        Some(Self {
+            requested_octets: buffers.requested_octets.into(),
+            granted_octets: buffers.granted_octets.map(u64::from),
+            clamped: buffers.clamped,
+            gain: Some(buffers.gain).filter(|gain| gain.is_finite())?,
+            kernel_at_fault: buffers.kernel_at_fault,
+        })
     }
 }
 
-fn whole(evidence: &Evidence, name: &str) -> Option<u64> {
-    number(evidence, name).and_then(crate::burst::count)
-}
-
-fn buffers(evidence: &Evidence) -> Option<BuffersRow> {
-    Some(BuffersRow {
-        requested_octets: whole(evidence, "buffer_requested_octets")?,
-        granted_octets: whole(evidence, "buffer_granted_octets"),
-        clamped: flag(evidence, "buffer_clamped").unwrap_or(false),
-        gain: number(evidence, "buffer_gain")?,
-        kernel_at_fault: flag(evidence, "kernel_at_fault").unwrap_or(false),
-    })
-}
-
-fn curve(evidence: &Evidence) -> Vec<StreamsRow> {
-    let series = |name: &str| match evidence.get(name) {
-        Some(EvidenceValue::Series(values)) => values.clone(),
-        _ => Vec::new(),
-    };
-    let columns = ["streams_tried", "sum_bps", "rtt_loaded_ns", "retransmitted_share"].map(series);
-    let intrusion = series("intrusion");
-    let rows = columns.iter().map(Vec::len).min().unwrap_or(0);
-    (0..rows)
-        .filter_map(|row| {
-            Some(StreamsRow {
-                streams: crate::burst::count(columns[0][row])?,
-                rate_bps: crate::burst::count(columns[1][row])?,
-                rtt_ns: crate::burst::count(columns[2][row])?,
-                retransmitted_share: Some(columns[3][row]).filter(|share| share.is_finite())?,
-                intrusion: intrusion.get(row).copied().filter(|share| share.is_finite()),
-            })
+impl StreamsRow {
+    fn of(level: StreamsLevel) -> Option<Self> {
+        Some(Self {
+            streams: level.streams.into(),
+            rate_bps: count(level.sum_bps)?,
+            rtt_ns: count(level.rtt_ns)?,
+            retransmitted_share: Some(level.retransmitted_share).filter(|share| share.is_finite())?,
+            intrusion: level.intrusion.filter(|share| share.is_finite()),
         })
-        .collect()
+    }
+}
+
+/// A number of things, rounded; `None` for what is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked"
+)]
+fn count(value: f64) -> Option<u64> {
+    (value.is_finite() && (0.0..1.8e19).contains(&value)).then(|| value.round() as u64)
 }
 
 #[cfg(test)]
@@ -190,21 +189,50 @@ mod tests {
         }))
     }
 
+    fn found(basis: FillBasis, levels: &[(u16, f64, f64, f64)]) -> StreamsFinding {
+        let level = |&(streams, sum_bps, rtt_ns, retransmitted_share): &(u16, f64, f64, f64)| StreamsLevel {
+            streams,
+            sum_bps,
+            rtt_ns,
+            retransmitted_share,
+            intrusion: None,
+        };
+        StreamsFinding {
+            basis,
+            levels: levels.iter().map(level).collect(),
+            recommended: true,
+            available_payload_bps: Some(95_000_000),
+            intrusive: None,
+            intrusive_by: Vec::new(),
+            harmful: None,
+            competing_flows: None,
+            buffers: Some(BuffersFinding {
+                requested_octets: 2_000_000,
+                granted_octets: None,
+                clamped: false,
+                gain: 1.02,
+                kernel_at_fault: false,
+            }),
+        }
+    }
+
     #[test]
     fn the_three_numbers_and_the_curve() {
-        let estimate = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2)
-            .with("basis", "fills what is available")
-            .with("streams_tried", vec![1.0, 2.0, 4.0, 8.0])
-            .with("sum_bps", vec![60e6, 94e6, 95e6, 90e6])
-            .with("rtt_loaded_ns", vec![1e7, 1.2e7, 2e7, 3e7])
-            .with("retransmitted_share", vec![0.0, 0.0, 0.01, 0.05])
-            .with("available_payload_bps", 95_000_000u64)
-            .with("recommended", true)
-            .with("intrusive_streams", 4u32)
-            .with("intrusive_by", "round trip, retransmissions")
-            .with("harmful_streams", 8u32)
-            .with("buffer_requested_octets", 2_000_000u64)
-            .with("buffer_gain", 1.02);
+        let found = StreamsFinding {
+            intrusive: Some(4),
+            intrusive_by: vec!["round trip".to_owned(), "retransmissions".to_owned()],
+            harmful: Some(8),
+            ..found(
+                FillBasis::Reached,
+                &[
+                    (1, 60e6, 1e7, 0.0),
+                    (2, 94e6, 1.2e7, 0.0),
+                    (4, 95e6, 2e7, 0.01),
+                    (8, 90e6, 3e7, 0.05),
+                ],
+            )
+        };
+        let estimate = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2).found(Finding::Streams(Box::new(found)));
         let document = document(estimate.into());
         let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
         for (name, value) in [("fill", 2), ("intrusive", 4), ("harmful", 8), ("value", 2)] {
@@ -227,19 +255,16 @@ mod tests {
     fn json_follows_the_shipped_schema() {
         let schema: serde_json::Value = serde_json::from_str(crate::schema::STREAMS).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let full = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2)
-            .with("basis", "extrapolated from one stream")
-            .with("streams_tried", vec![1.0, 2.0])
-            .with("sum_bps", vec![60e6, 94e6])
-            .with("rtt_loaded_ns", vec![1e7, 1.2e7])
-            .with("retransmitted_share", vec![0.0, 0.01])
-            .with("intrusion", vec![0.1, 0.7])
-            .with("competing_flows", 3.4)
-            .with("recommended", true)
-            .with("intrusive_streams", 4u32)
-            .with("intrusive_by", "round trip")
-            .with("buffer_requested_octets", 2_000_000u64)
-            .with("buffer_gain", 1.02);
+        let mut found = StreamsFinding {
+            competing_flows: Some(3.4),
+            available_payload_bps: None,
+            intrusive: Some(4),
+            intrusive_by: vec!["round trip".to_owned()],
+            ..found(FillBasis::Extrapolated, &[(1, 60e6, 1e7, 0.0), (2, 94e6, 1.2e7, 0.01)])
+        };
+        found.levels[0].intrusion = Some(0.1);
+        found.levels[1].intrusion = Some(0.7);
+        let full = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2).found(Finding::Streams(Box::new(found)));
         for outcome in [full.into(), Outcome::inconclusive(Reason::NoAnswer)] {
             let mut json: serde_json::Value = serde_json::from_str(&document(outcome).json()).unwrap();
             let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use estimate::windows::Windows;
-use estimate::{Confidence, Estimate, Latest, Limit, Verdict};
+use estimate::{Confidence, Estimate, Finding, Latest, Limit, Verdict};
 use serde::Serialize;
 use units::{BitRate, Octets, Sender, Stamp, format_duration};
 
@@ -137,10 +137,10 @@ impl Watch {
         self.last_told = Some(now);
         let estimate = &latest.estimate;
         if estimate.verdict == Verdict::Estimated {
-            let single = estimate
-                .evidence
-                .get("last_train_bps")
-                .and_then(estimate::EvidenceValue::as_f64);
+            let single = match &estimate.details.finding {
+                Finding::Available(found) => found.last_train_bps,
+                _ => None,
+            };
             let value = single.unwrap_or(estimate.value as f64);
             self.windows.iter_mut().for_each(|windows| windows.add(now, value));
         }
@@ -311,7 +311,7 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use estimate::job::Entry;
-    use estimate::{Cost, Outcome, Reason};
+    use estimate::{AvailableFinding, Cost, Outcome, Reason};
     use units::{Direction, Metric};
 
     use super::*;
@@ -325,7 +325,10 @@ mod tests {
         let estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate);
         Latest {
             at: at(0),
-            estimate: estimate.with("last_train_bps", single * 1e6),
+            estimate: estimate.found(Finding::Available(Box::new(AvailableFinding {
+                last_train_bps: Some(single * 1e6),
+                ..AvailableFinding::default()
+            }))),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use estimate::job::Entry;
 use estimate::methods::{self, DEFAULT};
-use estimate::{Answering, Beginning, Budget, EvidenceValue, Method, Outcome, RawParams, World};
+use estimate::{Answering, Beginning, Budget, Method, Outcome, RawParams, World};
 use net::lone::Via;
 use report::MetricRow;
 use trace::{Recorder, Setting, WorldKind};
@@ -305,14 +305,8 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
 
 /// Which methods stand behind the automatic choice's answer, where it says so.
 fn answered_by(outcome: &Outcome) -> Option<&'static str> {
-    let evidence = match outcome {
-        Outcome::Estimated(estimate) => &estimate.evidence,
-        Outcome::Inconclusive { evidence, .. } => evidence,
-    };
-    let Some(EvidenceValue::Text(name)) = evidence.get("answered_by") else {
-        return None;
-    };
+    let name = outcome.details().answered_by.as_deref()?;
     ["slope", "pathload", "slope and pathload"]
         .into_iter()
-        .find(|known| known == name)
+        .find(|known| *known == name)
 }

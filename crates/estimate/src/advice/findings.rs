@@ -7,8 +7,7 @@ use units::{Direction, Metric};
 use super::HostEnvironment;
 use crate::facts::{HostFacts, PathFacts};
 use crate::job::Entry;
-use crate::limits::Blame;
-use crate::outcome::{Caveat, Estimate, Evidence, EvidenceValue, Limit, Outcome, Verdict};
+use crate::outcome::{Caveat, Estimate, Finding, Limit, TcpFinding, Verdict};
 
 /// Everything that rules look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +31,7 @@ pub struct Findings {
     /// Highest UDP rate.
     pub udp_bps: Option<u64>,
     /// One connection.
-    pub tcp: Tcp,
+    pub tcp: TcpFinding,
     /// What one connection gets the other way.
     pub other_way_tcp_bps: Option<u64>,
     /// Most octets back to back, and what nine of ten bursts survive.
@@ -57,60 +56,6 @@ pub struct Findings {
     pub host_limited: Vec<(Metric, Limit)>,
 }
 
-/// What a transfer over one connection showed.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Tcp {
-    /// Payload, bit/s.
-    pub bps: Option<u64>,
-    /// Verdicts, the binding one first.
-    pub limits: Vec<Blame>,
-    /// Shares of the time: stalled by the peer's window, by the send buffer, application idle.
-    pub share_peer_window: Option<f64>,
-    /// Stalled by the send buffer.
-    pub share_send_buffer: Option<f64>,
-    /// The application was idle.
-    pub share_idle: Option<f64>,
-    /// Share of what was sent that was sent again.
-    pub retransmitted: Option<f64>,
-    /// Segments sent again, and without need; overtaken segments.
-    pub retransmitted_segments: Option<f64>,
-    /// Sent again without need.
-    pub needless: Option<f64>,
-    /// Events of overtaking.
-    pub reordered: Option<f64>,
-    /// Congestion control.
-    pub congestion: Option<String>,
-    /// Payload of a full segment.
-    pub mss_octets: Option<f64>,
-    /// Shortest round trip of the connection, ns.
-    pub rtt_min_ns: Option<f64>,
-    /// Median round trip under its own load, ns.
-    pub rtt_loaded_ns: Option<f64>,
-    /// The peer scales its window.
-    pub window_scaled: Option<bool>,
-    /// Shares of a processor.
-    pub sender_cpu: Option<f64>,
-    /// Of the receiving thread.
-    pub receiver_cpu: Option<f64>,
-    /// Variation of the rate over slots, and their length in seconds.
-    pub variation: Option<f64>,
-    /// Slow start began with a threshold from an earlier connection.
-    pub threshold_cached: Option<bool>,
-    /// Share of the long-term mean that the test may have shown at worst.
-    pub worst_case_share: Option<f64>,
-    /// How losses lie in time.
-    pub pattern: Option<LossPattern>,
-}
-
-/// How losses lie in time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LossPattern {
-    /// How many times more segments are lost together than chance would have it.
-    pub burstiness: f64,
-    /// Variation of the time from loss to loss; `None` with few.
-    pub spacing_variation: Option<f64>,
-}
-
 impl Findings {
     /// Nothing found yet.
     pub fn nothing(direction: Direction, facts: PathFacts) -> Self {
@@ -124,7 +69,7 @@ impl Findings {
             capacity_bps: None,
             available_bps: None,
             udp_bps: None,
-            tcp: Tcp::default(),
+            tcp: TcpFinding::default(),
             other_way_tcp_bps: None,
             burst_octets: None,
             streams: (None, None, None),
@@ -166,14 +111,18 @@ impl Findings {
     fn take(&mut self, entry: &Entry) {
         let caveats = entry.outcome.caveats().iter().cloned();
         self.caveats.extend(caveats.map(|caveat| (entry.metric, caveat)));
-        let evidence = evidence(&entry.outcome);
-        match entry.metric {
-            Metric::TcpAchievableSingle => self.tcp = tcp(&entry.outcome),
-            Metric::PathMtu => self.black_hole = flag(evidence, "black_hole"),
-            Metric::TcpWindowOctets => self.buffer_clamped = flag(evidence, "buffer_clamped"),
-            Metric::RoundTripTime => {
-                let spread = number(evidence, "p95_ns").zip(number(evidence, "median_ns"));
-                self.rtt_spread_ns = spread.map(|(late, middle)| whole(late - middle));
+        match (entry.metric, &entry.outcome.details().finding) {
+            (Metric::TcpAchievableSingle, Finding::Tcp(found)) => self.tcp = found.as_ref().clone(),
+            (Metric::TcpAchievableSingle, _) => {
+                self.tcp = TcpFinding {
+                    bps: entry.outcome.estimate().map(|estimate| estimate.value),
+                    ..TcpFinding::default()
+                };
+            }
+            (Metric::PathMtu, Finding::PathMtu(found)) => self.black_hole = Some(found.black_hole),
+            (Metric::TcpWindowOctets, Finding::Window(found)) => self.buffer_clamped = found.buffer_clamped,
+            (Metric::RoundTripTime, Finding::RoundTrip(found)) => {
+                self.rtt_spread_ns = Some(u64::try_from(found.p95_ns - found.median_ns).unwrap_or(0));
             }
             _ => {}
         }
@@ -198,12 +147,18 @@ impl Findings {
             Metric::CommittedBurstOctets => self.bucket.1 = value,
             // A lower bound says that the path takes more than was tried: nothing to warn of.
             Metric::MaximumBurstOctets if estimate.verdict == Verdict::Estimated => {
-                let safe = number(&estimate.evidence, "burst_p10_octets").map(whole);
+                let safe = match &estimate.details.finding {
+                    Finding::Burst(found) => found.sample.map(|sample| sample.p10),
+                    _ => None,
+                };
                 self.burst_octets = safe.filter(|&octets| octets > 0).or(value);
             }
             Metric::TcpStreamsToFill if estimate.verdict != Verdict::UpperBound => {
-                let more = |name: &str| number(&estimate.evidence, name).map(whole);
-                self.streams = (value, more("intrusive_streams"), more("harmful_streams"));
+                let (intrusive, harmful) = match &estimate.details.finding {
+                    Finding::Streams(found) => (found.intrusive, found.harmful),
+                    _ => (None, None),
+                };
+                self.streams = (value, intrusive.map(u64::from), harmful.map(u64::from));
             }
             _ => {}
         }
@@ -255,85 +210,15 @@ impl Findings {
     }
 }
 
-fn tcp(outcome: &Outcome) -> Tcp {
-    let evidence = evidence(outcome);
-    let of = |name: &str| number(evidence, name);
-    let mut limits: Vec<Blame> = text(evidence, "all_limits")
-        .unwrap_or_default()
-        .split("; ")
-        .filter_map(Blame::from_name)
-        .collect();
-    if limits.is_empty() {
-        limits.extend(text(evidence, "limit").and_then(Blame::from_name));
-    }
-    Tcp {
-        bps: outcome.estimate().map(|estimate| estimate.value),
-        limits,
-        share_peer_window: of("share_peer_window"),
-        share_send_buffer: of("share_send_buffer"),
-        share_idle: of("share_idle"),
-        retransmitted: of("retransmitted_share"),
-        retransmitted_segments: of("retransmitted_segments"),
-        needless: of("needless_retransmissions"),
-        reordered: of("reordered"),
-        congestion: text(evidence, "congestion").map(str::to_owned),
-        mss_octets: of("mss_octets"),
-        rtt_min_ns: of("rtt_min_ns"),
-        rtt_loaded_ns: of("rtt_loaded_ns"),
-        window_scaled: flag(evidence, "window_scaled"),
-        sender_cpu: of("sender_cpu_share"),
-        receiver_cpu: of("receiver_cpu_share"),
-        variation: series(evidence, "slot_bps").and_then(stat::coefficient_of_variation),
-        threshold_cached: flag(evidence, "threshold_cached"),
-        worst_case_share: of("worst_case_share"),
-        pattern: of("loss_burstiness").map(|burstiness| LossPattern {
-            burstiness,
-            spacing_variation: of("loss_spacing_variation"),
-        }),
-    }
-}
-
 /// What a window that was asked for (which sets both buffers of both hosts) gains over buffers that tune themselves.
 fn gain(entries: &[Entry], single: Option<u64>) -> Option<f64> {
     let entry = entries.iter().find(|entry| entry.metric == Metric::TcpWindowOctets)?;
-    let best = series(evidence(&entry.outcome), "tried_bps")?
-        .iter()
-        .copied()
-        .fold(0.0, f64::max);
+    let Finding::Window(found) = &entry.outcome.details().finding else {
+        return None;
+    };
+    let best = found.tried_bps.iter().copied().fold(0.0, f64::max);
     let single = single.filter(|&bps| bps > 0)?;
     (best > 0.0).then(|| best / single as f64)
-}
-
-fn evidence(outcome: &Outcome) -> &Evidence {
-    match outcome {
-        Outcome::Estimated(estimate) => &estimate.evidence,
-        Outcome::Inconclusive { evidence, .. } => evidence,
-    }
-}
-
-fn number(evidence: &Evidence, name: &str) -> Option<f64> {
-    evidence.get(name)?.as_f64().filter(|value| value.is_finite())
-}
-
-fn flag(evidence: &Evidence, name: &str) -> Option<bool> {
-    match evidence.get(name)? {
-        EvidenceValue::Flag(is) => Some(*is),
-        _ => None,
-    }
-}
-
-fn text<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
-    match evidence.get(name)? {
-        EvidenceValue::Text(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn series<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a [f64]> {
-    match evidence.get(name)? {
-        EvidenceValue::Series(values) => Some(values),
-        _ => None,
-    }
 }
 
 /// A figure of evidence as a count; below zero is zero.

@@ -6,7 +6,7 @@ use units::{BitRate, Direction, Metric};
 
 use super::*;
 use crate::facts::PathFacts;
-use crate::outcome::{Caveat, Limit};
+use crate::outcome::{Caveat, Limit, LossPattern, TcpFinding};
 
 /// 100 Mbit/s over 40 ms, of which one connection gets 95: nothing to mend.
 fn sound() -> Findings {
@@ -23,7 +23,7 @@ fn sound() -> Findings {
     found.set_buffers_gain = Some(1.02);
     found.streams = (Some(1), None, None);
     found.other_way_tcp_bps = Some(93_000_000);
-    found.tcp = Tcp {
+    found.tcp = TcpFinding {
         bps: Some(95_000_000),
         limits: vec![Blame::Queue],
         share_peer_window: Some(0.0),

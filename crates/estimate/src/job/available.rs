@@ -18,7 +18,7 @@ use crate::methods::pathload::machine::Machine as PathloadMachine;
 use crate::methods::slope::machine::Machine as SlopeMachine;
 use crate::methods::{pathload, slope};
 use crate::observations::{AnalyseError, Follower, Observations, lead};
-use crate::outcome::{Outcome, Reason};
+use crate::outcome::{Finding, Outcome, Reason};
 use crate::probe::Probe;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -187,10 +187,10 @@ impl Follower for Joined {
 /// What widths are judged by: the most that came through, else the most that is available.
 fn scale(outcome: &Outcome) -> u64 {
     let Some(estimate) = outcome.estimate() else { return 0 };
-    let fitted = estimate
-        .evidence
-        .get("path_rate_bps")
-        .and_then(crate::EvidenceValue::as_f64);
+    let fitted = match &estimate.details.finding {
+        Finding::Available(found) => found.path_rate_bps,
+        _ => None,
+    };
     let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
     fitted.unwrap_or(0).max(estimate.high)
 }
@@ -207,10 +207,12 @@ fn entry(method: &'static str, outcome: Outcome) -> Entry {
 }
 
 fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
-    match &mut outcome {
-        Outcome::Estimated(estimate) => estimate.evidence.insert("answered_by", method),
-        Outcome::Inconclusive { evidence, .. } => evidence.insert("answered_by", method),
-    }
+    let (details, evidence) = match &mut outcome {
+        Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.evidence),
+        Outcome::Inconclusive { details, evidence, .. } => (details, evidence),
+    };
+    details.answered_by = Some(method.to_owned());
+    evidence.insert("answered_by", method);
     outcome
 }
 
@@ -228,11 +230,7 @@ mod tests {
     }
 
     fn by(outcome: &Outcome) -> String {
-        let evidence = match outcome {
-            Outcome::Estimated(estimate) => &estimate.evidence,
-            Outcome::Inconclusive { evidence, .. } => evidence,
-        };
-        format!("{:?}", evidence.get("answered_by"))
+        format!("{:?}", outcome.details().answered_by)
     }
 
     #[test]

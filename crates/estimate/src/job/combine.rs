@@ -1,7 +1,7 @@
 //! Two methods' answers to one question.
 
 use super::Entry;
-use crate::outcome::{Caveat, Confidence, Estimate, EvidenceValue, Outcome, Verdict};
+use crate::outcome::{Caveat, Confidence, Estimate, Finding, Outcome, Verdict};
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods, and of the result, hold 90 %.
 const NINETY: f64 = 1.645;
@@ -43,6 +43,7 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     estimate.confidence = if agree { Confidence::High } else { Confidence::Medium };
     estimate.caveats = union(&a.caveats, &b.caveats);
     estimate.also.clone_from(&a.also);
+    estimate.details.clone_from(&a.details);
     estimate.evidence.clone_from(&a.evidence);
     let estimate = estimate
         .with("slope_bps", a.value)
@@ -94,8 +95,8 @@ fn half_width(estimate: &Estimate) -> f64 {
 
 /// Standard deviation of the single trains' answers, bit/s.
 fn train_spread(estimate: &Estimate) -> Option<f64> {
-    match estimate.evidence.get("per_train_bps")? {
-        EvidenceValue::Series(series) => stat::variance_sample(series).map(f64::sqrt),
+    match &estimate.details.finding {
+        Finding::Available(found) => stat::variance_sample(&found.per_train_bps).map(f64::sqrt),
         _ => None,
     }
 }

@@ -1,7 +1,5 @@
 //! The path, hop by hop.
 
-mod report;
-
-pub use report::{
-    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathHops, Responder, key,
+pub use crate::outcome::{
+    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
 };

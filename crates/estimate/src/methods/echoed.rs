@@ -138,18 +138,23 @@ impl<M> Echoed<M> {
         match outcome {
             Outcome::Estimated(estimate) => {
                 let estimate = caveat.into_iter().fold(*estimate, crate::Estimate::caveat);
-                estimate.with("stamped_by_far_end", by_far_end).into()
+                let mut estimate = estimate.with("stamped_by_far_end", by_far_end);
+                estimate.details.stamped_by_far_end = by_far_end;
+                estimate.into()
             }
             Outcome::Inconclusive {
                 reason,
                 mut caveats,
+                mut details,
                 mut evidence,
             } => {
                 caveats.extend(caveat.filter(|caveat| !caveats.contains(caveat)));
                 evidence.insert("stamped_by_far_end", by_far_end);
+                details.stamped_by_far_end = by_far_end;
                 Outcome::Inconclusive {
                     reason,
                     caveats,
+                    details,
                     evidence,
                 }
             }

@@ -66,7 +66,7 @@ use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::Answering;
 use crate::methods::campaign::refusal_reason;
 use crate::observations::{self, AnalyseError, Follower, Observations};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Finding, Outcome, PathMtuFinding, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -201,6 +201,12 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     if let Some(mtu) = search.told {
         evidence.insert("told_by_router_octets", u32::from(mtu));
     }
+    let details = Details {
+        finding: Finding::PathMtu(PathMtuFinding {
+            black_hole: search.black_hole,
+        }),
+        ..Details::default()
+    };
     let mut caveats = Vec::new();
     if search.small_lost > 0 {
         let ratio = search.small_lost as f64 / search.small_sent.max(1) as f64;
@@ -221,6 +227,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
         return Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(lost),
             caveats,
+            details,
             evidence,
         };
     };
@@ -242,6 +249,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
+    estimate.details = details;
     estimate.evidence = evidence;
     estimate.into()
 }

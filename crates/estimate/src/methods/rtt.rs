@@ -72,7 +72,9 @@ use crate::PathFacts;
 use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{
+    Caveat, Confidence, Details, Estimate, Evidence, Finding, Outcome, Reason, RoundTripFinding, Ways,
+};
 use crate::probe::{Arrival, Fate, HopReplyKind, TrainReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -242,19 +244,26 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     match Sorted::new(good) {
         Ok(sorted) => {
             let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
-            ways::tell(rows(), stamps, &mut evidence);
-            let estimate = conclude(facts, &sorted, caveats, evidence);
+            let ways = ways::tell(rows(), stamps, &mut evidence);
+            let estimate = conclude(facts, &sorted, caveats, evidence, ways);
             dense.into_iter().fold(estimate, with_dense).into()
         }
         Err(_) => Outcome::Inconclusive {
             reason: Reason::NoAnswer,
             caveats,
+            details: Details::default(),
             evidence,
         },
     }
 }
 
-fn conclude(facts: &PathFacts, sorted: &Sorted, caveats: Vec<Caveat>, mut evidence: Evidence) -> Estimate {
+fn conclude(
+    facts: &PathFacts,
+    sorted: &Sorted,
+    caveats: Vec<Caveat>,
+    mut evidence: Evidence,
+    ways: Option<Ways>,
+) -> Estimate {
     let nanos = |value: f64| Delta::from_nanos(whole(value));
     let percentile = |p: f64| nanos(sorted.quantile(p).unwrap_or_else(|| sorted.max()));
     evidence.insert("median_ns", percentile(0.5));
@@ -282,7 +291,12 @@ fn conclude(facts: &PathFacts, sorted: &Sorted, caveats: Vec<Caveat>, mut eviden
         estimate = estimate.caveat(caveat);
     }
     estimate.evidence = evidence;
-    estimate
+    let found = RoundTripFinding {
+        median_ns: percentile(0.5).nanos(),
+        p95_ns: percentile(0.95).nanos(),
+        ways,
+    };
+    estimate.found(Finding::RoundTrip(Box::new(found)))
 }
 
 /// Whether a train was sent to be seen in batches: packets closer than any interrupt timer is long.

@@ -64,7 +64,7 @@ use super::bulk::{self, series};
 use crate::contract::{Estimator, Event, Step};
 use crate::facts::PathFacts;
 use crate::observations::Follower;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, WindowFinding};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
@@ -382,7 +382,13 @@ impl Run {
                 estimate = estimate.with("unpaced_burst_bps", rate);
             }
         }
+        let mut found = WindowFinding {
+            buffer_to_ask_octets: buffer,
+            ..WindowFinding::default()
+        };
         if let Some(chosen) = chosen {
+            found.buffer_clamped = Some(self.clamped);
+            found.tried_bps = series(|tried| tried.bps);
             estimate = estimate
                 .with("tried_window_octets", series(|tried| tried.window as f64))
                 .with("tried_bps", series(|tried| tried.bps))
@@ -393,7 +399,7 @@ impl Run {
                 estimate = estimate.with("gain", chosen.best.bps / default.as_f64());
             }
         }
-        estimate
+        estimate.found(Finding::Window(Box::new(found)))
     }
 }
 

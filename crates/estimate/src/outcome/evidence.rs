@@ -27,11 +27,11 @@ pub enum EvidenceValue {
     Series(#[serde(deserialize_with = "series")] Vec<f64>),
 }
 
-fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-fn series<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+pub(super) fn series<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(from)?;
     Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }

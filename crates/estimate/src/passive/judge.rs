@@ -7,7 +7,7 @@ use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{LEAST_QUEUED, Sample, Series, Source};
 use super::{Conclusion, Sight, Vantage};
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 
 /// Relative distance from a mode within which samples are of it (ours: half of nettimer's kernel).
 const CORE: f64 = 0.05;
@@ -240,6 +240,7 @@ pub(super) fn inconclusive(reason: Reason, log: &FlowLog, series: &Series) -> Co
         outcome: Outcome::Inconclusive {
             reason,
             caveats,
+            details: Details::default(),
             evidence,
         },
         samples: 0,

@@ -1,7 +1,7 @@
 //! The OC-12 case of `[Netest03]` §III.A, number by number (docs/design/burst.md tells it), and shapes.
 
 use estimate::job::Entry;
-use estimate::{Cost, Estimate, Outcome, Reason};
+use estimate::{BurstSample, Cost, Estimate, Outcome, Reason};
 use units::{Direction, Layer, Metric};
 
 use super::*;
@@ -97,28 +97,50 @@ fn document(outcome: Outcome) -> BurstDocument {
     BurstDocument::new(MetricRow::new(&entry), None)
 }
 
-fn full() -> Estimate {
+fn found() -> BurstFinding {
+    let point = |(rate_bps, p10, median, max, bursts)| BurstPoint {
+        rate_bps,
+        p10,
+        median,
+        max,
+        bursts,
+    };
+    BurstFinding {
+        ip_octets: 1500,
+        rate_bps: Some(1_000_000_000),
+        through_rate_bps: Some(97_000_000),
+        sample: Some(BurstSample {
+            p10: 69_000,
+            median: 70_500,
+            max: 70_500,
+            max_is_bound: false,
+        }),
+        curve: [
+            (200_000_000, 120_000, 124_500, 126_000, 4),
+            (1_000_000_000, 69_000, 70_500, 70_500, 23),
+        ]
+        .map(point)
+        .to_vec(),
+        queue: QueueFinding {
+            policy: Some("drop_tail".to_owned()),
+            counts: Some("octets".to_owned()),
+            effective_octets: Some(64_000),
+            basis: Some("line".to_owned()),
+            ..QueueFinding::default()
+        },
+        rtt_ns: Some(10_000_000),
+    }
+}
+
+fn estimate(found: BurstFinding) -> Outcome {
     Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), 70_500, 69_000, 72_000)
-        .with("burst_rate_bps", 1_000_000_000u64)
-        .with("burst_p10_octets", 69_000u64)
-        .with("burst_median_octets", 70_500u64)
-        .with("burst_max_octets", 70_500u64)
-        .with("through_rate_bps", 97_000_000u64)
-        .with("queue_policy", "drop_tail")
-        .with("queue_counts", "octets")
-        .with("effective_queue_octets", 64_000u64)
-        .with("effective_queue_basis", "line")
-        .with("rtt_ns", 10_000_000u64)
-        .with("curve_rate_bps", vec![2e8, 1e9])
-        .with("curve_p10_octets", vec![120e3, 69e3])
-        .with("curve_median_octets", vec![124.5e3, 70.5e3])
-        .with("curve_max_octets", vec![126e3, f64::NAN])
-        .with("curve_bursts", vec![4.0, 23.0])
+        .found(Finding::Burst(Box::new(found)))
+        .into()
 }
 
 #[test]
 fn the_machine_contract() {
-    let document = document(full().into());
+    let document = document(estimate(found()));
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
     for (name, value) in [
         ("value", 70_500),
@@ -132,8 +154,7 @@ fn the_machine_contract() {
     assert_eq!(json["metric"], "maximum_burst_octets");
     assert_eq!(json["queue"]["policy"], "drop_tail");
     assert_eq!(json["means"]["queue"], "fair");
-    // Rows that are no numbers are left out.
-    assert_eq!(json["curve"].as_array().unwrap().len(), 1);
+    assert_eq!(json["curve"].as_array().unwrap().len(), 2);
     assert_eq!(json["curve"][0]["median"], 124_500);
     let text = document.text();
     for part in ["64 kB by the line", "counts octets", "every", "nine of ten"] {
@@ -146,14 +167,24 @@ fn the_machine_contract() {
 fn json_follows_the_shipped_schema() {
     let schema: serde_json::Value = serde_json::from_str(crate::schema::BURST).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let bucket = full()
-        .with("queue_policy", "policer")
-        .with("effective_queue_basis", "rate")
-        .with("burst_max_is_bound", true)
-        .with("bucket_rate_bps", 5_000_000u64)
-        .with("bucket_octets", 30_000u64)
-        .with("drain_ns", 9_000_000u64);
-    for outcome in [full().into(), bucket.into(), Outcome::inconclusive(Reason::NoAnswer)] {
+    let mut bucket = found();
+    bucket.sample = bucket.sample.map(|sample| BurstSample {
+        max_is_bound: true,
+        ..sample
+    });
+    bucket.queue = QueueFinding {
+        policy: Some("policer".to_owned()),
+        basis: Some("rate".to_owned()),
+        bucket_rate_bps: Some(5_000_000),
+        bucket_octets: Some(30_000),
+        drain_ns: Some(9_000_000),
+        ..bucket.queue
+    };
+    for outcome in [
+        estimate(found()),
+        estimate(bucket),
+        Outcome::inconclusive(Reason::NoAnswer),
+    ] {
         let mut json: serde_json::Value = serde_json::from_str(&document(outcome).json()).unwrap();
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:#?}");

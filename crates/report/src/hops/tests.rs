@@ -2,11 +2,13 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use estimate::job::Entry;
-use estimate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
+use estimate::job::hops::{
+    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, Responder,
+};
 use estimate::probe::{
     Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport,
 };
-use estimate::{Caveat, Cost, Estimate, Reason, StampSource};
+use estimate::{Caveat, Cost, Estimate, Finding, Reason, StampSource};
 use serde_json::json;
 use units::{Direction, Metric, Stamp};
 
@@ -82,11 +84,18 @@ fn outcome() -> Outcome {
         every: Duration::from_secs(1),
     });
     let fifth = finding(5, Some(97.529), Verdict::Estimated);
-    let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(9.7529), rate(9.6), rate(9.9))
-        .with(key::NARROW, 3u32)
-        .with(key::TIGHT, 3u32)
-        .with(key::FORETOLD_TIME, 9_000_000_000u64)
-        .with(key::FORETOLD_OCTETS, 400_000u64);
+    let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(9.7529), rate(9.6), rate(9.9)).found(Finding::Path(
+        Box::new(PathFinding {
+            narrow_hop: Some(3),
+            tight_hop: Some(3),
+            forecast: Some(Forecast {
+                time: Duration::from_secs(9),
+                octets: 400_000,
+                ceiling: None,
+            }),
+            far: None,
+        }),
+    ));
     main.also = [first, silent, third, fourth, fifth]
         .iter()
         .map(HopFinding::estimate)
@@ -239,12 +248,20 @@ fn ways(mbps: f64) -> [Entry; 2] {
 #[test]
 fn a_server_there_tells_both_ways() {
     let outcome = match outcome() {
-        Outcome::Estimated(estimate) => estimate
-            .with(key::STAMPED, 64u32)
-            .with(key::STAMPED_LOST, 2u32)
-            .with(key::STAMPED_LAST, true)
-            .with(key::STAMPED_QUEUEING, 12_000.4)
-            .into(),
+        Outcome::Estimated(mut estimate) => {
+            let Finding::Path(path) = &mut estimate.details.finding else {
+                panic!("a path");
+            };
+            path.far = Some(FarStamped {
+                packets: 64,
+                lost: 2,
+                other_way: false,
+                last_hop: true,
+                all_links_ns: None,
+                queueing_ns: Some(12_000.4),
+            });
+            (*estimate).into()
+        }
         other @ Outcome::Inconclusive { .. } => other,
     };
     let [there, back] = ways(9.76);

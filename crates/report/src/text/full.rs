@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use estimate::{EvidenceValue, Verdict};
-use units::{BitRate, Direction, Metric, Octets};
+use estimate::{BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, Verdict, WindowFinding};
+use units::{Direction, Metric, Octets};
 
 use crate::document::Document;
 use crate::rows::MetricRow;
@@ -135,17 +135,41 @@ impl<'a> Rows<'a> {
         self.row(metric)?.value
     }
 
-    fn evidence(&self, metric: Metric, name: &str) -> Option<&'a EvidenceValue> {
-        self.row(metric)?.evidence.get(name)
+    fn found(&self, metric: Metric) -> Option<&'a Finding> {
+        Some(&self.row(metric)?.details.finding)
     }
 
-    fn number(&self, metric: Metric, name: &str) -> Option<f64> {
-        self.evidence(metric, name)?.as_f64().filter(|value| value.is_finite())
+    fn tcp(&self) -> Option<&'a TcpFinding> {
+        match self.found(Metric::TcpAchievableSingle)? {
+            Finding::Tcp(found) => Some(found),
+            _ => None,
+        }
     }
 
-    fn word(&self, metric: Metric, name: &str) -> Option<&'a str> {
-        match self.evidence(metric, name)? {
-            EvidenceValue::Text(text) => Some(text),
+    fn window(&self) -> Option<&'a WindowFinding> {
+        match self.found(Metric::TcpWindowOctets)? {
+            Finding::Window(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    fn streams(&self) -> Option<&'a StreamsFinding> {
+        match self.found(Metric::TcpStreamsToFill)? {
+            Finding::Streams(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    fn burst(&self) -> Option<&'a BurstFinding> {
+        match self.found(Metric::MaximumBurstOctets)? {
+            Finding::Burst(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    fn two_streams(&self) -> Option<&'a TwoStreams> {
+        match self.found(Metric::UdpAchievable)? {
+            Finding::Udp(found) => found.two_streams.as_ref(),
             _ => None,
         }
     }
@@ -163,14 +187,10 @@ impl<'a> Rows<'a> {
             .map(|bps| bps as f64)
             .into_iter()
             .collect();
-        for (metric, name) in [
-            (Metric::TcpStreamsToFill, "sum_bps"),
-            (Metric::TcpWindowOctets, "tried_bps"),
-        ] {
-            if let Some(EvidenceValue::Series(series)) = self.evidence(metric, name) {
-                rates.extend(series.iter().copied().filter(|bps| bps.is_finite()));
-            }
-        }
+        let levels = self.streams().map_or(&[][..], |found| &found.levels);
+        let tried = self.window().map_or(&[][..], |found| &found.tried_bps);
+        let more = levels.iter().map(|level| level.sum_bps).chain(tried.iter().copied());
+        rates.extend(more.filter(|bps| bps.is_finite()));
         let mean = stat::mean(&rates)?;
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         Some((least, mean, rates.iter().copied().fold(0.0, f64::max)))
@@ -237,8 +257,12 @@ fn write_general(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
             .and_then(|row| row.value)
             .map_or_else(unknown, |octets| format!("{at_least}{octets} Bytes"))
     )?;
-    if let Some(rate) = rows.number(Metric::MaximumBurstOctets, "burst_rate_bps") {
-        writeln!(out, "            sent at:                    {:.4} Mb/s", rate / 1e6)?;
+    if let Some(rate) = rows.burst().and_then(|found| found.rate_bps) {
+        writeln!(
+            out,
+            "            sent at:                    {:.4} Mb/s",
+            rate as f64 / 1e6
+        )?;
     }
     for (label, metric) in [
         ("Capacity:                      ", Metric::IpCapacity),
@@ -262,14 +286,14 @@ fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         "        Single stream UDP throughput:   {}",
         single.map_or_else(unknown, mbps)
     )?;
-    let multi = rows.number(Metric::UdpAchievable, "two_streams_delivered_bps");
+    let two = rows.two_streams();
     writeln!(
         out,
         "        Multi- stream UDP throughput:   {}",
-        multi.map_or_else(|| "not needed".to_owned(), mbps_of)
+        two.map_or_else(|| "not needed".to_owned(), |two| mbps(two.delivered_bps))
     )?;
-    match rows.word(Metric::UdpAchievable, "two_streams") {
-        Some(verdict) => writeln!(out, "        Use of multiple streams is {verdict}"),
+    match two {
+        Some(two) => writeln!(out, "        Use of multiple streams is {}", two.verdict),
         None => writeln!(out, "        Use of multiple streams is not recommended"),
     }
 }
@@ -285,8 +309,8 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         "        Optimal TCP Window size:        {}",
         window.map_or_else(unknown, |octets| format!("{octets} Bytes"))
     )?;
-    if let Some(octets) = rows.number(Metric::TcpWindowOctets, "buffer_to_ask_octets") {
-        writeln!(out, "            buffer to ask for:          {octets:.0} Bytes")?;
+    if let Some(octets) = rows.window().map(|found| found.buffer_to_ask_octets) {
+        writeln!(out, "            buffer to ask for:          {octets} Bytes")?;
     }
     let single = rows.value(Metric::TcpAchievableSingle);
     writeln!(
@@ -294,11 +318,13 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         "        Single stream TCP throughput:   {}",
         single.map_or_else(unknown, mbps)
     )?;
-    if let Some(limit) = rows
-        .word(Metric::TcpAchievableSingle, "all_limits")
-        .filter(|names| !names.is_empty())
-    {
-        writeln!(out, "            limited by:                 {limit}")?;
+    let limits = rows
+        .tcp()
+        .filter(|_| single.is_some())
+        .map_or(&[][..], |found| &found.limits);
+    if !limits.is_empty() {
+        let names: Vec<&str> = limits.iter().map(|limit| limit.name()).collect();
+        writeln!(out, "            limited by:                 {}", names.join("; "))?;
     }
     let (fill, available) = (
         rows.value(Metric::TcpStreamsToFill),
@@ -327,17 +353,17 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     if let Some(parallel) = rows.value(Metric::TcpAchievableParallel) {
         writeln!(out, "        Parallel streams TCP throughput: {}", mbps(parallel))?;
     }
-    for (name, words) in [
-        ("intrusive_streams", "are intrusive"),
-        ("harmful_streams", "are harmful"),
+    let streams = rows.streams();
+    for (count, words) in [
+        (streams.and_then(|found| found.intrusive), "are intrusive"),
+        (streams.and_then(|found| found.harmful), "are harmful"),
     ] {
-        if let Some(count) = rows.number(Metric::TcpStreamsToFill, name) {
-            writeln!(out, "    {count:.0} TCP streams {words}")?;
+        if let Some(count) = count {
+            writeln!(out, "    {count} TCP streams {words}")?;
         }
     }
-    if let Some(octets) = rows.number(Metric::MaximumBurstOctets, "effective_queue_octets") {
-        let octets = Octets::new(BitRate::from_bps_f64(octets).map_or(0, BitRate::bps));
-        writeln!(out, "        Effective queue:                {octets}")?;
+    if let Some(octets) = rows.burst().and_then(|found| found.queue.effective_octets) {
+        writeln!(out, "        Effective queue:                {}", Octets::new(octets))?;
     }
     Ok(())
 }
@@ -347,9 +373,5 @@ fn unknown() -> String {
 }
 
 fn mbps(bps: u64) -> String {
-    mbps_of(bps as f64)
-}
-
-fn mbps_of(bps: f64) -> String {
-    format!("{:.4} Mbps", bps / 1e6)
+    format!("{:.4} Mbps", bps as f64 / 1e6)
 }

@@ -3,47 +3,49 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::{EvidenceValue, Outcome};
+use estimate::{Finding, Outcome};
 use units::format_duration;
 
-/// Lines that say what the evidence has on each way; none where the far end did not tell when it turned the echoes.
+/// Lines that say what was found on each way; none where the far end did not tell when it turned the echoes.
 pub(super) fn text(outcome: &Outcome) -> String {
-    let Some(estimate) = outcome.estimate() else {
-        return String::new();
-    };
-    let whole = |name: &str| match estimate.evidence.get(name) {
-        Some(EvidenceValue::Integer(value)) => Some(*value),
+    let ways = outcome.estimate().and_then(|estimate| match &estimate.details.finding {
+        Finding::RoundTrip(found) => found.ways.as_ref(),
         _ => None,
-    };
+    });
     let mut out = String::new();
-    let Some(bound) = whole("clock_error_bound_ns") else {
+    let Some(ways) = ways else {
         return out;
     };
-    for way in ["forward", "reverse"] {
-        let time = |name: &str| whole(&format!("{way}_{name}_ns")).map_or_else(|| "?".to_owned(), signed);
-        let lost = whole(&format!("{way}_lost")).map_or_else(String::new, |lost| format!("; lost {lost}"));
+    let bound = ways.clock_error_bound_ns;
+    for (way, delays, lost) in [
+        ("forward", ways.forward, ways.lost.map(|lost| lost.0)),
+        ("reverse", ways.reverse, ways.lost.map(|lost| lost.1)),
+    ] {
+        let one_way = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| signed(delays.one_way_ns[at]));
+        let variation = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| signed(delays.variation_ns[at]));
+        let lost = lost.map_or_else(String::new, |lost| format!("; lost {lost}"));
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "    {way}: one-way delay {} (least), {} (median) ± {}; variation {} (median), {} (p95), {} (most){lost}",
-            time("one_way_delay_min"),
-            time("one_way_delay_median"),
+            one_way(0),
+            one_way(1),
             signed(bound),
-            time("delay_variation_median"),
-            time("delay_variation_p95"),
-            time("delay_variation_max"),
+            variation(0),
+            variation(1),
+            variation(2),
         );
     }
-    let offset = whole("clock_offset_ns").filter(|_| whole("far_clock_error_ns").is_some());
-    if let Some(offset) = offset {
-        let kept = match estimate.evidence.get("far_clock_synchronised") {
-            Some(EvidenceValue::Flag(true)) => "synchronised",
-            _ => "not synchronised",
+    if let Some(clock) = ways.far_clock {
+        let kept = if clock.synchronised {
+            "synchronised"
+        } else {
+            "not synchronised"
         };
         let _ = writeln!(
             out,
             "    its clock: ahead of this host's by {} ± {}, {kept} as it says",
-            signed(offset),
+            signed(ways.clock_offset_ns),
             signed(bound)
         );
     }

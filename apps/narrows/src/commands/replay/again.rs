@@ -6,6 +6,7 @@ use estimate::job::Entry;
 use estimate::{Method, Outcome, RawParams};
 use report::{How, MetricRow, ReplayedRun};
 use scenario::{Scenario, Way};
+use serde_json::Value;
 use trace::{ReplayFault, ReplayWorld, Run};
 use units::{Direction, Metric};
 
@@ -143,8 +144,20 @@ fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Res
 
 /// Equal in every number; undefined ones equal themselves.
 fn alike(one: &Outcome, other: &Outcome) -> bool {
-    let text = |outcome| serde_json::to_string(outcome).ok();
-    text(one) == text(other)
+    let value = |outcome| serde_json::to_value(outcome).ok().map(told);
+    value(one) == value(other)
+}
+
+/// Without details, which say again what the rest does: older recordings have none.
+fn told(outcome: Value) -> Value {
+    match outcome {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| name != "details");
+            Value::Object(kept.map(|(name, value)| (name, told(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(told).collect()),
+        value => value,
+    }
 }
 
 /// The truth over the run's own time, as far as it is known; else from the end of the warm-up on.

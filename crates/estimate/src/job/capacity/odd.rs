@@ -5,7 +5,7 @@ use units::BitRate;
 
 use crate::PathFacts;
 use crate::methods::signature::{Cause, classify};
-use crate::outcome::{Caveat, Confidence, Estimate, EvidenceValue, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, ShapeCause, Verdict};
 use crate::probe::{Fate, TrainReport};
 
 /// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree on one rate while their
@@ -143,23 +143,25 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
     let Outcome::Estimated(long) = second else {
         return doubted(first, &second);
     };
-    let cause = match long.evidence.get("cause") {
-        Some(EvidenceValue::Text(cause)) => cause.clone(),
-        _ => String::new(),
+    let cause = match &long.details.finding {
+        Finding::Signature(found) => found.cause,
+        _ => ShapeCause::Unclear,
     };
     let Outcome::Estimated(short) = first else {
         return Outcome::Estimated(long);
     };
-    match cause.as_str() {
+    match cause {
         // Trains that scatter so widely are others' traffic, whatever else they show.
-        "receive_batching" if short.verdict == Verdict::LowerBound && is_wide(&long) => least(*long, &short, &cause),
-        "cross_traffic" if within_a_burst(&short, &long) => least(*long, &short, &cause),
-        "parallel_links" | "mac_aggregation" | "grants" => told_apart(*long, &short, &cause),
-        "token_bucket" if short.limited_by != Limit::Shaper => told_apart(*long, &short, &cause),
-        "receive_batching" if !agree(&short, &long) => told_apart(*long, &short, &cause),
-        "receive_batching" | "token_bucket" => named(*short, &long, &cause),
-        _ if agree(&short, &long) || exceeds(&short, &long, &cause) => named(*short, &long, &cause),
-        _ => least(*long, &short, &cause),
+        ShapeCause::ReceiveBatching if short.verdict == Verdict::LowerBound && is_wide(&long) => {
+            least(*long, &short, cause)
+        }
+        ShapeCause::CrossTraffic if within_a_burst(&short, &long) => least(*long, &short, cause),
+        ShapeCause::ParallelLinks | ShapeCause::MacAggregation | ShapeCause::Grants => told_apart(*long, &short, cause),
+        ShapeCause::TokenBucket if short.limited_by != Limit::Shaper => told_apart(*long, &short, cause),
+        ShapeCause::ReceiveBatching if !agree(&short, &long) => told_apart(*long, &short, cause),
+        ShapeCause::ReceiveBatching | ShapeCause::TokenBucket => named(*short, &long, cause),
+        _ if agree(&short, &long) || exceeds(&short, &long, cause) => named(*short, &long, cause),
+        _ => least(*long, &short, cause),
     }
 }
 
@@ -176,21 +178,21 @@ fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
 }
 
 /// The long trains' answer stands.
-fn told_apart(long: Estimate, short: &Estimate, cause: &str) -> Outcome {
+fn told_apart(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
     long.with("branch", "signature")
-        .with("cause", cause)
+        .with("cause", cause.name())
         .with("pairs_bps", short.value)
         .into()
 }
 
 /// The pairs' answer stands, for the long trains do not speak against it.
-fn named(mut short: Estimate, long: &Estimate, cause: &str) -> Outcome {
-    let unnamed = matches!(cause, "batches" | "unclear");
+fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
+    let unnamed = matches!(cause, ShapeCause::Batches | ShapeCause::Unclear);
     if unnamed {
         short.confidence = Confidence::Low;
     }
     // Pairs that were not sure, and long trains that were slowed by others or by the medium: the truth is between the two.
-    if cause == "cross_traffic" && short.confidence == Confidence::Low && short.verdict == Verdict::Estimated {
+    if cause == ShapeCause::CrossTraffic && short.confidence == Confidence::Low && short.verdict == Verdict::Estimated {
         short.low = short.low.min(long.low);
         short = short.caveat(Caveat::NotConverged);
     }
@@ -199,7 +201,10 @@ fn named(mut short: Estimate, long: &Estimate, cause: &str) -> Outcome {
             short = short.caveat(caveat.clone());
         }
     }
-    short.with("cause", cause).with("long_trains_bps", long.value).into()
+    short
+        .with("cause", cause.name())
+        .with("long_trains_bps", long.value)
+        .into()
 }
 
 fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
@@ -207,7 +212,7 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
 }
 
 /// Two rates and nothing that explains them. Long trains came at the lower, so that the path carries at least that.
-fn least(long: Estimate, short: &Estimate, cause: &str) -> Outcome {
+fn least(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
     let least = long.low.min(if short.verdict == Verdict::Estimated {
         short.high
     } else {
@@ -221,7 +226,7 @@ fn least(long: Estimate, short: &Estimate, cause: &str) -> Outcome {
     .at_least(Limit::Path)
     .caveat(Caveat::NotConverged)
     .with("branch", "signature")
-    .with("cause", cause)
+    .with("cause", cause.name())
     .with("pairs_bps", short.value);
     for caveat in &short.caveats {
         if !has(&bound, caveat) {
@@ -260,9 +265,9 @@ fn agree(short: &Estimate, long: &Estimate) -> bool {
 }
 
 /// A rate that others' traffic made lower than the capacity is no argument against a higher one; nor is a bound below the value.
-fn exceeds(short: &Estimate, long: &Estimate, cause: &str) -> bool {
+fn exceeds(short: &Estimate, long: &Estimate, cause: ShapeCause) -> bool {
     let bound = short.verdict == Verdict::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
-    bound || (cause == "cross_traffic" && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
+    bound || (cause == ShapeCause::CrossTraffic && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
 }
 
 /// Ours, all of them. Slower links would keep long trains for seconds.

@@ -134,9 +134,15 @@ fn cut_short(found: Outcome, stopped: &Reason) -> Outcome {
             estimate.confidence = Confidence::Low;
             (*estimate).caveat(Caveat::StoppedEarly).into()
         }
-        Outcome::Inconclusive { caveats, evidence, .. } => Outcome::Inconclusive {
+        Outcome::Inconclusive {
+            caveats,
+            details,
+            evidence,
+            ..
+        } => Outcome::Inconclusive {
             reason: stopped.clone(),
             caveats,
+            details,
             evidence,
         },
     }

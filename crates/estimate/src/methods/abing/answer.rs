@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::session::Session;
 use crate::methods::pairtrain::{self, PairGap};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
 use crate::pairs::{Filter, Pair, Sifted, densest};
 
 /// The narrow link's packet time.
@@ -33,6 +33,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
+            details: Details::default(),
             evidence: evidence(session, Evidence::default()),
         },
     }

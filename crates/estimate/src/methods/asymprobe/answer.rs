@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::super::mindelay::{self, Found, Grain, Reads};
 use super::run::{Kind, Run};
-use crate::outcome::{Caveat, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 /// The two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,9 +185,15 @@ impl Run {
     pub(super) fn stopped(&self, reason: Reason) -> Outcome {
         match self.answer() {
             Outcome::Estimated(estimate) => estimate.caveat(Caveat::StoppedEarly).into(),
-            Outcome::Inconclusive { caveats, evidence, .. } => Outcome::Inconclusive {
+            Outcome::Inconclusive {
+                caveats,
+                details,
+                evidence,
+                ..
+            } => Outcome::Inconclusive {
                 reason,
                 caveats,
+                details,
                 evidence,
             },
         }
@@ -203,6 +209,7 @@ impl Run {
         Outcome::Inconclusive {
             reason,
             caveats,
+            details: Details::default(),
             evidence: self.evidence(),
         }
     }

@@ -207,10 +207,12 @@ impl Campaign for Session {
             Outcome::Inconclusive {
                 reason: Reason::StampsTooCoarse,
                 caveats,
+                details,
                 evidence,
             } if left_out > 0 => Outcome::Inconclusive {
                 reason: Reason::NoAgreement,
                 caveats,
+                details,
                 evidence,
             },
             other => other,

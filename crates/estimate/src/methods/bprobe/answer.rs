@@ -7,7 +7,7 @@ use units::{BitRate, Framing, Metric};
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{Session, Spacing};
 use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
@@ -21,6 +21,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
+            details: details(session),
             evidence: evidence(session, Evidence::default()),
         },
     }
@@ -252,6 +253,7 @@ fn prompt_trains(session: &Session, wire_rate: f64, (low, high): (f64, f64)) -> 
 }
 
 fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
+    estimate.details = details(session);
     estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
     for caveat in caveats(session) {
         if caveat == Caveat::AsymmetricLimit {
@@ -294,6 +296,16 @@ fn reply_share(session: &Session) -> f64 {
         _ => 0.0,
     };
     session.spacings.iter().map(share).fold(0.0, f64::max)
+}
+
+fn details(session: &Session) -> Details {
+    Details {
+        stamped_by_far_end: session
+            .spacings
+            .last()
+            .is_some_and(|last| last.stamped == Stamped::FarEnd),
+        ..Details::default()
+    }
 }
 
 fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {

@@ -2,7 +2,7 @@
 
 use super::analyse::{Delays, Turn};
 use crate::bucket::{self, Course, Knee, LookParams};
-use crate::outcome::{Caveat, Confidence, Estimate, Limit};
+use crate::outcome::{Caveat, Confidence, Estimate, Limit, QueueFinding};
 
 /// What drops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,12 @@ impl Policy {
 }
 
 /// What a bucket's limit makes of an estimate.
-pub(super) fn tell_bucket(mut estimate: Estimate, found: Policy, scattered: bool) -> Estimate {
+pub(super) fn tell_bucket(
+    mut estimate: Estimate,
+    found: Policy,
+    scattered: bool,
+    queue: &mut QueueFinding,
+) -> Estimate {
     estimate.limited_by = Limit::Shaper;
     if scattered {
         // Some bursts met a bucket that others, or the burst before, had left half empty.
@@ -46,12 +51,9 @@ pub(super) fn tell_bucket(mut estimate: Estimate, found: Policy, scattered: bool
     if !estimate.caveats.iter().any(|told| told.id() == caveat.id()) {
         estimate = estimate.caveat(caveat);
     }
-    match knee {
-        Some(knee) => estimate
-            .with("bucket_rate_bps", knee.sustained)
-            .with("bucket_octets", knee.depth_octets),
-        None => estimate,
-    }
+    queue.bucket_rate_bps = knee.map(|knee| knee.sustained.bps());
+    queue.bucket_octets = knee.map(|knee| knee.depth_octets);
+    estimate
 }
 
 /// Losses whose place is known, below which nothing is said of queues (ours).

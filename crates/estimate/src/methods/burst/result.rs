@@ -9,7 +9,9 @@ use super::policy::{self, Policy, Shown, policy};
 use super::queue::{self, Counted, CurvePoint, Rated};
 use crate::bucket::{self, Course};
 use crate::methods::bulk;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{
+    BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Estimate, Finding, Limit, Outcome, QueueFinding, Reason,
+};
 use crate::probe::TrainReport;
 
 /// Everything that bursts have told.
@@ -237,9 +239,13 @@ pub(super) fn outcome(known: &Known<'_>) -> Outcome {
     if known.reason.is_some() {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
-    estimate = evidence(estimate, known, sample.as_ref());
-    estimate = what_drops(estimate, known, sample.as_ref());
-    queue_behind(curve(estimate, known), known, sample.as_ref()).into()
+    let mut found = BurstFinding::default();
+    estimate = evidence(estimate, known, sample.as_ref(), &mut found);
+    estimate = what_drops(estimate, known, sample.as_ref(), &mut found.queue);
+    found.curve = curve(known);
+    estimate = queue_behind(estimate, known, sample.as_ref(), &mut found);
+    found.tell(&mut estimate.evidence);
+    estimate.found(Finding::Burst(Box::new(found))).into()
 }
 
 fn octets(known: &Known<'_>, packets: u64) -> u64 {
@@ -317,29 +323,32 @@ fn sender_cannot_overrun(ledger: &Ledger) -> bool {
     }
 }
 
-fn evidence(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+fn evidence(
+    mut estimate: Estimate,
+    known: &Known<'_>,
+    sample: Option<&Together>,
+    found: &mut BurstFinding,
+) -> Estimate {
     let ledger = known.ledger;
-    estimate = estimate.with("ip_octets", u32::from(known.ip_octets));
-    if let Some(rate) = stat::median(&ledger.departures) {
-        estimate = estimate.with("burst_rate_bps", bulk::whole(rate));
-    }
+    found.ip_octets = known.ip_octets;
+    found.rate_bps = stat::median(&ledger.departures).map(bulk::whole);
     if let Some(rate) = stat::median(&ledger.arrivals) {
         estimate = estimate.with("arrival_rate_bps", bulk::whole(rate));
         let queued = rate * ledger.growth.as_secs_f64() / 8.0;
-        estimate = estimate.with("queue_by_delay_octets", bulk::whole(queued));
+        found.queue.by_delay_octets = Some(bulk::whole(queued));
     }
     let growth = units::Delta::from(ledger.growth);
     estimate = estimate.with("peak_queue_delay_ns", growth);
-    if let Some(rate) = ledger.rate_through() {
-        estimate = estimate.with("through_rate_bps", bulk::whole(rate));
-    }
+    found.through_rate_bps = ledger.rate_through().map(bulk::whole);
     if let Some(all) = sample {
         let series = ledger.sample.cuts.iter().map(|cut| octets(known, cut.through) as f64);
+        found.sample = Some(BurstSample {
+            p10: octets(known, all.p10),
+            median: octets(known, all.median),
+            max: octets(known, all.max),
+            max_is_bound: all.max_is_bound,
+        });
         estimate = estimate
-            .with("burst_p10_octets", octets(known, all.p10))
-            .with("burst_median_octets", octets(known, all.median))
-            .with("burst_max_octets", octets(known, all.max))
-            .with("burst_max_is_bound", all.max_is_bound)
             .with("first_loss_octets", series.collect::<Vec<_>>())
             .with("bursts", all.bursts)
             .with("bursts_without_loss", all.whole)
@@ -360,7 +369,12 @@ fn packet_ns(known: &Known<'_>) -> f64 {
 }
 
 /// Which element drops, and by which rule.
-fn what_drops(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+fn what_drops(
+    mut estimate: Estimate,
+    known: &Known<'_>,
+    sample: Option<&Together>,
+    queue: &mut QueueFinding,
+) -> Estimate {
     let ledger = known.ledger;
     if let Some(share) = stat::median(&ledger.queueing) {
         estimate = estimate.with("queueing_share", share);
@@ -383,19 +397,21 @@ fn what_drops(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Togethe
     let Some(found) = policy(&ledger.delays, &ledger.courses, shown) else {
         // What drops may be a bucket that had not filled again.
         estimate.confidence = Confidence::Low;
-        return estimate.with("queue_policy", "unknown");
+        queue.policy = Some("unknown".to_owned());
+        return estimate;
     };
-    estimate = estimate.with("queue_policy", found.name());
+    queue.policy = Some(found.name().to_owned());
     match found {
-        Policy::Shaper(_) | Policy::Policer(_) => policy::tell_bucket(estimate, found, shown.scattered),
+        Policy::Shaper(_) | Policy::Policer(_) => policy::tell_bucket(estimate, found, shown.scattered, queue),
         Policy::Chance => by_chance(estimate, known, sample),
         Policy::DropTail => {
             let large = ledger.rated_sample();
-            match queue::counted(&large, known.ip_octets, &ledger.small, known.small_octets) {
-                Some(Counted::Octets) => estimate.with("queue_counts", "octets"),
-                Some(Counted::Packets) => estimate.with("queue_counts", "packets"),
-                None => estimate,
-            }
+            let counted = queue::counted(&large, known.ip_octets, &ledger.small, known.small_octets);
+            queue.counts = counted.map(|counted| match counted {
+                Counted::Octets => "octets".to_owned(),
+                Counted::Packets => "packets".to_owned(),
+            });
+            estimate
         }
         Policy::EarlyDrop => estimate,
     }
@@ -414,38 +430,35 @@ fn by_chance(estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -
 }
 
 /// The curve over rates.
-fn curve(estimate: Estimate, known: &Known<'_>) -> Estimate {
-    let curve = known.ledger.curve();
-    if known.rates == 0 || curve.is_empty() {
-        return estimate;
+fn curve(known: &Known<'_>) -> Vec<BurstPoint> {
+    if known.rates == 0 {
+        return Vec::new();
     }
-    let series = |of: fn(&CurvePoint) -> u64| -> Vec<f64> {
-        curve.iter().map(|point| octets(known, of(point)) as f64).collect()
+    let point = |point: CurvePoint| BurstPoint {
+        rate_bps: bulk::whole(point.rate_bps),
+        p10: octets(known, point.p10),
+        median: octets(known, point.median),
+        max: octets(known, point.max),
+        bursts: point.bursts as u64,
     };
-    estimate
-        .with(
-            "curve_rate_bps",
-            curve.iter().map(|point| point.rate_bps.round()).collect::<Vec<_>>(),
-        )
-        .with("curve_p10_octets", series(|point| point.p10))
-        .with("curve_median_octets", series(|point| point.median))
-        .with("curve_max_octets", series(|point| point.max))
-        .with(
-            "curve_bursts",
-            curve.iter().map(|point| point.bursts as f64).collect::<Vec<_>>(),
-        )
+    known.ledger.curve().into_iter().map(point).collect()
 }
 
 /// The queue: by the line if there is one, else by the fluid model, and by delay.
-fn queue_behind(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
+fn queue_behind(
+    mut estimate: Estimate,
+    known: &Known<'_>,
+    sample: Option<&Together>,
+    found: &mut BurstFinding,
+) -> Estimate {
     let ledger = known.ledger;
     let points = queue::telling(&ledger.curve(), known.ip_octets);
     let fit = queue::effective(&points);
     if known.rates > 0 {
-        estimate = match &fit {
-            Some(fit) => estimate.with("effective_available_bps", bulk::whole(fit.available_bps)),
-            None => estimate.with("effective_queue", "the rates tried give no line"),
-        };
+        found.queue.available_bps = fit.as_ref().map(|fit| bulk::whole(fit.available_bps));
+        if fit.is_none() {
+            estimate = estimate.with("effective_queue", "the rates tried give no line");
+        }
         estimate = estimate.with("rate_line_points", points.len());
     }
     if sample.is_none() {
@@ -464,7 +477,7 @@ fn queue_behind(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Toget
     };
     let by_delay = stat::median(&by_delay).or_else(own);
     if let Some(octets) = by_delay {
-        estimate = estimate.with("queue_by_delay_octets", bulk::whole(octets));
+        found.queue.by_delay_octets = Some(bulk::whole(octets));
     }
     let by_model = ledger
         .rated_sample()
@@ -475,17 +488,15 @@ fn queue_behind(mut estimate: Estimate, known: &Known<'_>, sample: Option<&Toget
         (None, Some(octets)) => (octets, "rate"),
         (None, None) => return estimate,
     };
-    estimate = estimate
-        .with("effective_queue_octets", bulk::whole(queue))
-        .with("effective_queue_basis", basis);
+    found.queue.effective_octets = Some(bulk::whole(queue));
+    found.queue.basis = Some(basis.to_owned());
     let drains = [
         known.available.map(BitRate::as_f64),
         fit.map(|fit| fit.available_bps),
         ledger.rate_through(),
     ];
-    match drains.into_iter().flatten().find(|rate| *rate > 0.0) {
-        Some(rate) => estimate.with("drain_ns", bulk::whole(queue * 8e9 / rate)),
-        None => estimate,
-    }
-    .with("rtt_ns", units::Delta::from(known.rtt))
+    let drain = drains.into_iter().flatten().find(|rate| *rate > 0.0);
+    found.queue.drain_ns = drain.map(|rate| bulk::whole(queue * 8e9 / rate));
+    found.rtt_ns = u64::try_from(known.rtt.as_nanos()).ok();
+    estimate
 }

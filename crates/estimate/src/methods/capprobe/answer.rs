@@ -4,7 +4,7 @@ use units::Metric;
 
 use super::super::mindelay::{self, Back, Found, Via};
 use super::run::{Run, full_size_rate};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 impl Run {
     /// The answer of two runs that agree.
@@ -93,6 +93,7 @@ impl Run {
         Outcome::Inconclusive {
             reason,
             caveats,
+            details: Details::default(),
             evidence: self.evidence(),
         }
     }

@@ -8,7 +8,7 @@ use super::Flavour;
 use super::params::Range;
 use super::points::Flaw;
 use super::session::{LEAST_RATE, Phase, Session};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 /// Fewest chirps behind a number (ours).
 const LEAST_CHIRPS: usize = 5;
@@ -142,6 +142,7 @@ fn none<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) ->
     Outcome::Inconclusive {
         reason: reason(run, stopped, spoilt),
         caveats: caveats(run),
+        details: Details::default(),
         evidence,
     }
 }

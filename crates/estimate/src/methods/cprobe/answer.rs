@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::session::{Session, Spread};
 use crate::methods::spacing::{Stamped, Trust};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
 
 /// What it takes to tell the way there from the way back.
 pub(super) const NEEDED: &str = "a far end that stamps what it echoes, or answers in short packets";
@@ -19,12 +19,14 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             for caveat in caveats(session) {
                 estimate = estimate.caveat(caveat);
             }
+            estimate.details = details(session);
             estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
             estimate.into()
         }
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
+            details: details(session),
             evidence: evidence(session, Evidence::default()),
         },
     }
@@ -150,6 +152,13 @@ fn caveats(session: &Session) -> Vec<Caveat> {
         });
     }
     caveats
+}
+
+fn details(session: &Session) -> Details {
+    Details {
+        stamped_by_far_end: session.stamped == Some(Stamped::FarEnd),
+        ..Details::default()
+    }
 }
 
 fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {

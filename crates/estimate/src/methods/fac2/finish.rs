@@ -9,7 +9,7 @@ use super::fit::{self, Fit};
 use super::reading::Reading;
 use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::TrainReport;
-use crate::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
+use crate::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -116,6 +116,7 @@ impl Seen {
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
+            details: Details::default(),
             evidence: [("trains", self.trains), ("readings", self.readings.len())]
                 .into_iter()
                 .chain(self.samples())

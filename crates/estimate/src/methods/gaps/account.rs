@@ -6,7 +6,7 @@ use units::{BitRate, Metric, Sender, Stamp};
 
 use crate::PathFacts;
 use crate::methods::fac2::reading::{Reading, Unusable, read};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 use crate::probe::TrainReport;
 
 /// Trains of one flaw in a row after which a run gives up (ours).
@@ -186,6 +186,7 @@ impl Account {
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
+            details: Details::default(),
             evidence,
         }
     }

@@ -9,7 +9,7 @@ use super::route::{earlier, is_no_hop, passes_on};
 use super::session::Session;
 use super::stages::{Pairs, Stages, is_standard};
 use super::table::HopTable;
-use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, Responder, key};
+use crate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, Responder};
 use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
@@ -62,18 +62,13 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
         }
         _ => return Err(Reason::TooFewSamples { samples: answers }),
     };
-    if let Some(hop) = narrow_hop {
-        estimate.evidence.insert(key::NARROW, u32::from(hop));
+    estimate = PathFinding {
+        narrow_hop,
+        tight_hop: tight_hop(&findings),
+        forecast: session.forecast,
+        far: session.far_stamped(&picture),
     }
-    if let Some(hop) = tight_hop(&findings) {
-        estimate.evidence.insert(key::TIGHT, u32::from(hop));
-    }
-    if let Some(forecast) = session.forecast {
-        forecast.into_evidence(&mut estimate.evidence);
-    }
-    if let Some(far) = session.far_stamped(&picture) {
-        far.into_evidence(&mut estimate.evidence);
-    }
+    .put(estimate);
     for caveat in caveats(session, &picture, &findings) {
         estimate = estimate.caveat(caveat);
     }

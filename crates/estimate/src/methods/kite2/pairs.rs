@@ -9,7 +9,7 @@ use crate::contract::Refusal;
 use crate::methods::campaign::{Campaign, Next, refusal_reason};
 use crate::methods::pairtrain::{self, PairGap, PairsRead};
 use crate::methods::turning::Resolution;
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
 use crate::pairs::{Filter, Pair, densest};
 use crate::probe::{FarEnd, Train, TrainReport};
 use crate::{PathFacts, StampSource};
@@ -387,6 +387,7 @@ impl Campaign for PairSession {
             (Err(own), stopped) => Outcome::Inconclusive {
                 reason: stopped.cloned().unwrap_or(own),
                 caveats: self.caveats(),
+                details: Details::default(),
                 evidence: self.evidence(Evidence::default()),
             },
         }

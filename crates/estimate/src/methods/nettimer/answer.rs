@@ -5,7 +5,7 @@ use units::{BitRate, Framing, Metric};
 use super::params::Preset;
 use super::session::{Sample, Session};
 use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 use crate::pairs::{self, Densest, Sifted};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -16,6 +16,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.filter(|_| gives_way(&own)).cloned().unwrap_or(own),
             caveats: caveats(session),
+            details: details(session),
             evidence: evidence(session, Evidence::default()),
         },
     }
@@ -169,6 +170,7 @@ fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Resul
 
 /// What every estimate carries, whatever it claims.
 fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
+    estimate.details = details(session);
     estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
     for caveat in caveats(session) {
         if caveat == Caveat::AsymmetricLimit {
@@ -210,6 +212,16 @@ fn reply_share(session: &Session) -> f64 {
         (Stamped::Returned, None) | (Stamped::FarEnd, _) => 0.0,
     };
     session.samples.iter().map(share).fold(0.0, f64::max)
+}
+
+fn details(session: &Session) -> Details {
+    Details {
+        stamped_by_far_end: session
+            .samples
+            .last()
+            .is_some_and(|last| last.stamped == Stamped::FarEnd),
+        ..Details::default()
+    }
 }
 
 fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {

@@ -16,7 +16,7 @@ use super::quick;
 use super::sample::Phase;
 use super::session::Session;
 use crate::StampSource;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -25,6 +25,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         Err(reason) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(reason),
             caveats: common_caveats(session),
+            details: Details::default(),
             evidence: evidence(session),
         },
     };

@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::super::mindelay::{self, Back, Found, Grain, Hunt, Via};
 use super::run::{COARSEST, Run};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 impl Run {
     /// The answer of bulks of packets of `octets` that have settled.
@@ -113,6 +113,7 @@ impl Run {
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(found.as_ref()),
+            details: Details::default(),
             evidence: self.evidence(),
         }
     }

@@ -7,7 +7,7 @@ use units::{BitRate, Metric};
 use super::session::{HopTrains, Session};
 use super::trains::shortest_mode;
 use crate::methods::campaign::nanos;
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
 
 /// Why a hop's rate is only a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         Err(own) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
+            details: Details::default(),
             evidence: Evidence::default(),
         },
     }
@@ -162,8 +163,12 @@ fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
     let mut estimate = of_hop(session, &path).ok_or(Reason::NoAgreement)?;
     estimate = estimate
         .with("hops", count(session.hops.len()))
-        .with("narrow_hop", count(narrow.number))
         .with("packets", u32::from(session.params.packets));
+    let path = PathFinding {
+        narrow_hop: u16::try_from(narrow.number).ok(),
+        ..PathFinding::default()
+    };
+    estimate = path.put(estimate);
     let last = session.hops.last().is_some_and(|hop| hop.far);
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {

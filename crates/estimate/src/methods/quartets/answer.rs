@@ -6,7 +6,7 @@ use super::chain::{HopTime, chain, either_way};
 use super::session::Session;
 use crate::methods::campaign::nanos;
 use crate::methods::densest::{Difference, densest};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     let mut caveats = Vec::new();
@@ -30,6 +30,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         Err(own) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
+            details: Details::default(),
             evidence: Evidence::default(),
         },
     }
@@ -120,11 +121,15 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
         bps(high.unwrap_or(slowest.high)),
     )
     .with("hops", u32::from(session.hops.unwrap_or(0)))
-    .with("narrow_hop", u32::from(slowest.hop().unwrap_or(0)))
     .with(
         "differences_ns",
         differences.iter().map(|found| found.ns).collect::<Vec<f64>>(),
     );
+    let path = PathFinding {
+        narrow_hop: slowest.hop(),
+        ..PathFinding::default()
+    };
+    estimate = path.put(estimate);
     if (estimate.high - estimate.low) as f64 > WIDE * estimate.value as f64 {
         estimate = estimate.caveat(Caveat::NotConverged);
         estimate.confidence = Confidence::Low;

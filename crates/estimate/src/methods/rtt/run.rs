@@ -100,9 +100,15 @@ impl Run {
     fn stop(&self, reason: Reason) -> Outcome {
         match self.conclude() {
             Outcome::Estimated(estimate) => estimate.caveat(Caveat::StoppedEarly).into(),
-            Outcome::Inconclusive { caveats, evidence, .. } => Outcome::Inconclusive {
+            Outcome::Inconclusive {
+                caveats,
+                details,
+                evidence,
+                ..
+            } => Outcome::Inconclusive {
                 reason,
                 caveats,
+                details,
                 evidence,
             },
         }

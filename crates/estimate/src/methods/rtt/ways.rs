@@ -11,10 +11,9 @@
 //! both ways do not share is no clock.
 
 use stat::{SkewObjective, Sorted, skew_line};
-use units::Delta;
 
 use super::whole;
-use crate::outcome::Evidence;
+use crate::outcome::{Evidence, WayDelays, Ways};
 use crate::probe::{Arrival, Fate};
 
 /// One echo.
@@ -34,11 +33,15 @@ const SAME_PPM: f64 = 2.0;
 /// What is above is no clock (likewise).
 const MOST_PPM: f64 = 500.0;
 
-/// What the echoes say of each way; `false` if the far end did not tell when it turned them.
-pub(super) fn tell<'a>(rows: impl Iterator<Item = &'a Arrival>, stamp_error: f64, evidence: &mut Evidence) -> bool {
+/// What the echoes say of each way; `None` if the far end did not tell when it turned them.
+pub(super) fn tell<'a>(
+    rows: impl Iterator<Item = &'a Arrival>,
+    stamp_error: f64,
+    evidence: &mut Evidence,
+) -> Option<Ways> {
     let (base, mut turns) = turns(rows);
     if turns.len() < 2 {
-        return false;
+        return None;
     }
     if let Some(skew) = skew(&turns, stamp_error) {
         evidence.insert("clock_skew_ppm", skew * 1e6);
@@ -49,63 +52,32 @@ pub(super) fn tell<'a>(rows: impl Iterator<Item = &'a Arrival>, stamp_error: f64
     }
     let round = |turn: &Turn| turn.forward + turn.reverse;
     let best = turns.iter().min_by(|a, b| round(a).total_cmp(&round(b)));
-    let Some(best) = best.copied() else { return false };
+    let best = best.copied()?;
     let theta = (best.forward - best.reverse) / 2.0;
-    let nanos = |value: f64| Delta::from_nanos(whole(value));
-    evidence.insert("clock_offset_ns", Delta::from_nanos(base.saturating_add(whole(theta))));
-    evidence.insert("clock_error_bound_ns", nanos(round(&best) / 2.0 + stamp_error));
     let forward: Vec<f64> = turns.iter().map(|turn| turn.forward - theta).collect();
     let reverse: Vec<f64> = turns.iter().map(|turn| turn.reverse + theta).collect();
-    for (names, delays) in [(&FORWARD, forward), (&REVERSE, reverse)] {
-        let Some(values) = statistics(&delays) else { continue };
-        for (name, value) in names.iter().zip(values) {
-            evidence.insert(name, nanos(value));
-        }
-    }
-    true
+    let ways = Ways {
+        clock_offset_ns: base.saturating_add(whole(theta)),
+        clock_error_bound_ns: whole(round(&best) / 2.0 + stamp_error),
+        forward: statistics(&forward),
+        reverse: statistics(&reverse),
+        ..Ways::default()
+    };
+    ways.tell(evidence);
+    Some(ways)
 }
 
-/// Names of what [`statistics`] gives.
-const FORWARD: [&str; 9] = [
-    "forward_one_way_delay_min_ns",
-    "forward_one_way_delay_median_ns",
-    "forward_one_way_delay_p95_ns",
-    "forward_one_way_delay_max_ns",
-    "forward_delay_variation_median_ns",
-    "forward_delay_variation_p95_ns",
-    "forward_delay_variation_max_ns",
-    "forward_successive_variation_mean_ns",
-    "forward_successive_variation_p95_ns",
-];
-const REVERSE: [&str; 9] = [
-    "reverse_one_way_delay_min_ns",
-    "reverse_one_way_delay_median_ns",
-    "reverse_one_way_delay_p95_ns",
-    "reverse_one_way_delay_max_ns",
-    "reverse_delay_variation_median_ns",
-    "reverse_delay_variation_p95_ns",
-    "reverse_delay_variation_max_ns",
-    "reverse_successive_variation_mean_ns",
-    "reverse_successive_variation_p95_ns",
-];
-
-fn statistics(delays: &[f64]) -> Option<[f64; 9]> {
+fn statistics(delays: &[f64]) -> Option<WayDelays> {
     let steps: Vec<f64> = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let mean = steps.iter().sum::<f64>() / steps.len() as f64;
     let (delays, steps) = (Sorted::new(delays.to_vec()).ok()?, Sorted::new(steps).ok()?);
     let at = |sorted: &Sorted, p: f64| sorted.quantile(p).unwrap_or_else(|| sorted.max());
     let (least, median, p95, most) = (delays.min(), at(&delays, 0.5), at(&delays, 0.95), delays.max());
-    Some([
-        least,
-        median,
-        p95,
-        most,
-        median - least,
-        p95 - least,
-        most - least,
-        mean,
-        at(&steps, 0.95),
-    ])
+    Some(WayDelays {
+        one_way_ns: [least, median, p95, most].map(whole),
+        variation_ns: [median - least, p95 - least, most - least].map(whole),
+        successive_ns: [mean, at(&steps, 0.95)].map(whole),
+    })
 }
 
 /// The first forward delay, and all echoes with their delays relative to it, so that nanoseconds stay exact whatever the clocks' offset.

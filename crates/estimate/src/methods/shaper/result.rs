@@ -7,7 +7,7 @@ use super::params::{Preset, seconds};
 use super::series::{Fall, Series};
 use crate::bucket::{EXCLUDED_RATIO, Knee, Look};
 use crate::methods::bulk::whole;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 
 /// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends of trains).
 const LEAST_ERROR: f64 = 0.005;
@@ -204,6 +204,7 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
         Outcome::Inconclusive {
             reason: why,
             caveats: shell.caveats,
+            details: Details::default(),
             evidence: shell.evidence,
         }
     };

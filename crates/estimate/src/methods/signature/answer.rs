@@ -8,7 +8,9 @@ use super::cause::{Cause, Signature, Spread};
 use super::plan::{MORE, Told, together};
 use super::{classify, knee, trains};
 use crate::facts::PathFacts;
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{
+    Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, Reason, ShapeCause, SignatureFinding,
+};
 
 /// Everything together.
 pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>) -> Outcome {
@@ -19,8 +21,10 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
     }
     let sent: u64 = told.trains.iter().map(|report| report.arrivals.len() as u64).sum();
     let lost: u64 = told.trains.iter().map(|report| report.lost_on_path() as u64).sum();
-    if signature.cause == Cause::SingleLink && parallel_flows(&signature, told).is_some() {
-        evidence.insert("cause", "parallel_flows");
+    let mut cause = signature.cause.shape();
+    if cause == ShapeCause::SingleLink && parallel_flows(&signature, told).is_some() {
+        cause = ShapeCause::ParallelFlows;
+        evidence.insert("cause", cause.name());
     }
     let mut caveats = caveats(&signature, told, sent, lost);
     let numbered = signature
@@ -37,6 +41,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
         return Outcome::Inconclusive {
             reason,
             caveats,
+            details: Details::default(),
             evidence,
         };
     };
@@ -47,6 +52,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
+    estimate.details.finding = Finding::Signature(SignatureFinding { cause });
     estimate.evidence = evidence;
     estimate.into()
 }

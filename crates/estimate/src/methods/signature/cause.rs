@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use crate::outcome::Confidence;
+use crate::outcome::{Confidence, ShapeCause};
 
 /// What makes the rates of trains depend on their length as they do (`capacity` §11.3, table).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,21 +62,26 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The same without figures.
+    pub const fn shape(self) -> ShapeCause {
+        match self {
+            Self::SingleLink => ShapeCause::SingleLink,
+            Self::CrossTraffic => ShapeCause::CrossTraffic,
+            Self::ParallelLinks { .. } => ShapeCause::ParallelLinks,
+            Self::TokenBucket { .. } => ShapeCause::TokenBucket,
+            Self::MacAggregation { .. } => ShapeCause::MacAggregation,
+            Self::Grants { .. } => ShapeCause::Grants,
+            Self::ReceiveBatching { .. } => ShapeCause::ReceiveBatching,
+            Self::Startup => ShapeCause::Startup,
+            Self::SenderLimited => ShapeCause::SenderLimited,
+            Self::Batches { .. } => ShapeCause::Batches,
+            Self::Unclear => ShapeCause::Unclear,
+        }
+    }
+
     /// Its machine name.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::SingleLink => "single_link",
-            Self::CrossTraffic => "cross_traffic",
-            Self::ParallelLinks { .. } => "parallel_links",
-            Self::TokenBucket { .. } => "token_bucket",
-            Self::MacAggregation { .. } => "mac_aggregation",
-            Self::Grants { .. } => "grants",
-            Self::ReceiveBatching { .. } => "receive_batching",
-            Self::Startup => "startup",
-            Self::SenderLimited => "sender_limited",
-            Self::Batches { .. } => "batches",
-            Self::Unclear => "unclear",
-        }
+        self.shape().name()
     }
 }
 

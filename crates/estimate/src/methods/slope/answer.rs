@@ -9,7 +9,7 @@ use super::joint::{Joint, fastest};
 use super::train::TrainSlope;
 use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::TrainReport;
-use crate::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::{AvailableFinding, Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -116,6 +116,7 @@ impl Seen {
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
+            details: Details::default(),
             evidence,
         }
     }
@@ -230,7 +231,13 @@ impl Seen {
         if let Some(length) = stat::median(&lengths) {
             estimate = estimate.with("window_ns", length);
         }
-        estimate.with("per_train_bps", values).with("per_train_at_ns", at)
+        let found = AvailableFinding {
+            path_rate_bps: self.scale(),
+            per_train_bps: values.clone(),
+            last_train_bps: None,
+        };
+        let estimate = estimate.with("per_train_bps", values).with("per_train_at_ns", at);
+        estimate.found(Finding::Available(Box::new(found)))
     }
 
     /// Capacity and cross traffic of the tight link, where the fit gives them.

@@ -5,7 +5,7 @@ use units::{BitRate, Framing, Metric};
 use super::session::Session;
 use super::train::{Flaw, Sample};
 use crate::methods::spacing::{Stamped, Trust};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
@@ -23,6 +23,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
+            details: Details::default(),
             evidence: evidence(session, Evidence::default()),
         },
     }

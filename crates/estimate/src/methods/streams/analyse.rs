@@ -1,5 +1,7 @@
 //! What the rates at several numbers of streams say together. Pure.
 
+use crate::outcome::FillBasis as Basis;
+
 /// What was seen at one number of streams.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Level {
@@ -81,21 +83,6 @@ pub(super) struct Sharing {
     pub(super) shared_bps: f64,
     /// Connections of others.
     pub(super) flows: f64,
-}
-
-/// How the number of streams was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Basis {
-    /// That many reach what is available.
-    Reached,
-    /// More bring no more, though what is available was not reached (or is not known).
-    Flat,
-    /// More seem to bring more, but not beyond chance.
-    Unsure,
-    /// The sum still rose in proportion; reckoned from one stream's rate.
-    Extrapolated,
-    /// The sum still rose, and nothing says how far.
-    Rising,
 }
 
 /// Share of the available rate that counts as filled; step that counts as a gain; loss of sum that counts as harm; share of the

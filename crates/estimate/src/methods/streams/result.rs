@@ -2,9 +2,12 @@
 
 use units::{BitRate, Layer, Metric};
 
-use super::analyse::{Available, Basis, Findings, Level, Sign, findings, sharing};
+use super::analyse::{Available, Findings, Level, findings, sharing};
 use crate::methods::bulk::{self, series};
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{
+    BuffersFinding, Caveat, Confidence, Estimate, FillBasis as Basis, Finding, Limit, Outcome, Reason, StreamsFinding,
+    StreamsLevel,
+};
 use crate::probe::{TcpSample, TransferReport};
 
 /// What the transfers have told.
@@ -167,68 +170,55 @@ fn parallel(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
 }
 
 fn evidence(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate {
-    let series = |of: fn(&Level) -> f64| known.levels.iter().map(of).collect::<Vec<_>>();
-    let basis = match found.basis {
-        Basis::Reached => "fills what is available",
-        Basis::Flat => "more streams bring no more",
-        Basis::Unsure => "more streams bring no more beyond chance",
-        Basis::Extrapolated => "extrapolated from one stream",
-        Basis::Rising => "still rising at the last number tried",
+    let level = |level: &Level| StreamsLevel {
+        streams: level.streams,
+        sum_bps: level.mean(),
+        rtt_ns: level.rtt * 1e9,
+        retransmitted_share: level.loss,
+        intrusion: None,
     };
-    estimate = estimate
-        .with("streams_tried", series(|level| f64::from(level.streams)))
-        .with("sum_bps", series(Level::mean))
-        .with("rtt_loaded_ns", series(|level| level.rtt * 1e9))
-        .with("retransmitted_share", series(|level| level.loss))
-        .with("basis", basis)
-        .with("recommended", found.recommended);
-    if let Some(available) = known.available {
-        estimate = estimate
-            .with("available_payload_bps", bulk::whole(available.bps))
-            .with("fills_available", found.basis == Basis::Reached);
-    }
-    if let Some((streams, signs)) = &found.intrusive {
-        let names: Vec<&str> = signs.iter().copied().map(Sign::name).collect();
-        estimate = estimate
-            .with("intrusive_streams", u32::from(*streams))
-            .with("intrusive_by", names.join(", ").as_str());
-    }
-    if let Some(streams) = found.harmful {
-        estimate = estimate.with("harmful_streams", u32::from(streams));
-    }
+    let mut finding = StreamsFinding {
+        basis: found.basis,
+        levels: known.levels.iter().map(level).collect(),
+        recommended: found.recommended,
+        available_payload_bps: known.available.map(|available| bulk::whole(available.bps)),
+        intrusive: found.intrusive.as_ref().map(|(streams, _)| *streams),
+        intrusive_by: found
+            .intrusive
+            .iter()
+            .flat_map(|(_, signs)| signs)
+            .map(|sign| sign.name().to_owned())
+            .collect(),
+        harmful: found.harmful,
+        competing_flows: None,
+        buffers: buffers(known),
+    };
     if let Some(shared) = sharing(&known.levels) {
-        estimate = estimate
-            .with("competing_flows", shared.flows)
-            .with("shared_payload_bps", bulk::whole(shared.shared_bps));
+        finding.competing_flows = Some(shared.flows);
+        estimate = estimate.with("shared_payload_bps", bulk::whole(shared.shared_bps));
         if let Some(available) = known.available.filter(|available| shared.shared_bps > available.bps) {
             let others = shared.shared_bps - available.bps;
-            let taken = |level: &Level| ((level.mean() - available.bps) / others).clamp(0.0, 1.0);
-            estimate = estimate.with("intrusion", known.levels.iter().map(taken).collect::<Vec<_>>());
+            for level in &mut finding.levels {
+                level.intrusion = Some(((level.sum_bps - available.bps) / others).clamp(0.0, 1.0));
+            }
         }
     }
-    buffers(estimate, known)
+    finding.tell(&mut estimate.evidence);
+    estimate.found(Finding::Streams(Box::new(finding)))
 }
 
 /// What explicit buffers at both sides of the sending host changed (`-FullD`).
-fn buffers(estimate: Estimate, known: &Known) -> Estimate {
-    let (Some(run), Some(one)) = (known.buffers, known.levels.first()) else {
-        return estimate;
-    };
+fn buffers(known: &Known) -> Option<BuffersFinding> {
+    let (run, one) = (known.buffers?, known.levels.first()?);
     let gain = run.bps / one.mean().max(1.0);
-    let clamped = run.granted_octets.is_some_and(|granted| granted < run.requested_octets);
     let held = known
         .available
         .is_some_and(|available| one.mean() < HELD_BACK * available.bps);
-    let mut estimate = estimate
-        .with("buffer_requested_octets", run.requested_octets)
-        .with("buffer_gain", gain)
-        .with("buffer_clamped", clamped)
-        .with(
-            "kernel_at_fault",
-            held && one.loss <= 0.0 && !known.window_held && gain >= CURED,
-        );
-    if let Some(granted) = run.granted_octets {
-        estimate = estimate.with("buffer_granted_octets", granted);
-    }
-    estimate
+    Some(BuffersFinding {
+        requested_octets: run.requested_octets,
+        granted_octets: run.granted_octets,
+        clamped: run.granted_octets.is_some_and(|granted| granted < run.requested_octets),
+        gain,
+        kernel_at_fault: held && one.loss <= 0.0 && !known.window_held && gain >= CURED,
+    })
 }

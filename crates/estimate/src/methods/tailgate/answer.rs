@@ -9,7 +9,7 @@ use super::chain::{Chain, HopTime, Least, Setting, chain, least};
 use super::session::{Sample, Session, What};
 use crate::methods::campaign::nanos;
 use crate::methods::spacing::Stamped;
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
 use crate::{PathFacts, StampSource};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -27,6 +27,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
+            details: Details::default(),
             evidence: Evidence::default(),
         },
     }
@@ -87,8 +88,12 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     let bps = BitRate::from_bps;
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
         .with("hops", u32::from(session.hops.unwrap_or(0)))
-        .with("narrow_hop", u32::from(slowest.hop().unwrap_or(0)))
         .with("rounds", number(count_of(session, What::Behind(1))));
+    let path = PathFinding {
+        narrow_hop: slowest.hop(),
+        ..PathFinding::default()
+    };
+    estimate = path.put(estimate);
     if let Some(closure) = closure {
         estimate = close(estimate.with("closure_ns", closure.delay_ns), &found, closure)?;
     }

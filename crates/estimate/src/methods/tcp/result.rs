@@ -10,7 +10,9 @@ use super::theory;
 use crate::facts::PathFacts;
 use crate::limits::{Blame, Seen, diagnose, limits, loss_pattern};
 use crate::methods::bulk::{self, series};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{
+    Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
+};
 use crate::probe::{Congestion, StreamReport, TcpSample, TransferReport};
 
 /// What the transfer has told.
@@ -156,12 +158,17 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         facts,
         pacing,
     };
-    estimate = blame(estimate, &seen);
+    let mut found = TcpFinding::default();
+    estimate = blame(estimate, &seen, &mut found);
     estimate = judge(estimate, known, worth, reason.is_some());
-    estimate = window_evidence(estimate, worth, &seen, seconds);
+    estimate = window_evidence(estimate, worth, &seen, seconds, &mut found);
     if let Some(stop) = &known.stop {
         estimate = estimate.with("held_by", stop.held.name()).with("risk_share", stop.risk);
     }
+    found.bps = Some(estimate.value);
+    found.variation = stat::coefficient_of_variation(&rates);
+    found.threshold_cached = Some(known.cached_threshold);
+    estimate = estimate.found(Finding::Tcp(Box::new(found)));
     estimate = estimate
         .with("sender_bps", bulk::whole(by_sender))
         .with("slot_bps", rates);
@@ -174,20 +181,28 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
 /// Nothing was acknowledged: what is known of why.
 fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
     let mut evidence = Evidence::default();
+    let mut found = TcpFinding::default();
     let last = known.window.last().or(known.ramp.last());
     if let Some(blame) = last
         .and_then(|report| limits(report, facts, pacing))
         .and_then(|limits| limits.verdicts.first().copied())
     {
         evidence.insert("limit", blame.name());
+        found.limits.push(blame);
     }
     if let Some(sample) = last.and_then(|report| report.streams.first()?.samples.last()) {
         evidence.insert("mss_octets", sample.mss_octets);
         evidence.insert("retransmitted_segments", sample.retransmitted_segments);
+        found.mss_octets = Some(f64::from(sample.mss_octets));
+        found.retransmitted_segments = Some(f64::from(sample.retransmitted_segments));
     }
     Outcome::Inconclusive {
         reason: reason.unwrap_or(Reason::NoAnswer),
         caveats: Vec::new(),
+        details: Details {
+            finding: Finding::Tcp(Box::new(found)),
+            ..Details::default()
+        },
         evidence,
     }
 }
@@ -252,7 +267,7 @@ fn received_bps(report: &TransferReport) -> Option<f64> {
     (time * 2 >= lasted && !time.is_zero()).then(|| octets as f64 * 8.0 / time.as_secs_f64())
 }
 
-fn blame(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
+fn blame(mut estimate: Estimate, seen: &Seen<'_>, found: &mut TcpFinding) -> Estimate {
     let (verdicts, shares) = diagnose(seen);
     estimate.limited_by = verdicts.first().map_or(Limit::Path, |blame| blame.limit());
     for blame in &verdicts {
@@ -274,6 +289,10 @@ fn blame(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
         };
     }
     let names: Vec<&str> = verdicts.iter().map(|blame| blame.name()).collect();
+    found.share_idle = finite(shares.idle);
+    found.share_peer_window = finite(shares.peer_window);
+    found.share_send_buffer = finite(shares.send_buffer);
+    found.limits.clone_from(&verdicts);
     estimate
         .with("limit", names.first().copied().unwrap_or("path"))
         .with("all_limits", names.join("; ").as_str())
@@ -312,7 +331,13 @@ fn judge(mut estimate: Estimate, known: &Known, worth: Standing, stopped: bool) 
 }
 
 /// The state of the connection, and how far a short window may mislead.
-fn window_evidence(mut estimate: Estimate, worth: Standing, seen: &Seen<'_>, seconds: f64) -> Estimate {
+fn window_evidence(
+    mut estimate: Estimate,
+    worth: Standing,
+    seen: &Seen<'_>,
+    seconds: f64,
+    found: &mut TcpFinding,
+) -> Estimate {
     let last = seen.reports.last().and_then(|report| report.streams.first());
     let Some((stream, sample)) = last.and_then(|stream| Some((stream, stream.samples.last()?))) else {
         return estimate;
@@ -330,6 +355,12 @@ fn window_evidence(mut estimate: Estimate, worth: Standing, seen: &Seen<'_>, sec
         // Nothing cuts the window of a connection that is held by something else.
         (1.0, None)
     };
+    found.congestion = Some(stream.congestion.name().to_owned());
+    found.mss_octets = Some(f64::from(sample.mss_octets));
+    found.rtt_min_ns = Some(Delta::from(floor).as_f64());
+    found.rtt_loaded_ns = Some(Delta::from(loaded).as_f64());
+    found.retransmitted = finite(seen.sums.loss());
+    found.worst_case_share = finite(share);
     let delay = loaded.as_secs_f64() / floor.as_secs_f64().max(1e-9) - 1.0;
     estimate = estimate
         .with("congestion", stream.congestion.name())
@@ -352,24 +383,30 @@ fn window_evidence(mut estimate: Estimate, worth: Standing, seen: &Seen<'_>, sec
     if let Some(octets) = sample.peer_window_octets {
         estimate = estimate.with("peer_window_octets", octets);
     }
-    estimate = host_evidence(estimate, seen);
+    estimate = host_evidence(estimate, seen, found);
     if let Some(octets) = stream.granted_send_buffer_octets {
         estimate = estimate.with("granted_send_buffer_octets", octets);
     }
     estimate
 }
 
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
 /// What the hosts and the kernel's marks say.
-fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
+fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>, found: &mut TcpFinding) -> Estimate {
     let busiest = |of: fn(&TransferReport) -> Option<f32>| {
         let shares = seen.reports.iter().filter_map(of);
         shares.filter(|share| share.is_finite()).reduce(f32::max)
     };
     if let Some(share) = busiest(|report| report.sender_cpu) {
         estimate = estimate.with("sender_cpu_share", f64::from(share));
+        found.sender_cpu = Some(f64::from(share));
     }
     if let Some(share) = busiest(|report| report.receiver_cpu) {
         estimate = estimate.with("receiver_cpu_share", f64::from(share));
+        found.receiver_cpu = Some(f64::from(share));
     }
     let streams = seen.reports.last().map_or(&[][..], |report| &report.streams);
     let Some(last) = streams.first().and_then(|stream| stream.samples.last()) else {
@@ -378,6 +415,10 @@ fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
     if let Some(scaled) = last.marks.window_scaled {
         estimate = estimate.with("window_scaled", scaled);
     }
+    found.window_scaled = last.marks.window_scaled;
+    found.reordered = last.marks.reordered.map(f64::from);
+    found.needless = last.marks.needless.map(f64::from);
+    found.retransmitted_segments = Some(f64::from(last.retransmitted_segments));
     for (name, count) in [
         ("reordered", last.marks.reordered),
         ("needless_retransmissions", last.marks.needless),
@@ -389,6 +430,10 @@ fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>) -> Estimate {
     }
     if let Some((burstiness, spacing)) = loss_pattern(seen) {
         estimate = estimate.with("loss_burstiness", burstiness);
+        found.pattern = finite(burstiness).map(|burstiness| LossPattern {
+            burstiness,
+            spacing_variation: spacing.and_then(finite),
+        });
         if let Some(spacing) = spacing {
             estimate = estimate.with("loss_spacing_variation", spacing);
         }

@@ -9,7 +9,9 @@ use super::Params;
 use super::account::Account;
 use super::level::{LEAST_ERROR, Now, Point};
 use crate::windows::Windows;
-use crate::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, PathFacts, Reason};
+use crate::{
+    AvailableFinding, Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, PathFacts, Reason,
+};
 
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
@@ -108,6 +110,10 @@ impl State<'_> {
         }
         if let Some(last) = self.per_train {
             estimate.evidence.insert("last_train_bps", last);
+            estimate = estimate.found(Finding::Available(Box::new(AvailableFinding {
+                last_train_bps: Some(last),
+                ..AvailableFinding::default()
+            })));
         }
         sampled(&mut estimate.evidence, self.account, self.windows);
         estimate
@@ -138,6 +144,7 @@ pub(super) fn finish(
             Outcome::Inconclusive {
                 reason: stopped.unwrap_or(Reason::NotConverged),
                 caveats: account.caveats(),
+                details: Details::default(),
                 evidence,
             }
         }

@@ -5,7 +5,7 @@ use units::{BitRate, Metric};
 use super::round::{Round, Seen, rate};
 use super::session::{Ending, Flawed, Session};
 use super::{Rule, SPANNED};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) -> Outcome {
     let ending = match (&session.ended, stopped) {
@@ -26,6 +26,7 @@ pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) 
         (None, ending) => Outcome::Inconclusive {
             reason: reason(seen, ending.err()),
             caveats: caveats(seen),
+            details: Details::default(),
             evidence: evidence(seen, Evidence::default()),
         },
     }

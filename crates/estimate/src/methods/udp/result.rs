@@ -5,7 +5,7 @@ use units::{BitRate, Delta, Framing, Layer, Metric};
 use super::bracket::Bracket;
 use super::trial::Trial;
 use crate::facts::PathFacts;
-use crate::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, TwoStreams, UdpFinding};
 
 /// What the trials have told, beside the bracket.
 #[derive(Debug, Clone, Default)]
@@ -147,7 +147,13 @@ fn evidence(mut estimate: Estimate, known: &Known, best: &Trial, ip_octets: u16)
         estimate = estimate
             .with("two_streams_delivered_bps", two.delivered)
             .with("two_streams_gain", gain)
-            .with("two_streams", verdict);
+            .with("two_streams", verdict)
+            .found(Finding::Udp(Box::new(UdpFinding {
+                two_streams: Some(TwoStreams {
+                    delivered_bps: two.delivered.bps(),
+                    verdict: verdict.to_owned(),
+                }),
+            })));
     }
     estimate
 }

@@ -10,7 +10,9 @@ use super::settings::{Draw, Regress};
 use super::table::{Cell, Half, HopTable};
 use crate::PathFacts;
 use crate::methods::campaign::nanos;
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{
+    Caveat, Confidence, Details, Estimate, Evidence, HopFinding, Limit, Outcome, PathFinding, Reason,
+};
 
 /// The line of one hop limit, from all probes and from each half of them.
 #[derive(Debug, Clone, Copy)]
@@ -143,6 +145,7 @@ impl<'a> Lines<'a> {
             Err(own) => Outcome::Inconclusive {
                 reason: stopped.cloned().unwrap_or(own),
                 caveats,
+                details: Details::default(),
                 evidence: Evidence::default(),
             },
         }
@@ -262,7 +265,6 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     let bps = BitRate::from_bps;
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
         .with("hops", count(lines.hops.len()))
-        .with("narrow_hop", u32::from(slowest.hop().unwrap_or(0)))
         .with("answers", answered);
     // Switches inside a hop add their own time, and nothing here shows them.
     estimate.confidence = Confidence::Low;
@@ -272,8 +274,12 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
             .with("unknown_hops", count(unknown))
             .caveat(Caveat::NotConverged);
     }
+    let path = PathFinding {
+        narrow_hop: slowest.hop(),
+        ..PathFinding::default()
+    };
     estimate.also = hops;
-    Ok(estimate)
+    Ok(path.put(estimate))
 }
 
 /// A hop's rate for full-size packets at the IP layer; bounded below where it does not stand out, or is several.
@@ -299,18 +305,16 @@ fn of_hop(lines: &Lines<'_>, added: &Added) -> Option<Estimate> {
     if table.several_routers() {
         estimate = estimate.caveat(Caveat::VariableRate);
     }
-    estimate = estimate
-        .with("ns_per_octet", added.slope)
-        .with("probes", table.sent())
-        .with("answers", table.answered());
-    if let Some(waits) = table.queueing_ns() {
-        estimate = estimate.with("queueing_ns", waits.round());
-    }
-    if let Some(least) = table.cells.iter().filter_map(|cell| cell.least_ns(Half::Both)).min() {
-        estimate = estimate.with("least_round_trip_ns", least as f64);
-    }
-    let hop = u16::try_from(added.hop).ok()?;
-    Some(estimate.at_hop(hop))
+    let least = table.cells.iter().filter_map(|cell| cell.least_ns(Half::Both)).min();
+    let hop = HopFinding {
+        ttl: u16::try_from(added.hop).ok()?,
+        probes: table.sent().into(),
+        answers: table.answered().into(),
+        queueing_ns: table.queueing_ns().map(f64::round),
+        round_trip_ns: least.map(|least| least as f64),
+        ..HopFinding::default()
+    };
+    Some(hop.put(estimate.with("ns_per_octet", added.slope)))
 }
 
 fn caveats(lines: &Lines<'_>) -> Vec<Caveat> {

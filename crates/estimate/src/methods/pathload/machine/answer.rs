@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::Machine;
 use crate::methods::pathload::search::{Search, Stop};
-use crate::{Caveat, Confidence, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
 
 /// Loss that says more about the path than about a rate, when no rate went through without a trend ("ours").
 const TOO_MUCH_LOSS: f64 = 0.15;
@@ -21,6 +21,7 @@ impl Machine {
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
+            details: Details::default(),
             evidence,
         }
     }

@@ -1,72 +1,17 @@
 //! The path hop by hop, as one [`Outcome`] carries it: what commands and pictures read, and what methods per hop write.
 //!
 //! An outcome holds a number for the path (the narrow link's) and, in [`Estimate::also`], one estimate per hop limit that was asked, each
-//! with [`Estimate::at_hop`]. What else is known of a hop is evidence of its estimate, under the names in [`key`]; what is known of the
-//! path is evidence of the main one. [`PathHops::of`] reads all of it back, from whichever method: what a method does not tell is `None`
-//! or empty. Recordings, JSON and tests see the same evidence, so nothing is said twice.
+//! with [`Estimate::at_hop`]. What else is known of a hop is the [`HopFinding`] of its estimate, what is known of the path the
+//! [`PathFinding`] of the main one; their `tell` writes the same among the evidence, for people. [`PathHops::of`] puts the parts together,
+//! from whichever method: what a method does not tell is `None` or empty.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use units::{BitRate, Layer, Metric};
 
-use crate::outcome::{Caveat, Estimate, Evidence, EvidenceValue, Outcome, Verdict};
-
-/// Names of evidence. Those of hops stand in the estimates of hops, those of the path in the main one.
-pub mod key {
-    /// Hop: who answered and how often, as `address=answers` with blanks between, the most frequent first.
-    pub const ROUTERS: &str = "routers";
-    /// Hop: it is the far end.
-    pub const FAR_END: &str = "far_end";
-    /// Hop: one way, half of what the least round trip grows by from the hop before it, ns; its size taken out. May be negative.
-    pub const LATENCY: &str = "latency_ns";
-    /// Hop: what probes waited in queues on average, both ways, beyond what they had waited up to the hop before, ns.
-    pub const QUEUEING: &str = "queueing_ns";
-    /// Hop: least round trip of the smallest probe, ns.
-    pub const ROUND_TRIP: &str = "least_round_trip_ns";
-    /// Hop: share of probes that the path lost, 0..1; what a router did not answer for its limit is not in it.
-    pub const LOSS: &str = "loss_ratio";
-    /// Hop: probes sent.
-    pub const PROBES: &str = "probes";
-    /// Hop: answers.
-    pub const ANSWERS: &str = "answers";
-    /// Hop: answers that the router gives at once, where it limits them.
-    pub const LIMIT_BURST: &str = "limit_burst";
-    /// Hop: time after which it gives one more, ns.
-    pub const LIMIT_EVERY: &str = "limit_every_ns";
-    /// Hop: what stands inside it unseen, as `kind=nominal rate in bit/s=rate at the IP layer in bit/s` with blanks between.
-    pub const HIDDEN: &str = "hidden_devices";
-    /// Hop: what all its stages together look like, as one link's rate at the IP layer, bit/s.
-    pub const SEEN: &str = "seen_bps";
-    /// Hop: share of time for which other traffic keeps it busy, 0..1, whichever way.
-    pub const BUSY: &str = "busy_ratio";
-    /// Hop: the hop after which its share begins, where hops between did not answer or could not be used; zero: the sender.
-    pub const AFTER: &str = "after_hop";
-    /// Hop: what was foretold: `resolved`, `bounded` or `silent`.
-    pub const FORETOLD: &str = "foretold";
-    /// Path: the hop with the least capacity.
-    pub const NARROW: &str = "narrow_hop";
-    /// Path: the hop with the least left over.
-    pub const TIGHT: &str = "tight_hop";
-    /// Path: how long the whole measurement was to take, from its begin, ns.
-    pub const FORETOLD_TIME: &str = "foretold_time_ns";
-    /// Path: how many IP octets it was to send.
-    pub const FORETOLD_OCTETS: &str = "foretold_octets";
-    /// Path: the highest rate that one hop can be told at here, by stamps and sizes alone, bit/s at the IP layer.
-    pub const CEILING: &str = "ceiling_bps";
-    /// Path: packets that a server at the far end was to stamp.
-    pub const STAMPED: &str = "stamped_packets";
-    /// Path: how many of them did not come.
-    pub const STAMPED_LOST: &str = "stamped_lost";
-    /// Path, a flag: they went another way than the probes of hops.
-    pub const STAMPED_OTHER: &str = "stamped_other_way";
-    /// Path, a flag: the last hop is told by these stamps.
-    pub const STAMPED_LAST: &str = "stamped_last_hop";
-    /// Path: what all links there take for a full packet by these stamps, ns.
-    pub const STAMPED_LINKS: &str = "stamped_all_links_ns";
-    /// Path: how long these packets waited in queues there, on average, ns.
-    pub const STAMPED_QUEUEING: &str = "stamped_queueing_ns";
-}
+use super::{Caveat, Estimate, Evidence, Finding, Outcome, Verdict};
 
 /// A path, hop by hop.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -83,8 +28,21 @@ pub struct PathHops {
     pub far: Option<FarStamped>,
 }
 
+/// What is known of a whole path beside its hops.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PathFinding {
+    /// The hop with the least capacity.
+    pub narrow_hop: Option<u16>,
+    /// The hop with the least available capacity.
+    pub tight_hop: Option<u16>,
+    /// What was foretold before the measurement proper, from a first look.
+    pub forecast: Option<Forecast>,
+    /// What a server's stamps at the far end told, where there is one.
+    pub far: Option<FarStamped>,
+}
+
 /// What a server at the far end told of the way there by its own stamps.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FarStamped {
     /// Packets sent to it.
     pub packets: u32,
@@ -101,7 +59,7 @@ pub struct FarStamped {
 }
 
 /// One hop.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HopFinding {
     /// Its hop limit, from 1.
     pub ttl: u16,
@@ -140,7 +98,7 @@ pub struct HopFinding {
 }
 
 /// Who answers at a hop limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Responder {
     /// Its address.
     pub address: IpAddr,
@@ -149,7 +107,7 @@ pub struct Responder {
 }
 
 /// The capacity of a hop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopCapacity {
     /// The value; of a bound, the bound.
     pub value: BitRate,
@@ -164,7 +122,7 @@ pub struct HopCapacity {
 }
 
 /// A device inside a hop that no hop limit counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HiddenDevice {
     /// What it is: `switch`, for anything that takes in whole packets before it sends them.
     pub kind: String,
@@ -175,7 +133,7 @@ pub struct HiddenDevice {
 }
 
 /// A router's limit on its answers, as learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerPace {
     /// Answers at once.
     pub burst: u64,
@@ -184,7 +142,8 @@ pub struct AnswerPace {
 }
 
 /// What is foretold of a hop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Foretold {
     /// It will get a value.
     Resolved,
@@ -195,7 +154,7 @@ pub enum Foretold {
 }
 
 /// What is foretold of the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forecast {
     /// The whole of it, from its begin, at most.
     pub time: Duration,
@@ -214,12 +173,6 @@ impl Foretold {
             Self::Silent => "silent",
         }
     }
-
-    fn named(name: &str) -> Option<Self> {
-        [Self::Resolved, Self::Bounded, Self::Silent]
-            .into_iter()
-            .find(|foretold| foretold.name() == name)
-    }
 }
 
 impl PathHops {
@@ -237,27 +190,52 @@ impl PathHops {
             .filter_map(HopFinding::of)
             .collect();
         hops.sort_by_key(|hop| hop.ttl);
-        let hop = |name| whole(&main.evidence, name).and_then(|hop| u16::try_from(hop).ok());
-        let forecast = whole(&main.evidence, key::FORETOLD_TIME).map(|time| Forecast {
-            time: Duration::from_nanos(time),
-            octets: whole(&main.evidence, key::FORETOLD_OCTETS).unwrap_or(0),
-            ceiling: whole(&main.evidence, key::CEILING).map(BitRate::from_bps),
-        });
-        (!hops.is_empty()).then(|| Self {
+        let path = match &main.details.finding {
+            Finding::Path(path) => path.as_ref().clone(),
+            _ => PathFinding::default(),
+        };
+        (!hops.is_empty()).then_some(Self {
             hops,
-            narrow_hop: hop(key::NARROW).filter(|&hop| hop > 0),
-            tight_hop: hop(key::TIGHT).filter(|&hop| hop > 0),
-            forecast,
-            far: FarStamped::of(&main.evidence),
+            narrow_hop: path.narrow_hop,
+            tight_hop: path.tight_hop,
+            forecast: path.forecast,
+            far: path.far,
         })
+    }
+}
+
+impl PathFinding {
+    /// The path's estimate with it.
+    #[must_use]
+    pub fn put(self, mut estimate: Estimate) -> Estimate {
+        let evidence = &mut estimate.evidence;
+        for (name, hop) in [("narrow_hop", self.narrow_hop), ("tight_hop", self.tight_hop)] {
+            if let Some(hop) = hop {
+                evidence.insert(name, u32::from(hop));
+            }
+        }
+        if let Some(forecast) = self.forecast {
+            evidence.insert("foretold_time_ns", nanos(forecast.time));
+            evidence.insert("foretold_octets", forecast.octets);
+            if let Some(ceiling) = forecast.ceiling {
+                evidence.insert("ceiling_bps", ceiling);
+            }
+        }
+        if let Some(far) = self.far {
+            far.tell(evidence);
+        }
+        estimate.found(Finding::Path(Box::new(self)))
     }
 }
 
 impl HopFinding {
     /// What an estimate says of its hop; `None` if it is about the path.
     pub fn of(estimate: &Estimate) -> Option<Self> {
-        let evidence = &estimate.evidence;
         let ttl = estimate.hop()?;
+        let told = match &estimate.details.finding {
+            Finding::Hop(hop) => hop.as_ref().clone(),
+            _ => Self::default(),
+        };
         let claims = estimate.verdict != Verdict::Inconclusive;
         let capacity = claims.then(|| HopCapacity {
             value: BitRate::from_bps(estimate.value),
@@ -266,29 +244,12 @@ impl HopFinding {
             verdict: estimate.verdict,
             layer: estimate.layer.unwrap_or(Layer::Ip),
         });
-        let limited = whole(evidence, key::LIMIT_EVERY).map(|every| AnswerPace {
-            burst: whole(evidence, key::LIMIT_BURST).unwrap_or(1),
-            every: Duration::from_nanos(every),
-        });
-        let after = whole(evidence, key::AFTER).and_then(|hop| u16::try_from(hop).ok());
         Some(Self {
             ttl,
-            routers: words(evidence, key::ROUTERS).filter_map(responder).collect(),
-            far_end: matches!(evidence.get(key::FAR_END), Some(EvidenceValue::Flag(true))),
             capacity,
-            after: after.filter(|&hop| hop + 1 < ttl),
-            latency_ns: number(evidence, key::LATENCY),
-            queueing_ns: number(evidence, key::QUEUEING),
-            round_trip_ns: number(evidence, key::ROUND_TRIP),
-            loss_ratio: number(evidence, key::LOSS),
-            busy_ratio: number(evidence, key::BUSY),
-            limited,
-            hidden_devices: words(evidence, key::HIDDEN).filter_map(device).collect(),
-            seen: whole(evidence, key::SEEN).map(BitRate::from_bps),
-            foretold: words(evidence, key::FORETOLD).find_map(Foretold::named),
-            probes: whole(evidence, key::PROBES).unwrap_or(0),
-            answers: whole(evidence, key::ANSWERS).unwrap_or(0),
+            after: told.after.filter(|&hop| hop + 1 < ttl),
             caveats: estimate.caveats.clone(),
+            ..told
         })
     }
 
@@ -308,15 +269,26 @@ impl HopFinding {
         };
         estimate.confidence = crate::Confidence::Low;
         estimate.caveats.clone_from(&self.caveats);
-        let evidence = &mut estimate.evidence;
-        evidence.insert(key::PROBES, self.probes);
-        evidence.insert(key::ANSWERS, self.answers);
+        self.clone().put(estimate)
+    }
+
+    /// The hop's estimate with it.
+    #[must_use]
+    pub fn put(self, mut estimate: Estimate) -> Estimate {
+        self.tell(&mut estimate.evidence);
+        let ttl = self.ttl;
+        estimate.found(Finding::Hop(Box::new(self))).at_hop(ttl)
+    }
+
+    fn tell(&self, evidence: &mut Evidence) {
+        evidence.insert("probes", self.probes);
+        evidence.insert("answers", self.answers);
         let numbers = [
-            (key::LATENCY, self.latency_ns),
-            (key::QUEUEING, self.queueing_ns),
-            (key::ROUND_TRIP, self.round_trip_ns),
-            (key::LOSS, self.loss_ratio),
-            (key::BUSY, self.busy_ratio),
+            ("latency_ns", self.latency_ns),
+            ("queueing_ns", self.queueing_ns),
+            ("least_round_trip_ns", self.round_trip_ns),
+            ("loss_ratio", self.loss_ratio),
+            ("busy_ratio", self.busy_ratio),
         ];
         for (name, value) in numbers {
             if let Some(value) = value {
@@ -324,20 +296,20 @@ impl HopFinding {
             }
         }
         if self.far_end {
-            evidence.insert(key::FAR_END, true);
+            evidence.insert("far_end", true);
         }
         if let Some(after) = self.after {
-            evidence.insert(key::AFTER, u32::from(after));
+            evidence.insert("after_hop", u32::from(after));
         }
         if let Some(seen) = self.seen {
-            evidence.insert(key::SEEN, seen);
+            evidence.insert("seen_bps", seen);
         }
         if let Some(limited) = self.limited {
-            evidence.insert(key::LIMIT_BURST, limited.burst);
-            evidence.insert(key::LIMIT_EVERY, nanos(limited.every));
+            evidence.insert("limit_burst", limited.burst);
+            evidence.insert("limit_every_ns", nanos(limited.every));
         }
         if let Some(foretold) = self.foretold {
-            evidence.insert(key::FORETOLD, foretold.name());
+            evidence.insert("foretold", foretold.name());
         }
         let routers = self
             .routers
@@ -348,52 +320,25 @@ impl HopFinding {
             .iter()
             .map(|device| format!("{}={}={}", device.kind, device.nominal.bps(), device.capacity.bps()));
         for (name, list) in [
-            (key::ROUTERS, routers.collect::<Vec<_>>()),
-            (key::HIDDEN, devices.collect()),
+            ("routers", routers.collect::<Vec<_>>()),
+            ("hidden_devices", devices.collect()),
         ] {
             if !list.is_empty() {
                 evidence.insert(name, list.join(" ").as_str());
             }
         }
-        estimate.at_hop(self.ttl)
-    }
-}
-
-impl Forecast {
-    /// Writes it down.
-    pub(crate) fn into_evidence(self, evidence: &mut Evidence) {
-        evidence.insert(key::FORETOLD_TIME, nanos(self.time));
-        evidence.insert(key::FORETOLD_OCTETS, self.octets);
-        if let Some(ceiling) = self.ceiling {
-            evidence.insert(key::CEILING, ceiling);
-        }
     }
 }
 
 impl FarStamped {
-    fn of(evidence: &Evidence) -> Option<Self> {
-        let count = |name| whole(evidence, name).and_then(|count| u32::try_from(count).ok());
-        let flag = |name| matches!(evidence.get(name), Some(EvidenceValue::Flag(true)));
-        Some(Self {
-            packets: count(key::STAMPED)?,
-            lost: count(key::STAMPED_LOST).unwrap_or(0),
-            other_way: flag(key::STAMPED_OTHER),
-            last_hop: flag(key::STAMPED_LAST),
-            all_links_ns: number(evidence, key::STAMPED_LINKS),
-            queueing_ns: number(evidence, key::STAMPED_QUEUEING),
-        })
-    }
-
-    /// Writes it down.
-    pub(crate) fn into_evidence(self, evidence: &mut Evidence) {
-        evidence.insert(key::STAMPED, self.packets);
-        evidence.insert(key::STAMPED_LOST, self.lost);
-        for (name, flag) in [(key::STAMPED_OTHER, self.other_way), (key::STAMPED_LAST, self.last_hop)] {
-            evidence.insert(name, flag);
-        }
+    fn tell(self, evidence: &mut Evidence) {
+        evidence.insert("stamped_packets", self.packets);
+        evidence.insert("stamped_lost", self.lost);
+        evidence.insert("stamped_other_way", self.other_way);
+        evidence.insert("stamped_last_hop", self.last_hop);
         let times = [
-            (key::STAMPED_LINKS, self.all_links_ns),
-            (key::STAMPED_QUEUEING, self.queueing_ns),
+            ("stamped_all_links_ns", self.all_links_ns),
+            ("stamped_queueing_ns", self.queueing_ns),
         ];
         for (name, time) in times {
             if let Some(time) = time {
@@ -405,44 +350,6 @@ impl FarStamped {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn whole(evidence: &Evidence, name: &str) -> Option<u64> {
-    match evidence.get(name)? {
-        EvidenceValue::Integer(value) => u64::try_from(*value).ok(),
-        _ => None,
-    }
-}
-
-fn number(evidence: &Evidence, name: &str) -> Option<f64> {
-    evidence.get(name)?.as_f64().filter(|value| value.is_finite())
-}
-
-fn words<'a>(evidence: &'a Evidence, name: &str) -> impl Iterator<Item = &'a str> {
-    let text = match evidence.get(name) {
-        Some(EvidenceValue::Text(text)) => text.as_str(),
-        _ => "",
-    };
-    text.split_whitespace()
-}
-
-fn responder(word: &str) -> Option<Responder> {
-    let (address, answers) = word.split_once('=')?;
-    Some(Responder {
-        address: address.parse().ok()?,
-        answers: answers.parse().ok()?,
-    })
-}
-
-fn device(word: &str) -> Option<HiddenDevice> {
-    let mut parts = word.split('=');
-    let kind = parts.next()?.to_owned();
-    let mut rate = || parts.next()?.parse().ok().map(BitRate::from_bps);
-    Some(HiddenDevice {
-        kind,
-        nominal: rate()?,
-        capacity: rate()?,
-    })
 }
 
 #[cfg(test)]
@@ -494,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn what_is_put_into_an_outcome_comes_out_of_it_and_of_json() {
         let silent = HopFinding {
             ttl: 2,
             capacity: None,
@@ -505,13 +412,12 @@ mod tests {
             ..finding()
         };
         let rate = BitRate::from_mbps(97);
-        let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).with(key::NARROW, 3u32);
+        let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate);
         let forecast = Forecast {
             time: Duration::from_secs(9),
             octets: 400_000,
             ceiling: Some(BitRate::from_gbps(2)),
         };
-        forecast.into_evidence(&mut main.evidence);
         let far = FarStamped {
             packets: 64,
             lost: 2,
@@ -520,9 +426,16 @@ mod tests {
             all_links_ns: Some(1.5e6),
             queueing_ns: None,
         };
-        far.into_evidence(&mut main.evidence);
+        main = PathFinding {
+            narrow_hop: Some(3),
+            tight_hop: None,
+            forecast: Some(forecast),
+            far: Some(far),
+        }
+        .put(main);
         main.also = vec![finding().estimate(), silent.estimate()];
-        let read = PathHops::of(&main.into()).unwrap();
+        let json = serde_json::to_string(&Outcome::from(main)).unwrap();
+        let read = PathHops::of(&serde_json::from_str(&json).unwrap()).unwrap();
         assert_eq!(read.hops, [silent, finding()]);
         assert_eq!((read.narrow_hop, read.tight_hop), (Some(3), None));
         assert_eq!(read.forecast, Some(forecast));
