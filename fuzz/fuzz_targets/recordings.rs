@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use estimate::methods::METHODS;
-use estimate::run;
+use estimate::drive;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +22,7 @@ fuzz_target!(|octets: &[u8]| {
         for method in METHODS {
             let params = held.header.raw_params();
             if let Ok(mut estimator) = method.begin(&params) {
-                let _ = run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
+                let _ = drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
             }
             let _ = method.analyse(&held.observations(), &params);
         }

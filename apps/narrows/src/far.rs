@@ -109,16 +109,16 @@ impl Far {
                 reason,
                 caveats: mut seen,
                 details,
-                mut evidence,
+                mut diagnostics,
             } => {
                 caveats.retain(|caveat| !seen.contains(caveat));
                 seen.append(&mut caveats);
-                evidence.insert("answered_via", world.via().name());
+                diagnostics.insert("answered_via", world.via().name());
                 Outcome::Inconclusive {
                     reason,
                     caveats: seen,
                     details,
-                    evidence,
+                    diagnostics,
                 }
             }
         }
@@ -168,7 +168,7 @@ fn with_clocks(mut estimate: Estimate, world: &LoneWorld) -> Estimate {
             }
         }
     }
-    ways.tell(&mut estimate.evidence);
+    ways.tell(&mut estimate.diagnostics);
     estimate
 }
 

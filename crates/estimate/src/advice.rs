@@ -21,7 +21,7 @@ use serde::Serialize;
 use units::Direction;
 
 use crate::limits::Blame;
-use crate::outcome::{Confidence, EvidenceValue};
+use crate::outcome::{Confidence, Diagnostic};
 
 pub use environment::{HostCounts, HostEnvironment};
 pub use findings::Findings;
@@ -80,7 +80,7 @@ pub struct Judged {
     severity: Severity,
     confidence: Confidence,
     text: String,
-    evidence: BTreeMap<&'static str, EvidenceValue>,
+    evidence: BTreeMap<&'static str, Diagnostic>,
     command: Option<String>,
     /// The rate at which it binds, where that can be said.
     binds_at_bps: Option<u64>,
@@ -98,13 +98,13 @@ impl Judged {
         }
     }
 
-    fn with(mut self, name: &'static str, value: impl Into<EvidenceValue>) -> Self {
+    fn with(mut self, name: &'static str, value: impl Into<Diagnostic>) -> Self {
         self.evidence.insert(name, value.into());
         self
     }
 
     /// The same where it is known.
-    fn and(self, name: &'static str, value: Option<impl Into<EvidenceValue>>) -> Self {
+    fn and(self, name: &'static str, value: Option<impl Into<Diagnostic>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -150,7 +150,7 @@ pub struct Advice {
     /// What triggers the rule.
     pub trigger: &'static str,
     /// The figures that triggered it, with their units in the names.
-    pub evidence: BTreeMap<&'static str, EvidenceValue>,
+    pub evidence: BTreeMap<&'static str, Diagnostic>,
     /// The rate at which it binds, where that can be said, bit/s.
     pub binds_at_bps: Option<u64>,
     /// A command that does it, where there is one; to be run by the user.

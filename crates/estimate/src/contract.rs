@@ -7,7 +7,7 @@ use crate::budget::{Budget, Cost, Meter, restrain};
 use crate::facts::PathFacts;
 use crate::outcome::{Estimate, Outcome, Reason};
 use crate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
-use crate::registry::RawParams;
+use crate::registry::{Method, ParamError, RawParams};
 
 /// What a world tells an estimator.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,9 +100,9 @@ pub trait World {
     /// What is known of path and hosts.
     fn facts(&self) -> PathFacts;
 
-    /// A method is about to run. Worlds that keep a record want to know which; the others need not.
-    fn begins(&mut self, run: &Beginning<'_>) {
-        let _ = run;
+    /// A method is about to run: [`run`] says so. Worlds that keep a record want to know which; the others need not.
+    fn begins(&mut self, order: &Order<'_>) {
+        let _ = order;
     }
 
     /// Carries out a probe, and returns when its answer is complete.
@@ -127,9 +127,8 @@ pub trait World {
     }
 }
 
-/// Which method is about to run, for worlds that keep a record.
-#[derive(Debug, Clone, Copy)]
-pub struct Beginning<'a> {
+/// Everything that a run needs.
+pub struct Order<'a> {
     /// What is asked for.
     pub metric: Metric,
     /// By which method.
@@ -137,7 +136,23 @@ pub struct Beginning<'a> {
     /// With which parameters.
     pub params: &'a RawParams,
     /// Within which bounds.
-    pub budget: &'a Budget,
+    pub budget: Budget,
+    /// The method with these parameters, at its beginning.
+    pub estimator: Box<dyn Estimator>,
+}
+
+impl<'a> Order<'a> {
+    /// Of a registered method, for its own metric; bad parameters are the caller's.
+    pub fn new(method: &dyn Method, params: &'a RawParams, budget: Budget) -> Result<Self, ParamError> {
+        let info = method.info();
+        Ok(Self {
+            metric: info.metric,
+            method: info.name,
+            params,
+            budget,
+            estimator: method.begin(params)?,
+        })
+    }
 }
 
 /// An outcome and what it took.
@@ -158,26 +173,37 @@ pub struct Broken<F> {
     pub measured: Measured,
 }
 
-/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
-/// told so once and answers from what it has.
-pub fn run<W: World>(world: &mut W, method: &mut dyn Estimator, budget: Budget) -> Result<Measured, Broken<W::Fault>> {
-    drive(world, method, budget, None)
+/// Carries out an order, of which the world is told first.
+pub fn run<W: World>(world: &mut W, mut order: Order<'_>) -> Result<Measured, Broken<W::Fault>> {
+    world.begins(&order);
+    drive(world, order.estimator.as_mut(), order.budget)
 }
 
 /// The same, and tells what the method says on the way, whenever that has changed.
 pub fn watch<W: World>(
     world: &mut W,
-    method: &mut dyn Estimator,
-    budget: Budget,
+    mut order: Order<'_>,
     told: &mut dyn FnMut(&Latest),
 ) -> Result<Measured, Broken<W::Fault>> {
-    drive(world, method, budget, Some(told))
+    world.begins(&order);
+    carry(world, order.estimator.as_mut(), order.budget, Some(told))
+}
+
+/// The loop of [`run`] without a word to those who keep records: for replays, and for machines that are not registered.
+pub fn drive<W: World>(
+    world: &mut W,
+    method: &mut dyn Estimator,
+    budget: Budget,
+) -> Result<Measured, Broken<W::Fault>> {
+    carry(world, method, budget, None)
 }
 
 /// Who listens to what a method says on its way. Without anybody it is not asked: its answer may be as costly as the one at the end.
 type Listener<'a> = Option<&'a mut dyn FnMut(&Latest)>;
 
-fn drive<W: World>(
+/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
+/// told so once and answers from what it has.
+fn carry<W: World>(
     world: &mut W,
     method: &mut dyn Estimator,
     budget: Budget,
@@ -327,7 +353,14 @@ mod tests {
             time: Duration::from_secs(6),
             ..Budget::default()
         };
-        let Ok(_) = watch(&mut world, &mut Teller(0), budget, &mut |latest| {
+        let order = Order {
+            metric: Metric::PathMtu,
+            method: "teller",
+            params: &RawParams::new(),
+            budget,
+            estimator: Box::new(Teller(0)),
+        };
+        let Ok(_) = watch(&mut world, order, &mut |latest| {
             told.push(latest.estimate.value);
         });
         assert_eq!(told, [1, 2, 3]);
@@ -348,7 +381,7 @@ mod tests {
 
     #[test]
     fn where_nobody_listens_nothing_is_asked() {
-        let Ok(measured) = run(&mut Idle(Stamp::from_nanos(0)), &mut Silent, Budget::default());
+        let Ok(measured) = drive(&mut Idle(Stamp::from_nanos(0)), &mut Silent, Budget::default());
         assert_eq!(measured.outcome, Outcome::inconclusive(Reason::NoAnswer));
     }
 
@@ -378,7 +411,7 @@ mod tests {
     fn a_method_that_never_ends_is_told_to_stop_once() {
         let mut waiter = Waiter { stops: 0, fired: 0 };
         let mut world = Idle(Stamp::from_nanos(0));
-        let Ok(measured) = run(&mut world, &mut waiter, Budget::default());
+        let Ok(measured) = drive(&mut world, &mut waiter, Budget::default());
         assert_eq!(measured.outcome, Outcome::inconclusive(Reason::TimeSpent));
         assert_eq!((waiter.stops, waiter.fired), (1, 60));
         assert_eq!(measured.cost.time, Duration::from_secs(60));

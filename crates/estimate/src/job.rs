@@ -15,7 +15,7 @@ use std::time::Duration;
 use units::{Direction, Metric};
 
 use crate::budget::{Budget, Cost};
-use crate::contract::{Beginning, Measured, World, run};
+use crate::contract::{Measured, Order, World, run};
 use crate::facts::PathFacts;
 use crate::methods;
 use crate::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
@@ -154,16 +154,17 @@ impl Job<'_> {
         observer.begins(metric, name);
         let mut fault = None;
         let measured = match begin(name, params) {
-            Ok((method, raw, mut estimator)) => {
+            Ok((method, raw, estimator)) => {
                 let mut budget = self.budget_left(method, &raw);
                 budget.time = budget.time.min(time);
-                world.begins(&Beginning {
+                let order = Order {
                     metric,
                     method: name,
                     params: &raw,
-                    budget: &budget,
-                });
-                run(world, estimator.as_mut(), budget).unwrap_or_else(|broken| {
+                    budget,
+                    estimator,
+                };
+                run(world, order).unwrap_or_else(|broken| {
                     fault = Some(broken.fault);
                     broken.measured
                 })

@@ -32,12 +32,12 @@ mod testbed;
 pub mod windows;
 
 pub use budget::{Budget, Cost, Samples};
-pub use contract::{Beginning, Broken, Estimator, Event, Latest, Measured, Refusal, Step, World, run, watch};
+pub use contract::{Broken, Estimator, Event, Latest, Measured, Order, Refusal, Step, World, drive, run, watch};
 pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{
     AvailableFinding, Blame, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
-    Estimate, Evidence, EvidenceValue, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome, PathMtuFinding,
+    Diagnostic, Diagnostics, Estimate, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome, PathMtuFinding,
     QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding,
     TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
 };

@@ -10,7 +10,7 @@ mod shaper;
 
 use units::{BitRate, Metric};
 
-use crate::contract::run;
+use crate::contract::drive;
 use crate::fluid_path::Fluid;
 use crate::methods::{self, METHODS};
 use crate::outcome::{Confidence, Outcome, Verdict};
@@ -57,7 +57,7 @@ fn measure(method: &dyn Method, law: &Law, world: &mut Fluid) -> Outcome {
     let raw = params(law, world.capacity);
     let mut estimator = method.begin(&raw).unwrap();
     let budget = method.imposes(&raw).budget();
-    let Ok(measured) = run(world, estimator.as_mut(), budget);
+    let Ok(measured) = drive(world, estimator.as_mut(), budget);
     let (name, cost) = (law.method, measured.cost);
     assert!(
         cost.octets <= budget.octets && cost.time <= budget.time,

@@ -3,7 +3,7 @@
 mod blame;
 mod caveat;
 mod details;
-mod evidence;
+mod diagnostics;
 mod hops;
 mod reason;
 
@@ -19,7 +19,7 @@ pub use details::{
     LossPattern, PathMtuFinding, QueueFinding, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
     StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
 };
-pub use evidence::{Evidence, EvidenceValue};
+pub use diagnostics::{Diagnostic, Diagnostics};
 pub use hops::{
     AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
 };
@@ -77,8 +77,9 @@ pub struct Estimate {
     /// What else was found, typed.
     #[serde(default)]
     pub details: Details,
-    /// The intermediate results from which a reader can recompute it.
-    pub evidence: Evidence,
+    /// The intermediate results from which a reader can recompute it, for people.
+    #[serde(rename = "evidence")]
+    pub diagnostics: Diagnostics,
     /// Other quantities that fell out of the same observations.
     pub also: Vec<Estimate>,
 }
@@ -104,7 +105,7 @@ impl Estimate {
             limited_by: Limit::Path,
             caveats: Vec::new(),
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
             also: Vec::new(),
         }
     }
@@ -157,10 +158,10 @@ impl Estimate {
         self
     }
 
-    /// With one more piece of evidence.
+    /// With one more intermediate result.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<EvidenceValue>) -> Self {
-        self.evidence.insert(name, value);
+    pub fn with(mut self, name: &'static str, value: impl Into<Diagnostic>) -> Self {
+        self.diagnostics.insert(name, value);
         self
     }
 }
@@ -181,7 +182,8 @@ pub enum Outcome {
         #[serde(default)]
         details: Details,
         /// The intermediate results.
-        evidence: Evidence,
+        #[serde(rename = "evidence")]
+        diagnostics: Diagnostics,
     },
 }
 
@@ -192,7 +194,7 @@ impl Outcome {
             reason,
             caveats: Vec::new(),
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
         }
     }
 

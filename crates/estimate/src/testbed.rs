@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::{BitRate, Delta, Framing, Receiver, Sender, Stamp};
 
 use crate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Probe, Train, TrainReport};
-use crate::{Budget, Estimator, Event, HostFacts, Measured, PathFacts, Refusal, StampSource, World, run};
+use crate::{Budget, Estimator, Event, HostFacts, Measured, PathFacts, Refusal, StampSource, World, drive};
 
 const PS_PER_NS: i64 = 1000;
 
@@ -187,7 +187,7 @@ impl Testbed {
 
     /// Runs a method to its end.
     pub(crate) fn measure(&mut self, method: &mut dyn Estimator, budget: Budget) -> Measured {
-        let Ok(measured) = run(self, method, budget);
+        let Ok(measured) = drive(self, method, budget);
         measured
     }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Beginning, Estimate, Estimator, Event, Latest, Measured, Method, ParamError, RawParams, World, watch};
+use estimate::{Estimate, Estimator, Event, Latest, Measured, Method, Order, ParamError, RawParams, World, watch};
 use report::{Tracking, TruthBasis};
 use scenario::{Crossed, Scenario, Way};
 use sim::SimWorld;
@@ -108,20 +108,21 @@ impl Simulation<'_> {
         W: World<Fault = Infallible>,
     {
         let began = Duration::from_nanos(true_time(world));
-        let mut estimator = self.begin()?;
+        let estimator = self.begin()?;
         let params: RawParams = self.params.iter().cloned().collect();
         let budget = self.method.imposes(&params).budget();
-        world.begins(&Beginning {
+        let order = Order {
             metric: self.metric,
             method: self.method.info().name,
             params: &params,
-            budget: &budget,
-        });
+            budget,
+            estimator,
+        };
         let now = Cell::new(0);
         let mut told = Vec::new();
         let mut tell = |latest: &Latest| told.push((now.get(), latest.clone()));
         let mut clocked = Clocked::new(world, &true_time, &now);
-        let Ok(measured) = watch(&mut clocked, estimator.as_mut(), budget, &mut tell);
+        let Ok(measured) = watch(&mut clocked, order, &mut tell);
         let span = (began, Duration::from_nanos(true_time(world)));
         let octets = measured.cost.octets;
         let tracking = tracking(self.scenario, self.way, self.metric, &told, span, octets);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use estimate::{Beginning, Event, Latest, Measured, PathFacts, Probe, Reason, Verdict, World};
+use estimate::{Event, Latest, Measured, Order, PathFacts, Probe, Reason, Verdict, World};
 use report::{TrackedPoint, Tracking};
 use scenario::{Scenario, Way};
 use units::{Metric, Sender, Stamp};
@@ -40,8 +40,8 @@ impl<W: World, T: Fn(&W) -> u64> World for Clocked<'_, W, T> {
         self.inner.facts()
     }
 
-    fn begins(&mut self, run: &Beginning<'_>) {
-        self.inner.begins(run);
+    fn begins(&mut self, order: &Order<'_>) {
+        self.inner.begins(order);
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, W::Fault> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use estimate::{Confidence, Evidence, Limit, Verdict};
+use estimate::{Confidence, Diagnostics, Limit, Verdict};
 use serde::Serialize;
 use units::BitRate;
 
@@ -81,7 +81,7 @@ pub struct PassiveFlow {
     /// From the first packet to the last.
     pub lasted_ns: u64,
     /// Intermediate results.
-    pub evidence: Evidence,
+    pub evidence: Diagnostics,
 }
 
 /// Which way a flow's data went.

@@ -1,7 +1,7 @@
 //! One row per metric.
 
 use estimate::job::Entry;
-use estimate::{Caveat, Confidence, Details, Evidence, Limit, Outcome, Reason, Verdict};
+use estimate::{Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason, Verdict};
 use serde::Serialize;
 use units::{Direction, Layer, Metric, Unit};
 
@@ -49,7 +49,7 @@ pub struct MetricRow {
     /// What it rests on.
     pub samples: SamplesRow,
     /// Intermediate results.
-    pub evidence: Evidence,
+    pub evidence: Diagnostics,
     /// What of them commands read.
     #[serde(skip)]
     pub details: Details,
@@ -94,8 +94,12 @@ impl MetricRow {
     pub fn new(entry: &Entry) -> Self {
         let estimate = entry.outcome.estimate();
         let (reason, evidence) = match &entry.outcome {
-            Outcome::Estimated(estimate) => (None, estimate.evidence.clone()),
-            Outcome::Inconclusive { reason, evidence, .. } => (Some(Remark::from(reason)), evidence.clone()),
+            Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
+            Outcome::Inconclusive {
+                reason,
+                diagnostics: evidence,
+                ..
+            } => (Some(Remark::from(reason)), evidence.clone()),
         };
         Self {
             metric: entry.metric,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use estimate::{Evidence, EvidenceValue, Samples};
+use estimate::{Diagnostic, Diagnostics, Samples};
 use serde::Serialize;
 
 /// Probes and packets behind a result, and what the method made of them.
@@ -35,7 +35,7 @@ pub struct SamplesRow {
 
 impl SamplesRow {
     /// Of a run's count and its method's evidence.
-    pub fn new(samples: Samples, evidence: &Evidence) -> Self {
+    pub fn new(samples: Samples, evidence: &Diagnostics) -> Self {
         let mut rejected = told(evidence, "rejected_");
         rejected.insert("refused_probes".to_owned(), samples.refused);
         rejected.insert("unpaced_trains".to_owned(), samples.pacing_broken);
@@ -56,10 +56,10 @@ impl SamplesRow {
 }
 
 /// Counts among the evidence whose names begin so.
-fn told(evidence: &Evidence, prefix: &str) -> BTreeMap<String, u64> {
+fn told(evidence: &Diagnostics, prefix: &str) -> BTreeMap<String, u64> {
     let counts = evidence.iter().filter_map(|(name, value)| match value {
-        EvidenceValue::Integer(count) => Some((name.strip_prefix(prefix)?.to_owned(), u64::try_from(*count).ok()?)),
-        EvidenceValue::Flag(_) | EvidenceValue::Number(_) | EvidenceValue::Text(_) | EvidenceValue::Series(_) => None,
+        Diagnostic::Integer(count) => Some((name.strip_prefix(prefix)?.to_owned(), u64::try_from(*count).ok()?)),
+        Diagnostic::Flag(_) | Diagnostic::Number(_) | Diagnostic::Text(_) | Diagnostic::Series(_) => None,
     });
     counts.collect()
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn evidence_tells_what_was_kept_and_why_not() {
-        let mut evidence = Evidence::default();
+        let mut evidence = Diagnostics::default();
         evidence.insert("kept_pairs", 40u32);
         evidence.insert("rejected_out_of_order", 2u32);
         evidence.insert("rejected_share", 0.5);

@@ -130,8 +130,12 @@ impl RunRow {
     pub fn new(seed: u64, truth: Option<u64>, measured: &estimate::Measured) -> Self {
         let estimate = measured.outcome.estimate();
         let (reason, evidence) = match &measured.outcome {
-            Outcome::Inconclusive { reason, evidence, .. } => (Some(Remark::from(reason)), evidence),
-            Outcome::Estimated(estimate) => (None, &estimate.evidence),
+            Outcome::Inconclusive {
+                reason,
+                diagnostics: evidence,
+                ..
+            } => (Some(Remark::from(reason)), evidence),
+            Outcome::Estimated(estimate) => (None, &estimate.diagnostics),
         };
         Self {
             seed,
@@ -296,7 +300,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
-            samples: SamplesRow::new(estimate::Samples::default(), &estimate::Evidence::default()),
+            samples: SamplesRow::new(estimate::Samples::default(), &estimate::Diagnostics::default()),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,

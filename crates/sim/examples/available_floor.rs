@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use estimate::probe::Probe;
-use estimate::{Event, PathFacts, RawParams, World, methods, run};
+use estimate::{Event, PathFacts, RawParams, World, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::{Sender, Stamp};
@@ -60,7 +60,7 @@ fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64
         inner: SimWorld::new(scenario, Way::Forward, seed),
         trains: Vec::new(),
     };
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.info().imposes.budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
     let estimate = measured.outcome.estimate()?;
     let ended = Duration::from_nanos(world.inner.true_time());
     let began = ended.saturating_sub(estimate.interval?);

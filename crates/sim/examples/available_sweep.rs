@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use estimate::{Outcome, RawParams, methods, run};
+use estimate::{Outcome, RawParams, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 
@@ -21,7 +21,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     };
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
     let began = Duration::from_nanos(world.true_time());
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.info().imposes.budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
     let ended = Duration::from_nanos(world.true_time());
     let head = format!("{},{seed}", scenario.name);
     let cost = format!(
@@ -49,7 +49,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     let caveats: Vec<&str> = estimate.caveats.iter().map(estimate::Caveat::id).collect();
     let more: Vec<String> = evidence
         .iter()
-        .map(|name| format!("{name}={}", value(estimate.evidence.get(name))))
+        .map(|name| format!("{name}={}", value(told(&estimate.diagnostics, name))))
         .collect();
     format!(
         "{head},{free},{},{},{},{:?},{:?},{cost},{},{},{}",
@@ -64,7 +64,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     )
 }
 
-fn value(value: Option<&estimate::EvidenceValue>) -> String {
+fn value(value: Option<&estimate::Diagnostic>) -> String {
     value.map_or_else(String::new, |value| {
         value
             .as_f64()
@@ -110,4 +110,10 @@ fn main() {
             });
         }
     });
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a estimate::Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, EvidenceValue, RawParams, Verdict, methods};
+use estimate::{Budget, Diagnostic, RawParams, Verdict, methods};
 use scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
 use sim::SimWorld;
 use stat::SplitMix64;
@@ -162,7 +162,7 @@ fn measured(path: &Drawn, seed: u64) -> Row {
     let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let Ok(measured) = estimate::run(&mut world, method.as_mut(), budget);
+    let Ok(measured) = estimate::drive(&mut world, method.as_mut(), budget);
     let Some(estimate) = measured.outcome.estimate() else {
         return Row {
             text: format!("truth {truth:?}: {:?}", measured.outcome),
@@ -171,8 +171,8 @@ fn measured(path: &Drawn, seed: u64) -> Row {
             is_named: false,
         };
     };
-    let policy = match estimate.evidence.get("queue_policy") {
-        Some(EvidenceValue::Text(text)) => text.clone(),
+    let policy = match told(&estimate.diagnostics, "queue_policy") {
+        Some(Diagnostic::Text(text)) => text.clone(),
         _ => String::new(),
     };
     let (value, is_number) = (estimate.value, estimate.verdict == Verdict::Estimated);
@@ -200,4 +200,10 @@ fn measured(path: &Drawn, seed: u64) -> Row {
         is_near,
         is_named,
     }
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::job::hops::PathHops;
-use estimate::{RawParams, methods, run};
+use estimate::{RawParams, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 
@@ -25,7 +25,7 @@ fn main() {
     for seed in 1..=seeds {
         let mut world = SimWorld::new(&scenario, Way::Forward, seed);
         let mut estimator = method.begin(&params).unwrap();
-        let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&params).budget());
+        let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
         println!(
             "seed {seed}: {:.2} s, {} packets, {} octets, {:?}",
             measured.cost.time.as_secs_f64(),

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use estimate::{Evidence, EvidenceValue, Measured, RawParams, methods, run};
+use estimate::{Diagnostic, Diagnostics, Measured, RawParams, drive, methods};
 use scenario::{Arrivals, Cross, Hop, Loss, Queue, Scenario, SizeMix, Way};
 use sim::SimWorld;
 use stat::SplitMix64;
@@ -209,8 +209,8 @@ fn summary(rows: &[&Row]) -> String {
     )
 }
 
-fn number(evidence: &Evidence, name: &str) -> Option<f64> {
-    evidence.get(name).and_then(EvidenceValue::as_f64)
+fn number(evidence: &Diagnostics, name: &str) -> Option<f64> {
+    told(evidence, name).and_then(Diagnostic::as_f64)
 }
 
 fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
@@ -228,24 +228,24 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
         held: String::new(),
         saved: (0.0, 0.0),
     };
-    if value.evidence.get("risk_share").is_none() {
+    if told(&value.diagnostics, "risk_share").is_none() {
         return Some(row);
     }
     let full = tcp(&[("mode", "full"), ("omit", "0 s")]);
     let long = full.outcome.estimate()?;
-    let Some(EvidenceValue::Series(slots)) = long.evidence.get("slot_bps") else {
+    let Some(Diagnostic::Series(slots)) = told(&long.diagnostics, "slot_bps") else {
         return None;
     };
     // Full length leaves out a second and 20 round trips: slots of a tenth of a second.
     let omitted = (0..slots.len()).find(|slot| *slot as f64 >= 10.0f64.max(200.0 * drawn.rtt))?;
     let late = stat::mean(&slots[omitted..])?;
     let (bps, truth) = (value.value as f64, long.value.max(1) as f64);
-    let said = number(&value.evidence, "over_20_s_bps").unwrap_or(0.0);
+    let said = number(&value.diagnostics, "over_20_s_bps").unwrap_or(0.0);
     row.ratios = Some([bps / truth, bps / late.max(1.0), said / truth]);
     row.held = format!(
         "{:?} risk {:.3}",
-        value.evidence.get("held_by"),
-        number(&value.evidence, "risk_share").unwrap_or(0.0)
+        told(&value.diagnostics, "held_by"),
+        number(&value.diagnostics, "risk_share").unwrap_or(0.0)
     );
     row.saved = (
         1.0 - quick.cost.time.as_secs_f64() / 20.0,
@@ -296,6 +296,12 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Measured {
     let method = methods::find("tcp").expect("the registry lists it");
     let mut estimator = method.begin(&raw).expect("good parameters");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

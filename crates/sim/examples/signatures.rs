@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use estimate::{EvidenceValue, Outcome, RawParams, methods, run};
+use estimate::{Diagnostic, Outcome, RawParams, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for seed in scenario.seed..scenario.seed + runs {
             let params = RawParams::new();
             let mut world = SimWorld::new(&scenario, Way::Forward, seed);
-            let Ok(measured) = run(
+            let Ok(measured) = drive(
                 &mut world,
                 method.begin(&params)?.as_mut(),
                 method.info().imposes.budget(),
@@ -35,12 +35,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Outcome::Estimated(estimate) => {
                     ratios.push(estimate.value as f64 / truth);
                     covered += u64::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
-                    &estimate.evidence
+                    &estimate.diagnostics
                 }
-                Outcome::Inconclusive { evidence, .. } => evidence,
+                Outcome::Inconclusive {
+                    diagnostics: evidence, ..
+                } => evidence,
             };
-            let cause = match evidence.get("cause") {
-                Some(EvidenceValue::Text(cause)) => cause.clone(),
+            let cause = match told(evidence, "cause") {
+                Some(Diagnostic::Text(cause)) => cause.clone(),
                 _ => "none".to_owned(),
             };
             let outcome = format!("{cause}/{:?}", measured.outcome.verdict());
@@ -67,4 +69,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

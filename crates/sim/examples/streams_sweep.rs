@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use estimate::probe::{Congestion, Then, Transfer};
-use estimate::{Budget, Estimate, Event, EvidenceValue, Probe, RawParams, Verdict, World, methods};
+use estimate::{Budget, Diagnostic, Estimate, Event, Probe, RawParams, Verdict, World, methods};
 use scenario::{
     Arrivals, Channels, Cross, Dealing, Elastic, ElasticControl, Hop, Loss, Queue, Scenario, Service, SizeMix,
     TokenBucket, Way,
@@ -415,11 +415,11 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
     };
     let value = u16::try_from(estimate.value).unwrap_or(u16::MAX);
     let number = |name: &str| {
-        let number = estimate.evidence.get(name).and_then(EvidenceValue::as_f64);
+        let number = named(&estimate.diagnostics, name).and_then(Diagnostic::as_f64);
         number.and_then(|number| u16::try_from(whole(number)).ok())
     };
-    let last = match estimate.evidence.get("streams_tried") {
-        Some(EvidenceValue::Series(tried)) => tried.last().map_or(1, |last| u16::try_from(whole(*last)).unwrap_or(1)),
+    let last = match named(&estimate.diagnostics, "streams_tried") {
+        Some(Diagnostic::Series(tried)) => tried.last().map_or(1, |last| u16::try_from(whole(*last)).unwrap_or(1)),
         _ => value,
     };
     let right = truth.fill(available);
@@ -473,6 +473,12 @@ fn measured(path: &Drawn, available: Option<BitRate>, is_quick: bool, seed: u64)
     };
     let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
     let mut method = methods::find("streams")?.begin(&raw).ok()?;
-    let Ok(measured) = estimate::run(&mut world, method.as_mut(), budget);
+    let Ok(measured) = estimate::drive(&mut world, method.as_mut(), budget);
     measured.outcome.estimate().cloned()
+}
+
+/// One of what is told to people.
+fn named<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

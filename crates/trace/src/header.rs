@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use estimate::{Beginning, Budget, PathFacts, RawParams};
+use estimate::{Budget, Order, PathFacts, RawParams};
 use serde::{Deserialize, Serialize};
 use units::{Direction, Metric};
 
@@ -103,21 +103,21 @@ pub struct Header {
 }
 
 impl Header {
-    pub(crate) fn new(setting: &Setting, run: &Beginning<'_>, facts: PathFacts) -> Self {
+    pub(crate) fn new(setting: &Setting, order: &Order<'_>, facts: PathFacts) -> Self {
         Self {
             program: setting.program.clone(),
-            method: run.method.to_owned(),
-            params: run
+            method: order.method.to_owned(),
+            params: order
                 .params
                 .iter()
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
-            metric: run.metric,
+            metric: order.metric,
             direction: setting.direction,
             world: setting.world,
             played: setting.played.clone(),
             facts,
-            budget: *run.budget,
+            budget: order.budget,
         }
     }
 

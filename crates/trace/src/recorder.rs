@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use estimate::probe::Probe;
-use estimate::{Beginning, Event, Measured, PathFacts, Reason, World};
+use estimate::{Event, Measured, Order, PathFacts, Reason, World};
 use units::{Sender, Stamp};
 
 use crate::error::WriteError;
@@ -141,10 +141,10 @@ where
         }
     }
 
-    fn begins(&mut self, run: &Beginning<'_>) {
-        self.world.begins(run);
+    fn begins(&mut self, order: &Order<'_>) {
+        self.world.begins(order);
         let facts = self.world.facts();
-        let header = Header::new(&self.setting, run, facts.clone());
+        let header = Header::new(&self.setting, order, facts.clone());
         self.write(|writer| writer.header(&header));
         self.run = Some(Open {
             facts,

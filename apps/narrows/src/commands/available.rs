@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use estimate::job::Entry;
-use estimate::{Beginning, Budget, Event, Latest, Measured, Method, PathFacts, Probe, RawParams, Reason, World};
+use estimate::{Budget, Event, Latest, Measured, Method, Order, PathFacts, Probe, RawParams, Reason, World};
 use report::{MetricRow, Watch};
 use trace::{Recorder, Setting, WorldKind};
 use units::{Metric, Sender, Stamp};
@@ -99,7 +99,7 @@ impl AvailableArgs {
 
 fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let (method, params) = chosen(args)?;
-    let mut estimator = method
+    let estimator = method
         .begin(&params)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let stop = Arc::clone(interrupt::flag()?);
@@ -124,15 +124,16 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     };
     let budget = args.measure.budget.map_or(usual, |limits| limits.over(usual));
     let (metric, name) = (method.info().metric, method.info().name);
-    world.begins(&Beginning {
+    let order = Order {
         metric,
         method: name,
         params: &params,
-        budget: &budget,
-    });
+        budget,
+        estimator,
+    };
     let clock = Rc::clone(&board);
     let mut tell = |latest: &Latest| clock.borrow_mut().tell(latest);
-    let (measured, mut failure) = match estimate::watch(&mut world, estimator.as_mut(), budget, &mut tell) {
+    let (measured, mut failure) = match estimate::watch(&mut world, order, &mut tell) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
@@ -262,8 +263,8 @@ impl World for Ticking {
         self.inner.facts()
     }
 
-    fn begins(&mut self, run: &Beginning<'_>) {
-        self.inner.begins(run);
+    fn begins(&mut self, order: &Order<'_>) {
+        self.inner.begins(order);
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use estimate::{Beginning, Method, RawParams, World};
+use estimate::{Method, Order, RawParams};
 use net::names::Names;
 use report::hops::{Asked, HopsDocument, Pipe};
 use report::{Note, Problem, Target};
@@ -90,7 +90,7 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
 fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
     let info = method.info();
     let run_params = args.run_params(method, params);
-    let mut estimator = method
+    let estimator = method
         .begin(&run_params)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
@@ -109,15 +109,16 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let mut world = Recorder::maybe(watched, writer, setting);
     let usual = method.imposes(&run_params).budget();
     let budget = args.budget.map_or(usual, |limits| limits.over(usual));
-    world.begins(&Beginning {
+    let order = Order {
         metric: info.metric,
         method: info.name,
         params: &run_params,
-        budget: &budget,
-    });
+        budget,
+        estimator,
+    };
     let teller = Rc::clone(&board);
     let mut tell = |latest: &estimate::Latest| teller.borrow_mut().tell(latest);
-    let (measured, mut failure) = match estimate::watch(&mut world, estimator.as_mut(), budget, &mut tell) {
+    let (measured, mut failure) = match estimate::watch(&mut world, order, &mut tell) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use estimate::job::Entry;
 use estimate::methods::{self, DEFAULT};
-use estimate::{Answering, Beginning, Budget, Method, Outcome, RawParams, World};
+use estimate::{Answering, Budget, Method, Order, Outcome, RawParams};
 use net::lone::Via;
 use report::MetricRow;
 use trace::{Recorder, Setting, WorldKind};
@@ -261,7 +261,7 @@ pub(super) fn far(
 }
 
 fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
-    let mut estimator = method
+    let estimator = method
         .begin(params)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
@@ -273,13 +273,14 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
     let metric = method.info().metric;
-    world.begins(&Beginning {
+    let order = Order {
         metric,
         method: method.info().name,
         params,
-        budget: &budget,
-    });
-    let (measured, mut failure) = match estimate::run(&mut world, estimator.as_mut(), budget) {
+        budget,
+        estimator,
+    };
+    let (measured, mut failure) = match estimate::run(&mut world, order) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };

@@ -207,12 +207,14 @@ fn entry(method: &'static str, outcome: Outcome) -> Entry {
 }
 
 fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
-    let (details, evidence) = match &mut outcome {
-        Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.evidence),
-        Outcome::Inconclusive { details, evidence, .. } => (details, evidence),
+    let (details, diagnostics) = match &mut outcome {
+        Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.diagnostics),
+        Outcome::Inconclusive {
+            details, diagnostics, ..
+        } => (details, diagnostics),
     };
     details.answered_by = Some(method.to_owned());
-    evidence.insert("answered_by", method);
+    diagnostics.insert("answered_by", method);
     outcome
 }
 

@@ -44,7 +44,7 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     estimate.caveats = union(&a.caveats, &b.caveats);
     estimate.also.clone_from(&a.also);
     estimate.details.clone_from(&a.details);
-    estimate.evidence.clone_from(&a.evidence);
+    estimate.diagnostics.clone_from(&a.diagnostics);
     let estimate = estimate
         .with("slope_bps", a.value)
         .with("pathload_bps", b.value)

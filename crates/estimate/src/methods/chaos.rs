@@ -10,9 +10,9 @@ use stat::SplitMix64;
 use units::{BitRate, Clock, Sender, Stamp};
 
 use crate::budget::Budget;
-use crate::contract::{Event, Refusal, World, run};
+use crate::contract::{Event, Refusal, World, drive};
 use crate::facts::{PathFacts, StampSource};
-use crate::outcome::{EvidenceValue, Outcome};
+use crate::outcome::{Diagnostic, Outcome};
 use crate::probe::{
     Arrival, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load, LoadReport, LoadStatus, PacingCheck, Probe,
     StreamReport, TcpMarks, TcpSample, TcpState, Train, TrainReport, Transfer, TransferReport,
@@ -425,7 +425,7 @@ proptest! {
         let mut world = Chaos { random: SplitMix64::new(seed), now: 0 };
         let own = method.info().imposes.budget();
         let budget = Budget { steps: own.steps.min(3000), ..own };
-        let Ok(measured) = run(&mut world, estimator.as_mut(), budget);
+        let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
         let samples = measured.cost.samples;
         // What loads and transfers carried is this world's invention, told when they are over.
         let own = samples.loads + samples.transfers == 0;
@@ -447,13 +447,13 @@ proptest! {
         let mut method = super::find(name).unwrap().begin(&raw).unwrap();
         let mut world = Chaos { random: SplitMix64::new(seed), now: 0 };
         let budget = Budget { octets: u64::MAX, ..Budget::default() };
-        let Ok(measured) = run(&mut world, method.as_mut(), budget);
+        let Ok(measured) = drive(&mut world, method.as_mut(), budget);
         if let Outcome::Estimated(estimate) = measured.outcome {
             for one in std::iter::once(&*estimate).chain(&estimate.also) {
                 prop_assert!(one.low <= one.value && one.value <= one.high, "{:?}", one);
             }
-            for (name, value) in estimate.evidence.iter() {
-                if let EvidenceValue::Number(number) = value {
+            for (name, value) in estimate.diagnostics.iter() {
+                if let Diagnostic::Number(number) = value {
                     prop_assert!(!number.is_nan(), "{} {}", name, number);
                 }
             }

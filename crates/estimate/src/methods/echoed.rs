@@ -146,16 +146,16 @@ impl<M> Echoed<M> {
                 reason,
                 mut caveats,
                 mut details,
-                mut evidence,
+                mut diagnostics,
             } => {
                 caveats.extend(caveat.filter(|caveat| !caveats.contains(caveat)));
-                evidence.insert("stamped_by_far_end", by_far_end);
+                diagnostics.insert("stamped_by_far_end", by_far_end);
                 details.stamped_by_far_end = by_far_end;
                 Outcome::Inconclusive {
                     reason,
                     caveats,
                     details,
-                    evidence,
+                    diagnostics,
                 }
             }
         }

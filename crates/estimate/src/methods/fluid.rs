@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::{BitRate, Delta, Sender, Stamp};
 
 use crate::budget::Budget;
-use crate::contract::{Event, Measured, Refusal, World, run};
+use crate::contract::{Event, Measured, Refusal, World, drive};
 use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{Estimate, Outcome};
 use crate::probe::{Arrival, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, Then, Train, TrainReport};
@@ -104,7 +104,7 @@ impl Fluid {
             time: Duration::from_secs(600),
             ..method.imposes(&raw).budget()
         };
-        let Ok(measured) = run(self, estimator.as_mut(), budget);
+        let Ok(measured) = drive(self, estimator.as_mut(), budget);
         measured
     }
 
@@ -342,17 +342,17 @@ pub(super) fn between(value: f64, low: f64, high: f64) {
 #[track_caller]
 pub(super) fn number(estimate: &Estimate, name: &str) -> f64 {
     let value = estimate
-        .evidence
+        .diagnostics
         .get(name)
-        .and_then(crate::outcome::EvidenceValue::as_f64);
-    value.unwrap_or_else(|| panic!("no number {name} in {:?}", estimate.evidence))
+        .and_then(crate::outcome::Diagnostic::as_f64);
+    value.unwrap_or_else(|| panic!("no number {name} in {:?}", estimate.diagnostics))
 }
 
 /// One piece of evidence as a word.
 #[track_caller]
 pub(super) fn word(estimate: &Estimate, name: &str) -> String {
-    match estimate.evidence.get(name) {
-        Some(crate::outcome::EvidenceValue::Text(text)) => text.clone(),
+    match estimate.diagnostics.get(name) {
+        Some(crate::outcome::Diagnostic::Text(text)) => text.clone(),
         other => panic!("{name} is {other:?}"),
     }
 }

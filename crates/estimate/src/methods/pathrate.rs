@@ -99,7 +99,7 @@ mod batches;
 mod buckets;
 mod capprobe;
 mod core;
-mod evidence;
+mod diagnostics;
 mod faithful;
 mod framing;
 mod hosts;

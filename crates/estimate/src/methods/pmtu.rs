@@ -66,7 +66,7 @@ use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::Answering;
 use crate::methods::campaign::refusal_reason;
 use crate::observations::{self, AnalyseError, Follower, Observations};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Finding, Outcome, PathMtuFinding, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, PathMtuFinding, Reason};
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -191,15 +191,15 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> O
 }
 
 fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
-    let mut evidence = Evidence::default();
-    evidence.insert("sent", search.sent);
-    evidence.insert("small_sent", search.small_sent);
-    evidence.insert("small_lost", search.small_lost);
-    evidence.insert("largest_that_passed_octets", u32::from(search.low.unwrap_or(0)));
-    evidence.insert("smallest_that_failed_octets", u32::from(search.high));
-    evidence.insert("black_hole", search.black_hole);
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("sent", search.sent);
+    diagnostics.insert("small_sent", search.small_sent);
+    diagnostics.insert("small_lost", search.small_lost);
+    diagnostics.insert("largest_that_passed_octets", u32::from(search.low.unwrap_or(0)));
+    diagnostics.insert("smallest_that_failed_octets", u32::from(search.high));
+    diagnostics.insert("black_hole", search.black_hole);
     if let Some(mtu) = search.told {
-        evidence.insert("told_by_router_octets", u32::from(mtu));
+        diagnostics.insert("told_by_router_octets", u32::from(mtu));
     }
     let details = Details {
         finding: Finding::PathMtu(PathMtuFinding {
@@ -228,7 +228,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(lost),
             caveats,
             details,
-            evidence,
+            diagnostics,
         };
     };
     let high = (search.high - 1).max(low);
@@ -250,7 +250,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
         estimate = estimate.caveat(caveat);
     }
     estimate.details = details;
-    estimate.evidence = evidence;
+    estimate.diagnostics = diagnostics;
     estimate.into()
 }
 

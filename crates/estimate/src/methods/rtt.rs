@@ -73,7 +73,7 @@ use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::{
-    Caveat, Confidence, Details, Estimate, Evidence, Finding, Outcome, Reason, RoundTripFinding, Ways,
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, Reason, RoundTripFinding, Ways,
 };
 use crate::probe::{Arrival, Fate, HopReplyKind, TrainReport};
 use crate::registry::{
@@ -236,23 +236,23 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     if stepped {
         caveats.push(Caveat::ClockStep);
     }
-    let mut evidence = Evidence::default();
-    evidence.insert("sent", sent);
-    evidence.insert("answered", good.len());
-    evidence.insert("kept_round_trips", good.len());
-    evidence.insert("rejected_clock_set", times.len() - good.len());
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("sent", sent);
+    diagnostics.insert("answered", good.len());
+    diagnostics.insert("kept_round_trips", good.len());
+    diagnostics.insert("rejected_clock_set", times.len() - good.len());
     match Sorted::new(good) {
         Ok(sorted) => {
             let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
-            let ways = ways::tell(rows(), stamps, &mut evidence);
-            let estimate = conclude(facts, &sorted, caveats, evidence, ways);
+            let ways = ways::tell(rows(), stamps, &mut diagnostics);
+            let estimate = conclude(facts, &sorted, caveats, diagnostics, ways);
             dense.into_iter().fold(estimate, with_dense).into()
         }
         Err(_) => Outcome::Inconclusive {
             reason: Reason::NoAnswer,
             caveats,
             details: Details::default(),
-            evidence,
+            diagnostics,
         },
     }
 }
@@ -261,15 +261,15 @@ fn conclude(
     facts: &PathFacts,
     sorted: &Sorted,
     caveats: Vec<Caveat>,
-    mut evidence: Evidence,
+    mut diagnostics: Diagnostics,
     ways: Option<Ways>,
 ) -> Estimate {
     let nanos = |value: f64| Delta::from_nanos(whole(value));
     let percentile = |p: f64| nanos(sorted.quantile(p).unwrap_or_else(|| sorted.max()));
-    evidence.insert("median_ns", percentile(0.5));
-    evidence.insert("p95_ns", percentile(0.95));
-    evidence.insert("max_ns", nanos(sorted.max()));
-    evidence.insert("round_trips_ns", sorted.values().to_vec());
+    diagnostics.insert("median_ns", percentile(0.5));
+    diagnostics.insert("p95_ns", percentile(0.95));
+    diagnostics.insert("max_ns", nanos(sorted.max()));
+    diagnostics.insert("round_trips_ns", sorted.values().to_vec());
     let values = sorted.values();
     let third = values[values.len().min(3) - 1];
     let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
@@ -290,7 +290,7 @@ fn conclude(
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
-    estimate.evidence = evidence;
+    estimate.diagnostics = diagnostics;
     let found = RoundTripFinding {
         median_ns: percentile(0.5).nanos(),
         p95_ns: percentile(0.95).nanos(),

@@ -316,7 +316,7 @@ impl Run {
         if reason.is_some() {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
-        self.evidence(estimate, reckoned, chosen.as_ref()).into()
+        self.diagnostics(estimate, reckoned, chosen.as_ref()).into()
     }
 
     fn estimate(&self, reckoned: Reckoned, chosen: Option<&Chosen>) -> Estimate {
@@ -361,7 +361,7 @@ impl Run {
         estimate
     }
 
-    fn evidence(&self, mut estimate: Estimate, reckoned: Reckoned, chosen: Option<&Chosen>) -> Estimate {
+    fn diagnostics(&self, mut estimate: Estimate, reckoned: Reckoned, chosen: Option<&Chosen>) -> Estimate {
         let series = |of: fn(&Tried) -> f64| self.tried.iter().map(of).collect::<Vec<_>>();
         let bound = match reckoned.bound {
             Bound::DelayProduct => "bandwidth-delay product",

@@ -3,7 +3,7 @@
 use units::BitRate;
 
 use super::{Faults, params, subjects};
-use crate::contract::run;
+use crate::contract::drive;
 use crate::outcome::{Caveat, Confidence, Outcome, Verdict};
 use crate::testbed::{Bucket, Hop, Testbed};
 
@@ -40,7 +40,7 @@ fn a_bucket_deeper_than_the_trains_is_flagged() {
             let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_mbps(1000)), hop], 1);
             let raw = params(law, bed.ip_capacity(1500));
             let mut estimator = method.begin(&raw).unwrap();
-            let Ok(measured) = run(&mut bed, estimator.as_mut(), method.imposes(&raw).budget());
+            let Ok(measured) = drive(&mut bed, estimator.as_mut(), method.imposes(&raw).budget());
             let sustained = rate.as_f64() * 1500.0 / 1538.0;
             let case = format!("a bucket of {depth_octets} octets");
             faults.note(law.method, &case, warned(&measured.outcome, sustained, depth_octets));

@@ -1,4 +1,4 @@
-//! What is known of a result beside its number, typed: all that other code reads of it. People and plots get [`Evidence`](super::Evidence).
+//! What is known of a result beside its number, typed: all that other code reads of it. People and plots get [`Diagnostics`](super::Diagnostics).
 
 mod burst;
 mod round_trip;
@@ -6,7 +6,7 @@ mod streams;
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{number, series};
+use super::diagnostics::{number, series};
 use super::{Blame, HopFinding, PathFinding};
 
 pub use burst::{BurstFinding, BurstPoint, BurstSample, QueueFinding};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::{BitRate, Layer, Metric};
 
-use super::{Caveat, Estimate, Evidence, Finding, Outcome, Verdict};
+use super::{Caveat, Diagnostics, Estimate, Finding, Outcome, Verdict};
 
 /// A path, hop by hop.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -208,21 +208,21 @@ impl PathFinding {
     /// The path's estimate with it.
     #[must_use]
     pub fn put(self, mut estimate: Estimate) -> Estimate {
-        let evidence = &mut estimate.evidence;
+        let diagnostics = &mut estimate.diagnostics;
         for (name, hop) in [("narrow_hop", self.narrow_hop), ("tight_hop", self.tight_hop)] {
             if let Some(hop) = hop {
-                evidence.insert(name, u32::from(hop));
+                diagnostics.insert(name, u32::from(hop));
             }
         }
         if let Some(forecast) = self.forecast {
-            evidence.insert("foretold_time_ns", nanos(forecast.time));
-            evidence.insert("foretold_octets", forecast.octets);
+            diagnostics.insert("foretold_time_ns", nanos(forecast.time));
+            diagnostics.insert("foretold_octets", forecast.octets);
             if let Some(ceiling) = forecast.ceiling {
-                evidence.insert("ceiling_bps", ceiling);
+                diagnostics.insert("ceiling_bps", ceiling);
             }
         }
         if let Some(far) = self.far {
-            far.tell(evidence);
+            far.tell(diagnostics);
         }
         estimate.found(Finding::Path(Box::new(self)))
     }
@@ -275,14 +275,14 @@ impl HopFinding {
     /// The hop's estimate with it.
     #[must_use]
     pub fn put(self, mut estimate: Estimate) -> Estimate {
-        self.tell(&mut estimate.evidence);
+        self.tell(&mut estimate.diagnostics);
         let ttl = self.ttl;
         estimate.found(Finding::Hop(Box::new(self))).at_hop(ttl)
     }
 
-    fn tell(&self, evidence: &mut Evidence) {
-        evidence.insert("probes", self.probes);
-        evidence.insert("answers", self.answers);
+    fn tell(&self, diagnostics: &mut Diagnostics) {
+        diagnostics.insert("probes", self.probes);
+        diagnostics.insert("answers", self.answers);
         let numbers = [
             ("latency_ns", self.latency_ns),
             ("queueing_ns", self.queueing_ns),
@@ -292,24 +292,24 @@ impl HopFinding {
         ];
         for (name, value) in numbers {
             if let Some(value) = value {
-                evidence.insert(name, value);
+                diagnostics.insert(name, value);
             }
         }
         if self.far_end {
-            evidence.insert("far_end", true);
+            diagnostics.insert("far_end", true);
         }
         if let Some(after) = self.after {
-            evidence.insert("after_hop", u32::from(after));
+            diagnostics.insert("after_hop", u32::from(after));
         }
         if let Some(seen) = self.seen {
-            evidence.insert("seen_bps", seen);
+            diagnostics.insert("seen_bps", seen);
         }
         if let Some(limited) = self.limited {
-            evidence.insert("limit_burst", limited.burst);
-            evidence.insert("limit_every_ns", nanos(limited.every));
+            diagnostics.insert("limit_burst", limited.burst);
+            diagnostics.insert("limit_every_ns", nanos(limited.every));
         }
         if let Some(foretold) = self.foretold {
-            evidence.insert("foretold", foretold.name());
+            diagnostics.insert("foretold", foretold.name());
         }
         let routers = self
             .routers
@@ -324,25 +324,25 @@ impl HopFinding {
             ("hidden_devices", devices.collect()),
         ] {
             if !list.is_empty() {
-                evidence.insert(name, list.join(" ").as_str());
+                diagnostics.insert(name, list.join(" ").as_str());
             }
         }
     }
 }
 
 impl FarStamped {
-    fn tell(self, evidence: &mut Evidence) {
-        evidence.insert("stamped_packets", self.packets);
-        evidence.insert("stamped_lost", self.lost);
-        evidence.insert("stamped_other_way", self.other_way);
-        evidence.insert("stamped_last_hop", self.last_hop);
+    fn tell(self, diagnostics: &mut Diagnostics) {
+        diagnostics.insert("stamped_packets", self.packets);
+        diagnostics.insert("stamped_lost", self.lost);
+        diagnostics.insert("stamped_other_way", self.other_way);
+        diagnostics.insert("stamped_last_hop", self.last_hop);
         let times = [
             ("stamped_all_links_ns", self.all_links_ns),
             ("stamped_queueing_ns", self.queueing_ns),
         ];
         for (name, time) in times {
             if let Some(time) = time {
-                evidence.insert(name, time);
+                diagnostics.insert(name, time);
             }
         }
     }

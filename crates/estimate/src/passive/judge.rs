@@ -226,11 +226,11 @@ pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, conclude
 
 /// No number.
 pub(super) fn inconclusive(reason: Reason, log: &FlowLog, series: &Series) -> Conclusion {
-    let mut evidence = crate::outcome::Evidence::default();
-    evidence.insert("source", name(series.source));
-    evidence.insert("data_packets", log.counts.data);
-    evidence.insert("gaps", series.samples.len());
-    evidence.insert("queued", series.queued_count());
+    let mut diagnostics = crate::outcome::Diagnostics::default();
+    diagnostics.insert("source", name(series.source));
+    diagnostics.insert("data_packets", log.counts.data);
+    diagnostics.insert("gaps", series.samples.len());
+    diagnostics.insert("queued", series.queued_count());
     let caveats = if series.merged > MOST_MERGED {
         vec![Caveat::MergedPackets { ratio: series.merged }]
     } else {
@@ -241,7 +241,7 @@ pub(super) fn inconclusive(reason: Reason, log: &FlowLog, series: &Series) -> Co
             reason,
             caveats,
             details: Details::default(),
-            evidence,
+            diagnostics,
         },
         samples: 0,
     }

@@ -384,7 +384,7 @@ fn available_bandwidth_by_echoes_alone() {
         let mut world = world(&path, FAR_ADDRESSES[0], Via::Icmp);
         let raw = estimate::RawParams::new();
         let mut estimator = method.begin(&raw).unwrap();
-        let measured = estimate::run(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
+        let measured = estimate::drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
         let warned = measured
             .outcome
             .caveats()

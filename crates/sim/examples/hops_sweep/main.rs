@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use estimate::job::hops::{Foretold, HopCapacity, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, methods, run};
+use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 
@@ -104,7 +104,7 @@ fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> 
     let method = methods::find(method)?;
     let mut estimator = method.begin(params).ok()?;
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(params).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(params).budget());
     Some(measured)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use estimate::advice::{Findings, HostEnvironment, advise};
 use estimate::job::Entry;
-use estimate::{RawParams, World, methods, run};
+use estimate::{RawParams, World, drive, methods};
 use scenario::{Arrivals, Coalescing, Cross, Hop, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way};
 use sim::SimWorld;
 use units::{BitRate, Direction, Octets};
@@ -206,7 +206,7 @@ fn entries(world: &mut SimWorld, direction: Direction, asked: &[Asked]) -> Vec<E
             .collect();
         let mut estimator = method.begin(&params).expect("parameters in range");
         let budget = method.imposes(&params).budget();
-        let measured = run(world, estimator.as_mut(), budget).expect("a simulated world does not break");
+        let measured = drive(world, estimator.as_mut(), budget).expect("a simulated world does not break");
         entries.push(Entry {
             metric: method.info().metric,
             direction,

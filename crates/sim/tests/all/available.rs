@@ -5,7 +5,7 @@ mod claims;
 mod ends;
 mod single_ended;
 
-use estimate::{Outcome, RawParams, run};
+use estimate::{Outcome, RawParams, drive};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::BitRate;
@@ -15,7 +15,7 @@ fn measured(scenario: &Scenario, method: &dyn estimate::Method, params: &[(&str,
     let raw: RawParams = params.iter().copied().collect();
     let mut estimator = method.begin(&raw).expect("parameters of the method");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured.outcome
 }
 

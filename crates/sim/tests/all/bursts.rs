@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Estimate, EvidenceValue, RawParams, methods};
+use estimate::{Budget, Diagnostic, Estimate, RawParams, methods};
 use scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
 use sim::SimWorld;
 use units::{BitRate, Octets};
@@ -19,7 +19,7 @@ fn measured(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let outcome = estimate::run(&mut world, method.as_mut(), budget)
+    let outcome = estimate::drive(&mut world, method.as_mut(), budget)
         .expect("the simulator cannot break")
         .outcome;
     outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}")).clone()
@@ -32,12 +32,12 @@ fn truth_of(scenario: &Scenario, ip_octets: u16) -> u64 {
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    estimate.evidence.get(name).and_then(EvidenceValue::as_f64)
+    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
 fn word(estimate: &Estimate, name: &str) -> String {
-    match estimate.evidence.get(name) {
-        Some(EvidenceValue::Text(text)) => text.clone(),
+    match told(&estimate.diagnostics, name) {
+        Some(Diagnostic::Text(text)) => text.clone(),
         _ => String::new(),
     }
 }
@@ -198,4 +198,10 @@ fn what_drops() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

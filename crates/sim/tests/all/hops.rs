@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::job::hops::{Foretold, HopFinding, PathHops};
-use estimate::{Caveat, Measured, Method, RawParams, Verdict, methods, run};
+use estimate::{Caveat, Measured, Method, RawParams, Verdict, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::BitRate;
@@ -14,7 +14,7 @@ fn measure(text: &str, seed: u64) -> (Scenario, Measured) {
     let params = RawParams::new();
     let mut estimator = method.begin(&params).expect("defaults are fine");
     let mut world = SimWorld::new(&scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&params).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
     (scenario, measured)
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use estimate::job::hops::{FarStamped, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, methods, run};
+use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use stat::SplitMix64;
@@ -32,7 +32,7 @@ fn measure(scenario: &Scenario, seed: u64, last_hop: &str) -> (Measured, PathHop
     let params: RawParams = [("last_hop", last_hop)].into_iter().collect();
     let mut estimator = method.begin(&params).expect("the parameters are fine");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&params).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
     let path = PathHops::of(&measured.outcome).expect("hops are told");
     (measured, path)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use estimate::job::hops::{Foretold, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, methods, run};
+use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use stat::SplitMix64;
@@ -114,7 +114,7 @@ fn measure(scenario: &Scenario, seed: u64) -> Measured {
     let params = RawParams::new();
     let mut estimator = method.begin(&params).expect("defaults are fine");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&params).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
     measured
 }
 

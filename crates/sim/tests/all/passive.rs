@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::{Budget, Confidence, Outcome, RawParams, Verdict, methods, run};
+use estimate::{Budget, Confidence, Outcome, RawParams, Verdict, drive, methods};
 use scenario::{Arrivals, Cross, Elastic, ElasticControl, Hop, Passing, Queue, Scenario, SizeMix, Way};
 use sim::SimWorld;
 use units::BitRate;
@@ -86,7 +86,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
             .expect("registered")
             .begin(&params)
             .expect("good parameters");
-        let Ok(measured) = run(&mut world, machine.as_mut(), Budget::default());
+        let Ok(measured) = drive(&mut world, machine.as_mut(), Budget::default());
         match measured.outcome {
             Outcome::Estimated(estimate) if estimate.verdict == Verdict::LowerBound => {
                 if estimate.value as f64 <= 1.03 * truth {
@@ -102,10 +102,14 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
                 if error.abs() > 0.03 {
                     tally.wrong += 1;
                     tally.confident_wrong += u32::from(estimate.confidence > Confidence::Low);
-                    tally.reason = Some(format!("{:?} {:?}", estimate.caveats, estimate.evidence));
+                    tally.reason = Some(format!("{:?} {:?}", estimate.caveats, estimate.diagnostics));
                 }
             }
-            Outcome::Inconclusive { reason, evidence, .. } => {
+            Outcome::Inconclusive {
+                reason,
+                diagnostics: evidence,
+                ..
+            } => {
                 tally.none += 1;
                 tally.reason = Some(format!("{reason:?} {evidence:?}"));
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use estimate::{Estimate, Measured, Outcome, RawParams, methods, run};
+use estimate::{Estimate, Measured, Outcome, RawParams, drive, methods};
 use scenario::{Hop, Loss, Queue, Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Octets};
@@ -12,7 +12,7 @@ fn measure(scenario: &Scenario, method: &str, params: &[(&str, &str)], seed: u64
     let method = methods::find(method).expect("a method of this name");
     let mut estimator = method.begin(&raw).expect("sound parameters");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
-    let Ok(measured) = run(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
+    let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured
 }
 
@@ -70,7 +70,7 @@ fn quick_mode_runs_on_where_nothing_does() {
         let quick = measure(&path, "tcp", &[("congestion", control), ("duration", "8 s")], 1);
         let estimate = estimate(&quick);
         assert!(quick.cost.time > Duration::from_secs(7), "{estimate:?}");
-        assert!(estimate.evidence.get("risk_share").is_none(), "{estimate:?}");
+        assert!(told(&estimate.diagnostics, "risk_share").is_none(), "{estimate:?}");
         let doubts = ["not_converged", "test_too_short"];
         assert!(
             estimate.caveats.iter().any(|caveat| doubts.contains(&caveat.id())),
@@ -114,4 +114,10 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
     let dead = scenario(include_str!("../../../../scenarios/bulk-dead-path.toml"));
     let measured = measure(&dead, "rfc9097", &[], 1);
     assert!(matches!(measured.outcome, Outcome::Inconclusive { .. }), "{measured:?}");
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a estimate::Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

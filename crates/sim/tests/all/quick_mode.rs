@@ -22,7 +22,7 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
     let mut world = SimWorld::new(scenario, Way::Forward, 1);
     let method = methods::find("tcp").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    estimate::run(&mut world, method.as_mut(), budget).expect("the simulator cannot break")
+    estimate::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break")
 }
 
 /// One hop; its queue as a share of rate times round trip, and the share that cross traffic takes of it.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Estimate, EvidenceValue, RawParams, Verdict, methods};
+use estimate::{Budget, Diagnostic, Estimate, RawParams, Verdict, methods};
 use scenario::{Elastic, ElasticControl, Hop, Host, Queue, Scenario, Way};
 use sim::SimWorld;
 use units::{BitRate, Octets};
@@ -20,7 +20,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
     let method = methods::find("streams").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let measured = estimate::run(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
+    let measured = estimate::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
     let estimate = measured.outcome.estimate().expect("something comes through").clone();
     for name in [
         "streams_tried",
@@ -31,7 +31,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
         "intrusive_by",
         "competing_flows",
     ] {
-        println!("{name}: {:?}", estimate.evidence.get(name));
+        println!("{name}: {:?}", told(&estimate.diagnostics, name));
     }
     println!(
         "fill {}, intrusive {:?}, harmful {:?}",
@@ -43,7 +43,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    estimate.evidence.get(name).and_then(EvidenceValue::as_f64)
+    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
 fn path(mbps: u64, rtt_ms: u64, queue: Queue, window: u32) -> Scenario {
@@ -168,4 +168,10 @@ fn a_rising_sum_is_a_bound() {
         ),
         (None, None)
     );
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

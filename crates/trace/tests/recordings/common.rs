@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use estimate::{Beginning, Measured, Method, Outcome, RawParams, World, run};
+use estimate::{Measured, Method, Order, Outcome, RawParams, run};
 use scenario::{Expectation, Scenario, Way};
 use sim::SimWorld;
 use trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
@@ -67,14 +67,8 @@ pub(crate) fn recorded(
     let writer = Writer::new(Vec::new()).expect("memory can be written");
     let mut recorder = Recorder::new(world, writer, setting).with_true_time(|world| Some(world.true_time()));
     let budget = method.imposes(raw).budget();
-    recorder.begins(&Beginning {
-        metric: method.info().metric,
-        method: method.info().name,
-        params: raw,
-        budget: &budget,
-    });
-    let mut estimator = method.begin(raw).expect("the scenario's parameters are good");
-    let Ok(measured) = run(&mut recorder, estimator.as_mut(), budget);
+    let order = Order::new(method, raw, budget).expect("the scenario's parameters are good");
+    let Ok(measured) = run(&mut recorder, order);
     let (_, writer, fault) = recorder.into_parts();
     assert!(fault.is_none(), "{fault:?}");
     let octets = writer.expect("nothing failed").finish().expect("memory can be written");

@@ -163,7 +163,7 @@ fn forged_numbers_are_survived() {
                 let raw = held.header.raw_params();
                 let own = find(&held.header.method).and_then(|method| method.begin(&raw).ok());
                 if let Some(mut estimator) = own {
-                    let _ = estimate::run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
+                    let _ = estimate::drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
                 }
                 let observations = held.observations();
                 for method in METHODS {

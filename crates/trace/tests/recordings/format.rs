@@ -11,7 +11,7 @@ use estimate::probe::{
     LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpMarks, TcpSample,
     TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
 };
-use estimate::{Beginning, Budget, Event, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
+use estimate::{Budget, Event, Order, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
 use proptest::prelude::*;
 use trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};
 use units::{BitRate, Metric, Sender, Stamp};
@@ -45,12 +45,12 @@ impl World for Scripted {
 }
 
 fn begin<S: Write>(recorder: &mut Recorder<Scripted, S>) {
-    let budget = Budget::default();
-    recorder.begins(&Beginning {
+    let rtt = estimate::methods::find("rtt").expect("it is registered");
+    let params = RawParams::new();
+    recorder.begins(&Order {
         metric: Metric::IpCapacity,
         method: "scripted",
-        params: &RawParams::new(),
-        budget: &budget,
+        ..Order::new(rtt, &params, Budget::default()).expect("defaults")
     });
 }
 

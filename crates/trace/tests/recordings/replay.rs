@@ -1,7 +1,7 @@
 //! A replay is the run again.
 
 use estimate::methods::METHODS;
-use estimate::{RawParams, run};
+use estimate::{RawParams, drive};
 use trace::{ReplayFault, ReplayWorld};
 
 use crate::common::{of_method, params, read, recorded, text};
@@ -23,7 +23,7 @@ fn every_method_replays_to_its_own_outcome_and_cost() {
         assert_eq!(whole.header.budget, method.imposes(&raw).budget());
         let mut world = ReplayWorld::new(whole);
         let mut estimator = method.begin(&raw).expect("as before");
-        let again = run(&mut world, estimator.as_mut(), whole.header.budget)
+        let again = drive(&mut world, estimator.as_mut(), whole.header.budget)
             .unwrap_or_else(|broken| panic!("{name} on {}: {}", scenario.name, broken.fault));
         assert_eq!(text(&again.outcome), text(&measured.outcome), "{name}");
         assert_eq!(again.cost, measured.cost, "{name}");
@@ -42,7 +42,7 @@ fn another_question_is_a_precise_fault() {
     other.set("octets", "100");
     let mut estimator = rtt.begin(&other).expect("in range");
     let broken =
-        run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect_err("it asks for more");
+        drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect_err("it asks for more");
     let ReplayFault::Differs { step: 1, held, asked } = &broken.fault else {
         panic!("{}", broken.fault);
     };
@@ -61,7 +61,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let (scenario, toml, _) = of_method("pathload").swap_remove(0);
     let method = estimate::methods::find("pathload").expect("it is registered");
     let (measured, octets) = {
-        use estimate::{Beginning, Budget, World};
+        use estimate::{Budget, Order};
         let setting = trace::Setting::new(trace::WorldKind::Simulator);
         let world = sim::SimWorld::new(&scenario, scenario::Way::Forward, 1);
         let writer = trace::Writer::new(Vec::new()).expect("memory");
@@ -71,14 +71,8 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
             octets: 400_000,
             ..Budget::default()
         };
-        recorder.begins(&Beginning {
-            metric: method.info().metric,
-            method: "pathload",
-            params: &raw,
-            budget: &budget,
-        });
-        let mut estimator = method.begin(&raw).expect("defaults");
-        let Ok(measured) = run(&mut recorder, estimator.as_mut(), budget);
+        let order = Order::new(method, &raw, budget).expect("defaults");
+        let Ok(measured) = estimate::run(&mut recorder, order);
         let (_, writer, _) = recorder.into_parts();
         (measured, writer.expect("nothing failed").finish().expect("memory"))
     };
@@ -88,7 +82,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let stopped = held.end.as_ref().and_then(|end| end.stopped.clone());
     assert_eq!(stopped, Some(estimate::Reason::OctetsSpent));
     let mut estimator = method.begin(&RawParams::new()).expect("defaults");
-    let again = run(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect("the same");
+    let again = drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect("the same");
     assert_eq!(text(&again.outcome), text(&measured.outcome));
     let analysed = method
         .analyse(&held.observations(), &RawParams::new())

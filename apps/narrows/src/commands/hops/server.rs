@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use estimate::job::Entry;
 use estimate::probe::{FarEnd, Probe};
-use estimate::{Budget, Cost, Event, RawParams, Refusal, World, methods};
+use estimate::{Budget, Cost, Event, Order, RawParams, Refusal, World, methods};
 use net::client::SocketWorld;
 use report::hops::HopsDocument;
 use report::{CostRow, Note};
@@ -95,12 +95,12 @@ impl Server {
         let mut params = RawParams::new();
         // Most of what an idle fast path would cost is the search for a bucket that hops do not show either.
         params.set("bucket_octets", "0");
-        let mut estimator = method.begin(&params).ok()?;
+        let order = Order::new(method, &params, budget).ok()?;
         if budget.octets == 0 || budget.time.is_zero() || self.stop.load(Ordering::Relaxed) {
             return None;
         }
         let mut world = self.enter(direction)?;
-        let measured = match estimate::run(&mut world, estimator.as_mut(), budget) {
+        let measured = match estimate::run(&mut world, order) {
             Ok(measured) => measured,
             Err(broken) => broken.measured,
         };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use estimate::job::hops::PathHops;
-use estimate::{Beginning, Estimate, Event, Latest, Measured, PathFacts, Probe, Reason, World};
+use estimate::{Estimate, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
 use net::names::Names;
 use report::hops::{Found, LabelRow, Strays, live};
 use units::{Octets, Sender, Stamp, format_duration};
@@ -141,8 +141,8 @@ impl World for Watched {
         self.inner.facts()
     }
 
-    fn begins(&mut self, run: &Beginning<'_>) {
-        self.inner.begins(run);
+    fn begins(&mut self, order: &Order<'_>) {
+        self.inner.begins(order);
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {

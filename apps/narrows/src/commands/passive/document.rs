@@ -59,8 +59,12 @@ pub(super) fn document(read: &Read) -> PassiveDocument {
 fn row(flow: &FlowFinding, answer: &Answer) -> PassiveFlow {
     let estimate = answer.outcome.estimate();
     let (reason, evidence) = match &answer.outcome {
-        Outcome::Estimated(estimate) => (None, estimate.evidence.clone()),
-        Outcome::Inconclusive { reason, evidence, .. } => (Some(Remark::from(reason)), evidence.clone()),
+        Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
+        Outcome::Inconclusive {
+            reason,
+            diagnostics: evidence,
+            ..
+        } => (Some(Remark::from(reason)), evidence.clone()),
     };
     PassiveFlow {
         source: flow.source.to_string(),

@@ -107,7 +107,7 @@ fn row(run: &Run, scenario: Option<&Scenario>, method: &'static str, metric: Met
 fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Result<Found, estimate::ParamError> {
     let mut world = ReplayWorld::new(run);
     let mut estimator = method.begin(params)?;
-    let (outcome, fault) = match estimate::run(&mut world, estimator.as_mut(), run.header.budget) {
+    let (outcome, fault) = match estimate::drive(&mut world, estimator.as_mut(), run.header.budget) {
         Ok(measured) => (measured.outcome, None),
         Err(broken) => (broken.measured.outcome, Some(broken.fault)),
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use estimate::{Estimate, EvidenceValue, RawParams, Verdict, methods};
+use estimate::{Diagnostic, Estimate, RawParams, Verdict, methods};
 use scenario::{Hop, Queue, Scenario};
 use units::{BitRate, Octets};
 
@@ -18,7 +18,7 @@ fn path(queue: Queue) -> Scenario {
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    estimate.evidence.get(name).and_then(EvidenceValue::as_f64)
+    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
 /// The effective queue within 5 % of the configured one and a packet, of a run for which the path kept time. Five tries.
@@ -31,7 +31,7 @@ fn judge(what: &str, queue: Queue, octets: f64) {
         let measured = connected(&path, |world| {
             let method = methods::find("burst").unwrap();
             let mut estimator = method.begin(&params).unwrap();
-            estimate::run(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
+            estimate::drive(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
         });
         let honesty = path.take_honesty().unwrap();
         let Some(estimate) = measured.outcome.estimate() else {
@@ -45,8 +45,8 @@ fn judge(what: &str, queue: Queue, octets: f64) {
             "{what}, measurement {attempt}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}, {honesty}",
             estimate.verdict,
             estimate.value,
-            estimate.evidence.get("queue_policy"),
-            estimate.evidence.get("queue_counts"),
+            told(&estimate.diagnostics, "queue_policy"),
+            told(&estimate.diagnostics, "queue_counts"),
         );
         if !honesty.kept_time() || estimate.verdict != Verdict::Estimated {
             last = format!("{:?}; {honesty}", estimate.verdict).replace('\n', "; ");
@@ -65,4 +65,10 @@ fn bursts_find_the_configured_queue() {
     let _alone = alone();
     judge("queue of 64 kB", Queue::Octets(Octets::new(64_000)), 64e3);
     judge("queue of 40 packets", Queue::Packets(40), 60e3);
+}
+
+/// One of what is told to people.
+fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+    let mut all = diagnostics.iter();
+    all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -29,7 +29,7 @@ fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) ->
     };
     path.take_honesty().unwrap();
     let mut method = methods::find("tcp").unwrap().begin(&raw).unwrap();
-    let measured = estimate::run(world, method.as_mut(), budget).unwrap();
+    let measured = estimate::drive(world, method.as_mut(), budget).unwrap();
     let honesty = path.take_honesty().unwrap();
     if honesty.kept_time() {
         Ok(measured)

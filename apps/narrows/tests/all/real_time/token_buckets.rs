@@ -34,7 +34,7 @@ fn measure(lab: &Lab) -> Measured {
         let method = methods::find("shaper").unwrap();
         let params = RawParams::new();
         let mut estimator = method.begin(&params).unwrap();
-        estimate::run(&mut world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
+        estimate::drive(&mut world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
     };
     lab.sender().run(inside).unwrap()
 }

@@ -137,13 +137,13 @@ fn cut_short(found: Outcome, stopped: &Reason) -> Outcome {
         Outcome::Inconclusive {
             caveats,
             details,
-            evidence,
+            diagnostics,
             ..
         } => Outcome::Inconclusive {
             reason: stopped.clone(),
             caveats,
             details,
-            evidence,
+            diagnostics,
         },
     }
 }

@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::session::Session;
 use crate::methods::pairtrain::{self, PairGap};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 use crate::pairs::{Filter, Pair, Sifted, densest};
 
 /// The narrow link's packet time.
@@ -27,14 +27,14 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             for caveat in caveats(session) {
                 estimate = estimate.caveat(caveat);
             }
-            estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
             estimate.into()
         }
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
             details: Details::default(),
-            evidence: evidence(session, Evidence::default()),
+            diagnostics: diagnostics(session, Diagnostics::default()),
         },
     }
 }
@@ -245,18 +245,20 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
-fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     let gaps = all(session);
-    evidence.insert("kept_pairs", gaps.len());
-    evidence.insert("rejected_torn_pairs", session.torn);
-    evidence.insert("rejected_reordered_pairs", session.disordered);
+    diagnostics.insert("kept_pairs", gaps.len());
+    diagnostics.insert("rejected_torn_pairs", session.torn);
+    diagnostics.insert("rejected_reordered_pairs", session.disordered);
     if gaps.is_empty() {
-        return evidence;
+        return diagnostics;
     }
-    evidence.insert("gap_in_ns", mean(&gaps, |gap| gap.sent));
-    evidence.insert("gap_out_ns", mean(&gaps, |gap| gap.came));
-    let Some(narrow) = narrow(session) else { return evidence };
-    evidence.insert("capacity_bps", bits(session) * 1e9 / narrow.ns);
+    diagnostics.insert("gap_in_ns", mean(&gaps, |gap| gap.sent));
+    diagnostics.insert("gap_out_ns", mean(&gaps, |gap| gap.came));
+    let Some(narrow) = narrow(session) else {
+        return diagnostics;
+    };
+    diagnostics.insert("capacity_bps", bits(session) * 1e9 / narrow.ns);
     let single: Vec<f64> = session
         .measurements
         .iter()
@@ -268,11 +270,11 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
         .iter()
         .copied()
         .reduce(|smooth, new| (1.0 - weight) * smooth + weight * new);
-    evidence.insert("measurements_bps", single);
+    diagnostics.insert("measurements_bps", single);
     if let Some(smoothed) = smoothed {
-        evidence.insert("smoothed_bps", smoothed);
+        diagnostics.insert("smoothed_bps", smoothed);
     }
-    evidence
+    diagnostics
 }
 
 /// Pairs behind any answer (half a measurement).

@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::super::mindelay::{self, Found, Grain, Reads};
 use super::run::{Kind, Run};
-use crate::outcome::{Caveat, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 /// The two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +46,8 @@ impl Run {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        let own = std::mem::replace(&mut estimate.evidence, self.evidence());
-        for name in OWN {
-            if let Some(value) = own.get(name) {
-                estimate.evidence.insert(name, value.clone());
-            }
-        }
+        let own = std::mem::replace(&mut estimate.diagnostics, self.diagnostics());
+        estimate.diagnostics.adopt(own, &OWN);
         estimate.into()
     }
 
@@ -77,12 +73,12 @@ impl Run {
             spread(high, 1.0 + OTHER_ERROR),
         );
         let ratio = self.kind_found(third).map(|third| found.each_ns / third.each_ns);
-        estimate.evidence.insert("size_test", ratio.unwrap_or(0.0));
+        estimate.diagnostics.insert("size_test", ratio.unwrap_or(0.0));
         let framing = self.params.framing;
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
         let most = wire(octets(kind)) / wire(octets(third)) * (1.0 + self.params.moved);
         let exact = ratio.is_some_and(|ratio| (1.0 + self.params.moved..=most).contains(&ratio));
-        estimate.evidence.insert("exact", exact);
+        estimate.diagnostics.insert("exact", exact);
         if side == Side::Forward && found.best.open() {
             let interface = self.facts.as_ref().and_then(|facts| facts.sender.interface_rate);
             let own = mindelay::wire_rate(framing, octets(kind), found.each_ns);
@@ -123,7 +119,7 @@ impl Run {
             let rate = self.ip_rate(self.large, (longer + self.grain_ns()) / share);
             if let Some(rate) = rate.filter(|rate| longer > 0.0 && rate.bps() > estimate.value) {
                 estimate.value = rate.bps();
-                estimate.evidence.insert("by_round_trips", true);
+                estimate.diagnostics.insert("by_round_trips", true);
             }
         }
         estimate.low = estimate.value;
@@ -188,13 +184,13 @@ impl Run {
             Outcome::Inconclusive {
                 caveats,
                 details,
-                evidence,
+                diagnostics,
                 ..
             } => Outcome::Inconclusive {
                 reason,
                 caveats,
                 details,
-                evidence,
+                diagnostics,
             },
         }
     }
@@ -210,7 +206,7 @@ impl Run {
             reason,
             caveats,
             details: Details::default(),
-            evidence: self.evidence(),
+            diagnostics: self.diagnostics(),
         }
     }
 
@@ -223,10 +219,10 @@ impl Run {
         vec![Caveat::Loss { ratio }]
     }
 
-    fn evidence(&self) -> Evidence {
-        let mut evidence = Evidence::default();
-        evidence.insert("long_octets", u32::from(self.large));
-        evidence.insert("short_octets", u32::from(self.small));
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("long_octets", u32::from(self.large));
+        diagnostics.insert("short_octets", u32::from(self.small));
         let names = |kind: Kind| match kind {
             Kind::Forward => ("forward_ns", "forward_expected_pairs"),
             Kind::Reverse => ("reverse_ns", "reverse_expected_pairs"),
@@ -237,22 +233,22 @@ impl Run {
         };
         let count = |of: fn(&Found) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
         let (clean, samples): (usize, usize) = (count(|found| found.clean), count(|found| found.samples));
-        evidence.insert("kept_clean_pairs", clean);
-        evidence.insert("rejected_queued_pairs", samples.saturating_sub(clean));
-        evidence.insert("rejected_incomplete_pairs", self.tally.1);
+        diagnostics.insert("kept_clean_pairs", clean);
+        diagnostics.insert("rejected_queued_pairs", samples.saturating_sub(clean));
+        diagnostics.insert("rejected_incomplete_pairs", self.tally.1);
         for (kind, found) in &self.found {
             let Some(found) = found else { continue };
             let (dispersion, expected) = names(*kind);
-            evidence.insert(dispersion, found.each_ns);
-            evidence.insert(expected, found.samples as f64 / found.clean.max(1) as f64);
+            diagnostics.insert(dispersion, found.each_ns);
+            diagnostics.insert(expected, found.samples as f64 / found.clean.max(1) as f64);
         }
         if let Some(trio) = self.trio() {
-            evidence.insert("trio_forward_ns", trio.forward_ns);
-            evidence.insert("trio_reverse_ns", trio.reverse_ns);
-            evidence.insert("trio_residual_ns", trio.residual_ns);
-            evidence.insert("trio_valid", trio.valid);
+            diagnostics.insert("trio_forward_ns", trio.forward_ns);
+            diagnostics.insert("trio_reverse_ns", trio.reverse_ns);
+            diagnostics.insert("trio_residual_ns", trio.residual_ns);
+            diagnostics.insert("trio_valid", trio.valid);
         }
-        evidence
+        diagnostics
     }
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 use units::{BitRate, Framing, Metric, Receiver, Sender, Stamp};
 
 use super::*;
-use crate::outcome::{Caveat, Estimate, EvidenceValue, Reason};
+use crate::outcome::{Caveat, Diagnostic, Estimate, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, PacingCheck, Probe, TrainReport};
-use crate::{Event, PathFacts, Refusal, StampSource, Verdict, World, run};
+use crate::{Event, PathFacts, Refusal, StampSource, Verdict, World, drive};
 
 /// An idle path of some links there and some back, worked out packet by packet; what of it is asked for is a far end that answers in
 /// packets of the size it is told.
@@ -110,7 +110,7 @@ impl World for Loop {
 fn measure(path: &mut Loop, pairs: &[(&str, &str)]) -> Outcome {
     let raw: RawParams = pairs.iter().copied().collect();
     let mut method = AsymProbe.begin(&raw).unwrap();
-    let Ok(measured) = run(path, method.as_mut(), AsymProbe.imposes(&raw).budget());
+    let Ok(measured) = drive(path, method.as_mut(), AsymProbe.imposes(&raw).budget());
     measured.outcome
 }
 
@@ -147,7 +147,7 @@ fn both_directions_within_the_sizes_are_exact() {
             off(reverse, back)
         );
         assert!(forward.low <= forward.value && forward.value <= forward.high);
-        assert_eq!(forward.evidence.get("exact"), Some(&EvidenceValue::Flag(true)));
+        assert_eq!(forward.diagnostics.get("exact"), Some(&Diagnostic::Flag(true)));
     }
 }
 
@@ -179,7 +179,7 @@ fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
     let outcome = measure(&mut Loop::new(&[100_000], &[1000]), &[]);
     let (forward, _) = both(&outcome);
     assert_eq!(forward.verdict, Verdict::LowerBound);
-    assert_eq!(forward.evidence.get("by_round_trips"), Some(&EvidenceValue::Flag(true)));
+    assert_eq!(forward.diagnostics.get("by_round_trips"), Some(&Diagnostic::Flag(true)));
     assert!(
         (-0.01..=0.0).contains(&off(forward, 100_000)),
         "{}",
@@ -195,12 +195,12 @@ fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
 fn the_fourth_round_trip_is_the_sum_of_the_others() {
     let outcome = measure(&mut Loop::new(&[20_000, 10_000], &[4000, 8000]), &[]);
     let (forward, _) = both(&outcome);
-    let number = |name: &str| forward.evidence.get(name).and_then(EvidenceValue::as_f64).unwrap();
+    let number = |name: &str| forward.diagnostics.get(name).and_then(Diagnostic::as_f64).unwrap();
     let bits = 8.0 * (1538.0 - 102.0);
     assert!((number("trio_forward_ns") / (bits * (1e3 / 20.0 + 1e3 / 10.0)) - 1.0).abs() < 1e-4);
     assert!((number("trio_reverse_ns") / (bits * (1e3 / 4.0 + 1e3 / 8.0)) - 1.0).abs() < 1e-4);
     assert!(number("trio_residual_ns").abs() < 10.0);
-    assert_eq!(forward.evidence.get("trio_valid"), Some(&EvidenceValue::Flag(true)));
+    assert_eq!(forward.diagnostics.get("trio_valid"), Some(&Diagnostic::Flag(true)));
 }
 
 #[test]

@@ -208,12 +208,12 @@ impl Campaign for Session {
                 reason: Reason::StampsTooCoarse,
                 caveats,
                 details,
-                evidence,
+                diagnostics,
             } if left_out > 0 => Outcome::Inconclusive {
                 reason: Reason::NoAgreement,
                 caveats,
                 details,
-                evidence,
+                diagnostics,
             },
             other => other,
         }

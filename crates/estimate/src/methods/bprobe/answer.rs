@@ -7,7 +7,7 @@ use units::{BitRate, Framing, Metric};
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{Session, Spacing};
 use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
@@ -22,7 +22,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
             details: details(session),
-            evidence: evidence(session, Evidence::default()),
+            diagnostics: diagnostics(session, Diagnostics::default()),
         },
     }
 }
@@ -254,7 +254,7 @@ fn prompt_trains(session: &Session, wire_rate: f64, (low, high): (f64, f64)) -> 
 
 fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
     estimate.details = details(session);
-    estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+    estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
     for caveat in caveats(session) {
         if caveat == Caveat::AsymmetricLimit {
             estimate.confidence = Confidence::Low;
@@ -308,23 +308,23 @@ fn details(session: &Session) -> Details {
     }
 }
 
-fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    evidence.insert("spacings", number(session.spacings.len()));
+    diagnostics.insert("spacings", number(session.spacings.len()));
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
-    evidence.insert("open_spacings", number(open));
+    diagnostics.insert("open_spacings", number(open));
     let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
-    evidence.insert(
+    diagnostics.insert(
         "kept_spacings",
         number(session.spacings.len().saturating_sub(open).saturating_sub(together)),
     );
-    evidence.insert("rejected_open_spacings", number(open));
-    evidence.insert("rejected_one_stamp_spacings", number(together));
-    evidence.insert("rejected_reordered_spacings", session.disordered);
+    diagnostics.insert("rejected_open_spacings", number(open));
+    diagnostics.insert("rejected_one_stamp_spacings", number(together));
+    diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(last) = session.spacings.last() {
-        evidence.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
+        diagnostics.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
     }
-    evidence
+    diagnostics
 }
 
 /// More neighbours than this share with one stamp: stamps are no spacing (ours).

@@ -41,14 +41,17 @@ fn all_sizes_of_an_idle_path_agree_on_the_wire() {
         "{}",
         estimate.value
     );
-    assert_eq!(estimate.evidence.get("phases_that_agree").unwrap().as_f64(), Some(5.0));
+    assert_eq!(
+        estimate.diagnostics.get("phases_that_agree").unwrap().as_f64(),
+        Some(5.0)
+    );
     // Five sizes, ten packets, twice.
     assert_eq!(measured.cost.packets, 100);
     assert_eq!(measured.cost.octets, 20 * (124 + 186 + 465 + 697 + 1500));
     let mut bed = between(Hop::ethernet(mbps(10)), 1);
     let bare = measure(&mut bed, &[("framing", "bare")]);
     // Without framing 124 octets say 7.65 and 1500 say 9.75: fewer sizes agree.
-    let agree = bare.outcome.estimate().unwrap().evidence.get("phases_that_agree");
+    let agree = bare.outcome.estimate().unwrap().diagnostics.get("phases_that_agree");
     assert!(agree.is_none_or(|count| count.as_f64() < Some(5.0)));
 }
 

@@ -240,11 +240,11 @@ pub(super) fn outcome(known: &Known<'_>) -> Outcome {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
     let mut found = BurstFinding::default();
-    estimate = evidence(estimate, known, sample.as_ref(), &mut found);
+    estimate = diagnostics(estimate, known, sample.as_ref(), &mut found);
     estimate = what_drops(estimate, known, sample.as_ref(), &mut found.queue);
     found.curve = curve(known);
     estimate = queue_behind(estimate, known, sample.as_ref(), &mut found);
-    found.tell(&mut estimate.evidence);
+    found.tell(&mut estimate.diagnostics);
     estimate.found(Finding::Burst(Box::new(found))).into()
 }
 
@@ -323,7 +323,7 @@ fn sender_cannot_overrun(ledger: &Ledger) -> bool {
     }
 }
 
-fn evidence(
+fn diagnostics(
     mut estimate: Estimate,
     known: &Known<'_>,
     sample: Option<&Together>,

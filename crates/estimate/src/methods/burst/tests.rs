@@ -9,7 +9,7 @@ use super::*;
 use crate::contract::{Estimator, Event, Refusal, Step};
 use crate::facts::PathFacts;
 use crate::methods::fluid::{Fluid, between, number, within};
-use crate::outcome::{Caveat, Estimate, EvidenceValue, Limit, Reason, Verdict};
+use crate::outcome::{Caveat, Diagnostic, Estimate, Limit, Reason, Verdict};
 use crate::probe::Probe;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
@@ -134,8 +134,8 @@ fn the_line_over_rates() {
 }
 
 fn word(estimate: &Estimate, name: &str) -> String {
-    match estimate.evidence.get(name) {
-        Some(EvidenceValue::Text(text)) => text.clone(),
+    match estimate.diagnostics.get(name) {
+        Some(Diagnostic::Text(text)) => text.clone(),
         other => panic!("{name}: {other:?}"),
     }
 }
@@ -156,10 +156,10 @@ fn the_detail_of_an_idle_queue() {
     between(number(&estimate, "queue_by_delay_octets"), 61e3, 66e3);
     // 64 kB at 100 Mbit/s.
     between(number(&estimate, "drain_ns"), 4.9e6, 5.4e6);
-    let Some(EvidenceValue::Series(rates)) = estimate.evidence.get("curve_rate_bps") else {
+    let Some(Diagnostic::Series(rates)) = estimate.diagnostics.get("curve_rate_bps") else {
         panic!("{estimate:?}")
     };
-    let Some(EvidenceValue::Series(medians)) = estimate.evidence.get("curve_median_octets") else {
+    let Some(Diagnostic::Series(medians)) = estimate.diagnostics.get("curve_median_octets") else {
         panic!("{estimate:?}")
     };
     assert_eq!((rates.len(), medians.len()), (5, 5));

@@ -4,7 +4,7 @@ use units::Metric;
 
 use super::super::mindelay::{self, Back, Found, Via};
 use super::run::{Run, full_size_rate};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 impl Run {
     /// The answer of two runs that agree.
@@ -50,7 +50,7 @@ impl Run {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        estimate.evidence = self.evidence();
+        estimate.diagnostics = self.diagnostics();
         self.bounded(estimate).into()
     }
 
@@ -94,7 +94,7 @@ impl Run {
             reason,
             caveats,
             details: Details::default(),
-            evidence: self.evidence(),
+            diagnostics: self.diagnostics(),
         }
     }
 
@@ -117,11 +117,11 @@ impl Run {
     }
 
     /// Sizes, rates and counts of the two runs; of a hunt that found nothing, its best pair.
-    fn evidence(&self) -> Evidence {
-        let mut evidence = Evidence::default();
-        evidence.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
-        evidence.insert("restarts", self.restarts);
-        evidence.insert("batches_seen", self.batching.seen().unwrap_or(false));
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
+        diagnostics.insert("restarts", self.restarts);
+        diagnostics.insert("batches_seen", self.batching.seen().unwrap_or(false));
         let names = [
             (
                 "first_octets",
@@ -139,21 +139,21 @@ impl Run {
             ),
         ];
         for ((octets, found), names) in self.found.iter().zip(names) {
-            evidence.insert(names.0, u32::from(*octets));
-            evidence.insert(names.1, self.ip_bps(*octets, found));
-            evidence.insert(names.2, found.clean);
-            evidence.insert(names.3, found.samples);
-            evidence.insert(names.4, found.residual_ns);
+            diagnostics.insert(names.0, u32::from(*octets));
+            diagnostics.insert(names.1, self.ip_bps(*octets, found));
+            diagnostics.insert(names.2, found.clean);
+            diagnostics.insert(names.3, found.samples);
+            diagnostics.insert(names.4, found.residual_ns);
         }
         if let Some((_, found)) = self.found.first() {
-            evidence.insert("skew_ppm", found.slope * 1e6);
+            diagnostics.insert("skew_ppm", found.slope * 1e6);
         }
         if let Some(checks) = &self.checks {
-            evidence.insert("small_packets_contradict", self.contradicted());
+            diagnostics.insert("small_packets_contradict", self.contradicted());
             let names = ["check_large_bps", "check_middle_bps", "check_small_bps"];
             for (name, (octets, found)) in names.into_iter().zip(checks) {
                 if let Some(found) = found {
-                    evidence.insert(name, self.ip_bps(*octets, found));
+                    diagnostics.insert(name, self.ip_bps(*octets, found));
                 }
             }
         }
@@ -164,25 +164,25 @@ impl Run {
             } else {
                 self.octets.0
             };
-            evidence.insert("best_pair_bps", self.ip_bps(octets, &found));
-            evidence.insert("best_pair_residual_ns", found.residual_ns);
-            evidence.insert("stable_pairs", found.stable);
+            diagnostics.insert("best_pair_bps", self.ip_bps(octets, &found));
+            diagnostics.insert("best_pair_residual_ns", found.residual_ns);
+            diagnostics.insert("stable_pairs", found.stable);
         }
-        evidence.insert("pairs", self.tally.pairs);
-        evidence.insert("clean_pairs", self.tally.clean);
-        evidence.insert("kept_clean_pairs", self.tally.clean);
-        evidence.insert(
+        diagnostics.insert("pairs", self.tally.pairs);
+        diagnostics.insert("clean_pairs", self.tally.clean);
+        diagnostics.insert("kept_clean_pairs", self.tally.clean);
+        diagnostics.insert(
             "rejected_queued_pairs",
             self.tally.pairs.saturating_sub(self.tally.clean),
         );
-        evidence.insert("rejected_incomplete_pairs", self.tally.lost);
-        evidence.insert("rejected_reordered_pairs", self.tally.disordered);
+        diagnostics.insert("rejected_incomplete_pairs", self.tally.lost);
+        diagnostics.insert("rejected_reordered_pairs", self.tally.disordered);
         if self.tally.clean > 0 {
             // One pair in so many met no queue.
             let expected = self.tally.pairs as f64 / self.tally.clean as f64;
-            evidence.insert("expected_pairs", expected);
+            diagnostics.insert("expected_pairs", expected);
         }
-        evidence
+        diagnostics
     }
 
     fn ip_bps(&self, octets: u16, found: &Found) -> f64 {

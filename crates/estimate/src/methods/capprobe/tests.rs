@@ -4,7 +4,7 @@ use units::BitRate;
 
 use super::*;
 use crate::Verdict;
-use crate::outcome::{Caveat, Confidence, EvidenceValue, Limit, Reason};
+use crate::outcome::{Caveat, Confidence, Diagnostic, Limit, Reason};
 use crate::testbed::{Cross, Hop, Testbed};
 
 fn run_with(bed: &mut Testbed, pairs: &[(&str, &str)]) -> crate::Measured {
@@ -46,8 +46,8 @@ fn an_idle_path_takes_a_test_train_and_eighty_two_pairs() {
         );
         assert!(estimate.caveats.is_empty(), "{:?}", estimate.caveats);
         assert_eq!(
-            estimate.evidence.get("expected_pairs"),
-            Some(&EvidenceValue::Number(1.0))
+            estimate.diagnostics.get("expected_pairs"),
+            Some(&Diagnostic::Number(1.0))
         );
     }
 }
@@ -88,8 +88,8 @@ fn loaded_hops_change_nothing_but_the_count() {
         let measured = run_with(&mut bed, &[]);
         let error = ratio(&bed, &measured) - 1.0;
         assert!(error.abs() < 0.01, "{seed}: {error}");
-        let expected = measured.outcome.estimate().unwrap().evidence.get("expected_pairs");
-        let expected = expected.and_then(EvidenceValue::as_f64).unwrap();
+        let expected = measured.outcome.estimate().unwrap().diagnostics.get("expected_pairs");
+        let expected = expected.and_then(Diagnostic::as_f64).unwrap();
         assert!((1.5..20.0).contains(&expected), "{expected}");
     }
 }
@@ -104,11 +104,11 @@ fn a_path_that_is_never_idle_has_no_number_but_a_best_pair() {
     let mut bed = Testbed::new(vec![hops(), hops(), hops(), hops()], 3);
     let measured = run_with(&mut bed, &[]);
     assert_eq!(reason(&measured), &Reason::NotConverged);
-    let Outcome::Inconclusive { evidence, .. } = &measured.outcome else {
+    let Outcome::Inconclusive { diagnostics, .. } = &measured.outcome else {
         panic!()
     };
-    assert!(evidence.get("best_pair_bps").is_some());
-    assert_eq!(evidence.get("restarts"), Some(&EvidenceValue::Integer(6)));
+    assert!(diagnostics.get("best_pair_bps").is_some());
+    assert_eq!(diagnostics.get("restarts"), Some(&Diagnostic::Integer(6)));
 }
 
 /// Batches hide the gap and the delay alike; without the test the answer would be whatever the stamps inside a batch say.
@@ -148,7 +148,13 @@ fn coarse_stamps_make_packets_larger_and_then_a_refusal() {
     assert_eq!(reason(&refused), &Reason::StampsTooCoarse);
     let (bed, grown) = coarse(100, 10);
     assert!((ratio(&bed, &grown) - 1.0).abs() < 0.1);
-    let first = grown.outcome.estimate().unwrap().evidence.get("first_octets").cloned();
+    let first = grown
+        .outcome
+        .estimate()
+        .unwrap()
+        .diagnostics
+        .get("first_octets")
+        .cloned();
     assert!(first.and_then(|octets| octets.as_f64()).unwrap() > 900.0);
 }
 

@@ -8,7 +8,7 @@ use super::Flavour;
 use super::params::Range;
 use super::points::Flaw;
 use super::session::{LEAST_RATE, Phase, Session};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 /// Fewest chirps behind a number (ours).
 const LEAST_CHIRPS: usize = 5;
@@ -136,14 +136,14 @@ fn interval<F: Flavour>(run: &Session<F>) -> Option<Duration> {
 }
 
 fn none<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) -> Outcome {
-    let mut evidence = Evidence::default();
-    evidence.insert("chirps", run.readings.len());
-    evidence.insert("ranges", run.ranges);
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("chirps", run.readings.len());
+    diagnostics.insert("ranges", run.ranges);
     Outcome::Inconclusive {
         reason: reason(run, stopped, spoilt),
         caveats: caveats(run),
         details: Details::default(),
-        evidence,
+        diagnostics,
     }
 }
 

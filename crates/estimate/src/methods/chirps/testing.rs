@@ -10,7 +10,7 @@ use super::{Flavour, Found, ladder};
 use crate::outcome::{Estimate, Outcome};
 use crate::probe::{Arrival, FarEnd, Fate, PacingCheck, Train, TrainId, TrainReport};
 use crate::registry::{Method, RawParams};
-use crate::{Budget, StampSource, World, run};
+use crate::{Budget, StampSource, World, drive};
 
 pub(in crate::methods) fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
@@ -32,7 +32,7 @@ pub(in crate::methods) fn measure<W: World<Fault = Infallible>>(
 ) -> Outcome {
     let raw: RawParams = params.iter().copied().collect();
     let mut machine = method.begin(&raw).unwrap();
-    let Ok(measured) = run(world, machine.as_mut(), budget());
+    let Ok(measured) = drive(world, machine.as_mut(), budget());
     measured.outcome
 }
 

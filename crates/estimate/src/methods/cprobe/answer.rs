@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::session::{Session, Spread};
 use crate::methods::spacing::{Stamped, Trust};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 
 /// What it takes to tell the way there from the way back.
 pub(super) const NEEDED: &str = "a far end that stamps what it echoes, or answers in short packets";
@@ -20,14 +20,14 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
                 estimate = estimate.caveat(caveat);
             }
             estimate.details = details(session);
-            estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
             estimate.into()
         }
         (Err(own), stopped) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
             details: details(session),
-            evidence: evidence(session, Evidence::default()),
+            diagnostics: diagnostics(session, Diagnostics::default()),
         },
     }
 }
@@ -161,22 +161,22 @@ fn details(session: &Session) -> Details {
     }
 }
 
-fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     let bits = f64::from(session.ip_octets) * 8.0;
-    evidence.insert("kept_trains", session.trains.len());
-    evidence.insert("rejected_reordered_spacings", session.disordered);
+    diagnostics.insert("kept_trains", session.trains.len());
+    diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(stamped) = session.stamped {
-        evidence.insert("stamped_by_far_end", stamped == Stamped::FarEnd);
+        diagnostics.insert("stamped_by_far_end", stamped == Stamped::FarEnd);
     }
     if let Some(means) = means(&session.trains) {
-        evidence.insert("gap_in_ns", means.sent);
-        evidence.insert("gap_out_ns", means.came);
-        evidence.insert("gap_error_ns", means.error);
+        diagnostics.insert("gap_in_ns", means.sent);
+        diagnostics.insert("gap_out_ns", means.came);
+        diagnostics.insert("gap_error_ns", means.error);
         if means.trimmed > 0.0 {
-            evidence.insert("asymptotic_dispersion_bps", bits * 1e9 / means.trimmed);
+            diagnostics.insert("asymptotic_dispersion_bps", bits * 1e9 / means.trimmed);
         }
     }
-    evidence
+    diagnostics
 }
 
 /// Standard errors that intervals and bounds span.

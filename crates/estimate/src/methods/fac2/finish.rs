@@ -117,12 +117,12 @@ impl Seen {
             reason,
             caveats: self.caveats(),
             details: Details::default(),
-            evidence: [("trains", self.trains), ("readings", self.readings.len())]
+            diagnostics: [("trains", self.trains), ("readings", self.readings.len())]
                 .into_iter()
                 .chain(self.samples())
-                .fold(crate::Evidence::default(), |mut evidence, (name, value)| {
-                    evidence.insert(name, value);
-                    evidence
+                .fold(crate::Diagnostics::default(), |mut diagnostics, (name, value)| {
+                    diagnostics.insert(name, value);
+                    diagnostics
                 }),
         }
     }

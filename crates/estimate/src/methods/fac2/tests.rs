@@ -7,7 +7,7 @@ use crate::probe::{Fate, PacingCheck};
 use crate::testbed::{Bucket, Cross, Hop, Testbed};
 use crate::{
     Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict,
-    World, run,
+    World, drive,
 };
 
 fn mbps(mbps: u64) -> BitRate {
@@ -16,7 +16,7 @@ fn mbps(mbps: u64) -> BitRate {
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
     let mut machine = machine::Machine::new(params);
-    let Ok(measured) = run(world, &mut machine, INFO.imposes.budget());
+    let Ok(measured) = drive(world, &mut machine, INFO.imposes.budget());
     (measured.outcome, measured.cost)
 }
 
@@ -394,7 +394,7 @@ fn a_stop_is_answered_with_what_there_is() {
             ..Budget::default()
         };
         let mut world = Fluid::new(mbps(100), mbps(50));
-        let Ok(measured) = run(&mut world, &mut machine::Machine::new(Params::default()), budget);
+        let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
                 assert!(

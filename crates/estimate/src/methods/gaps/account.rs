@@ -6,7 +6,7 @@ use units::{BitRate, Metric, Sender, Stamp};
 
 use crate::PathFacts;
 use crate::methods::fac2::reading::{Reading, Unusable, read};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use crate::probe::TrainReport;
 
 /// Trains of one flaw in a row after which a run gives up (ours).
@@ -167,7 +167,7 @@ impl Account {
         seen.into_iter().flatten().collect()
     }
 
-    fn evidence(&self) -> [(&'static str, u64); 5] {
+    fn diagnostics(&self) -> [(&'static str, u64); 5] {
         [
             ("trains", u64::from(self.trains)),
             ("packets", self.sent),
@@ -179,15 +179,15 @@ impl Account {
 
     /// No number, with what was seen.
     pub(in crate::methods) fn inconclusive(&self, reason: Reason) -> Outcome {
-        let mut evidence = Evidence::default();
-        for (name, value) in self.evidence() {
-            evidence.insert(name, value);
+        let mut diagnostics = Diagnostics::default();
+        for (name, value) in self.diagnostics() {
+            diagnostics.insert(name, value);
         }
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
             details: Details::default(),
-            evidence,
+            diagnostics,
         }
     }
 
@@ -201,7 +201,7 @@ impl Account {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        for (name, value) in self.evidence() {
+        for (name, value) in self.diagnostics() {
             estimate = estimate.with(name, value);
         }
         Some(estimate)

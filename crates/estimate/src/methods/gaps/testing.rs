@@ -6,7 +6,7 @@ use crate::fluid_path::Fluid;
 use crate::outcome::{Estimate, Outcome, Reason};
 use crate::registry::{Method, RawParams};
 use crate::testbed::Testbed;
-use crate::{Measured, run};
+use crate::{Measured, drive};
 
 pub(in crate::methods) fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
@@ -19,7 +19,7 @@ pub(in crate::methods) fn raw(params: &[(&str, &str)]) -> RawParams {
 pub(in crate::methods) fn on_fluid(fluid: &mut Fluid, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
     let raw = raw(params);
     let mut machine = method.begin(&raw).unwrap();
-    let Ok(measured) = run(fluid, machine.as_mut(), method.imposes(&raw).budget());
+    let Ok(measured) = drive(fluid, machine.as_mut(), method.imposes(&raw).budget());
     measured
 }
 

@@ -1,12 +1,12 @@
 //! The steps against the fluid law, and against paths whose truth is known.
 
 use crate::methods::fluid::{Fluid, between, number};
-use crate::outcome::{EvidenceValue, Limit, Verdict};
+use crate::outcome::{Diagnostic, Limit, Verdict};
 use crate::{Caveat, Estimate, Outcome, Reason};
 
 fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
-    match estimate.evidence.get(name) {
-        Some(EvidenceValue::Series(values)) => values.clone(),
+    match estimate.diagnostics.get(name) {
+        Some(Diagnostic::Series(values)) => values.clone(),
         other => panic!("{name} is {other:?}"),
     }
 }

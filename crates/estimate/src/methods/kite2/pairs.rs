@@ -9,7 +9,7 @@ use crate::contract::Refusal;
 use crate::methods::campaign::{Campaign, Next, refusal_reason};
 use crate::methods::pairtrain::{self, PairGap, PairsRead};
 use crate::methods::turning::Resolution;
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 use crate::pairs::{Filter, Pair, densest};
 use crate::probe::{FarEnd, Train, TrainReport};
 use crate::{PathFacts, StampSource};
@@ -258,23 +258,23 @@ impl PairSession {
         all.into_iter().flatten().collect()
     }
 
-    fn evidence(&self, mut evidence: Evidence) -> Evidence {
+    fn diagnostics(&self, mut diagnostics: Diagnostics) -> Diagnostics {
         let judged = || self.rounds.iter().filter(|round| !round.gaps.is_empty());
-        evidence.insert("gap_in_ns", judged().map(Round::sent).collect::<Vec<f64>>());
-        evidence.insert("gap_out_ns", judged().map(Round::came).collect::<Vec<f64>>());
-        evidence.insert("gap_error_ns", judged().map(Round::error).collect::<Vec<f64>>());
-        evidence.insert(
+        diagnostics.insert("gap_in_ns", judged().map(Round::sent).collect::<Vec<f64>>());
+        diagnostics.insert("gap_out_ns", judged().map(Round::came).collect::<Vec<f64>>());
+        diagnostics.insert("gap_error_ns", judged().map(Round::error).collect::<Vec<f64>>());
+        diagnostics.insert(
             "pairs_of_round",
             judged().map(|round| round.gaps.len() as f64).collect::<Vec<f64>>(),
         );
-        evidence.insert("rounds", judged().count());
-        evidence.insert("kept_pairs", judged().map(|round| round.gaps.len()).sum::<usize>());
-        evidence.insert("rejected_torn_pairs", self.torn);
-        evidence.insert("rejected_reordered_pairs", self.disordered);
+        diagnostics.insert("rounds", judged().count());
+        diagnostics.insert("kept_pairs", judged().map(|round| round.gaps.len()).sum::<usize>());
+        diagnostics.insert("rejected_torn_pairs", self.torn);
+        diagnostics.insert("rejected_reordered_pairs", self.disordered);
         if let Some(narrow) = self.narrow_ns() {
-            evidence.insert("narrow_capacity_bps", self.bits() * 1e9 / narrow);
+            diagnostics.insert("narrow_capacity_bps", self.bits() * 1e9 / narrow);
         }
-        evidence
+        diagnostics
     }
 }
 
@@ -381,14 +381,14 @@ impl Campaign for PairSession {
                 for caveat in self.caveats() {
                     estimate = estimate.caveat(caveat);
                 }
-                estimate.evidence = self.evidence(std::mem::take(&mut estimate.evidence));
+                estimate.diagnostics = self.diagnostics(std::mem::take(&mut estimate.diagnostics));
                 estimate.into()
             }
             (Err(own), stopped) => Outcome::Inconclusive {
                 reason: stopped.cloned().unwrap_or(own),
                 caveats: self.caveats(),
                 details: Details::default(),
-                evidence: self.evidence(Evidence::default()),
+                diagnostics: self.diagnostics(Diagnostics::default()),
             },
         }
     }

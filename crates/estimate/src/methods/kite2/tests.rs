@@ -5,13 +5,13 @@ use std::time::Duration;
 use units::BitRate;
 
 use crate::methods::fluid::{Fluid, between, number};
-use crate::outcome::{EvidenceValue, Limit, Verdict};
+use crate::outcome::{Diagnostic, Limit, Verdict};
 use crate::testbed::{Cross, Hop, Testbed};
 use crate::{Budget, Estimate, Outcome, Reason};
 
 fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
-    match estimate.evidence.get(name) {
-        Some(EvidenceValue::Series(values)) => values.clone(),
+    match estimate.diagnostics.get(name) {
+        Some(Diagnostic::Series(values)) => values.clone(),
         other => panic!("{name} is {other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use units::{BitRate, Framing, Metric};
 use super::params::Preset;
 use super::session::{Sample, Session};
 use crate::methods::spacing::{Stamped, Trust, mean_bound, outruns};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use crate::pairs::{self, Densest, Sifted};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -17,7 +17,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.filter(|_| gives_way(&own)).cloned().unwrap_or(own),
             caveats: caveats(session),
             details: details(session),
-            evidence: evidence(session, Evidence::default()),
+            diagnostics: diagnostics(session, Diagnostics::default()),
         },
     }
 }
@@ -171,7 +171,7 @@ fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Resul
 /// What every estimate carries, whatever it claims.
 fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
     estimate.details = details(session);
-    estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+    estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
     for caveat in caveats(session) {
         if caveat == Caveat::AsymmetricLimit {
             estimate.confidence = Confidence::Low;
@@ -224,28 +224,28 @@ fn details(session: &Session) -> Details {
     }
 }
 
-fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    evidence.insert("pairs", session.tally.pairs);
-    evidence.insert("smaller_pairs", number(session.smaller.len()));
-    evidence.insert("whole_pairs", number(session.samples.len()));
+    diagnostics.insert("pairs", session.tally.pairs);
+    diagnostics.insert("smaller_pairs", number(session.smaller.len()));
+    diagnostics.insert("whole_pairs", number(session.samples.len()));
     let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
-    evidence.insert("pairs_with_one_stamp", number(together));
-    evidence.insert("kept_pairs", number(session.samples.len() - together));
-    evidence.insert("rejected_one_stamp_pairs", number(together));
-    evidence.insert("rejected_incomplete_pairs", session.tally.lost);
-    evidence.insert("rejected_reordered_pairs", session.tally.disordered);
+    diagnostics.insert("pairs_with_one_stamp", number(together));
+    diagnostics.insert("kept_pairs", number(session.samples.len() - together));
+    diagnostics.insert("rejected_one_stamp_pairs", number(together));
+    diagnostics.insert("rejected_incomplete_pairs", session.tally.lost);
+    diagnostics.insert("rejected_reordered_pairs", session.tally.disordered);
     if let Some(last) = session.samples.last() {
-        evidence.insert("probe_octets", u32::from(last.ip_octets));
-        evidence.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
+        diagnostics.insert("probe_octets", u32::from(last.ip_octets));
+        diagnostics.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
         if let (Stamped::Returned, Some(reply)) = (last.stamped, last.reply_octets) {
-            evidence.insert("reply_octets", u32::from(reply));
+            diagnostics.insert("reply_octets", u32::from(reply));
         }
     }
     if let Some(span) = typical_span_ns(&session.samples) {
-        evidence.insert("spacing_ns", span);
+        diagnostics.insert("spacing_ns", span);
     }
-    evidence
+    diagnostics
 }
 
 /// Fewest whole pairs (ours).

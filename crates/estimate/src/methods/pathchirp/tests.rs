@@ -107,7 +107,7 @@ fn the_tools_range_moves() {
         let result = estimate(&outcome);
         let ratio = result.value as f64 / mbps(capacity - cross).as_f64();
         assert!((0.99..=1.21).contains(&ratio), "{capacity} {cross}: {ratio}");
-        let found = result.evidence.get("low_bps").unwrap().as_f64().unwrap();
+        let found = result.diagnostics.get("low_bps").unwrap().as_f64().unwrap();
         assert!((found / 1e6 - low).abs() < 0.01 * low, "{found}");
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::fluid_path::Fluid;
 use crate::probe::Fate;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Budget, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict, World, run};
+use crate::{Budget, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict, World, drive};
 
 fn mbps(mbps: u64) -> BitRate {
     BitRate::from_mbps(mbps)
@@ -13,7 +13,7 @@ fn mbps(mbps: u64) -> BitRate {
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
     let mut machine = machine::Machine::new(params);
-    let Ok(measured) = run(world, &mut machine, INFO.imposes.budget());
+    let Ok(measured) = drive(world, &mut machine, INFO.imposes.budget());
     (measured.outcome, measured.cost)
 }
 
@@ -57,9 +57,9 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 // The search is as narrow as it was told to be; the interval adds one packet of others per stream on either side.
                 let of = |name| {
                     estimate
-                        .evidence
+                        .diagnostics
                         .get(name)
-                        .and_then(crate::EvidenceValue::as_f64)
+                        .and_then(crate::Diagnostic::as_f64)
                         .unwrap()
                 };
                 let searched = of("increasing_from_bps") - of("no_trend_up_to_bps");
@@ -282,7 +282,7 @@ fn a_stop_is_answered_with_the_bounds_so_far() {
             ..Budget::default()
         };
         let mut world = Fluid::new(mbps(100), mbps(50));
-        let Ok(measured) = run(&mut world, &mut machine::Machine::new(Params::default()), budget);
+        let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
                 assert!(

@@ -5,7 +5,7 @@ use units::{BitRate, Metric};
 use super::session::{Run, Session};
 use super::steps::{chokes, confidence};
 use crate::methods::campaign::nanos;
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 /// What the runs on one route say of a hop.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
         },
     }
 }

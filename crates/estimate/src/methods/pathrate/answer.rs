@@ -7,7 +7,7 @@ use super::batches;
 use super::buckets::{believed, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, core, pairs_within, sharpen};
-use super::evidence::{common_caveats, evidence, finish};
+use super::diagnostics::{common_caveats, diagnostics, finish};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
 use super::interval::Pooled;
 use super::modes::{self, Decision};
@@ -26,7 +26,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(reason),
             caveats: common_caveats(session),
             details: Details::default(),
-            evidence: evidence(session),
+            diagnostics: diagnostics(session),
         },
     };
     match (outcome, stopped) {

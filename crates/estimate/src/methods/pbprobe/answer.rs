@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::super::mindelay::{self, Back, Found, Grain, Hunt, Via};
 use super::run::{COARSEST, Run};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 impl Run {
     /// The answer of bulks of packets of `octets` that have settled.
@@ -48,7 +48,7 @@ impl Run {
         for caveat in self.caveats(Some(found)) {
             estimate = estimate.caveat(caveat);
         }
-        estimate.evidence = self.evidence();
+        estimate.diagnostics = self.diagnostics();
         self.bounded(estimate, found).into()
     }
 
@@ -114,7 +114,7 @@ impl Run {
             reason,
             caveats: self.caveats(found.as_ref()),
             details: Details::default(),
-            evidence: self.evidence(),
+            diagnostics: self.diagnostics(),
         }
     }
 
@@ -142,46 +142,46 @@ impl Run {
         caveats
     }
 
-    fn evidence(&self) -> Evidence {
-        let mut evidence = Evidence::default();
-        evidence.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
-        evidence.insert("bulk_packets", self.length);
-        evidence.insert("packet_octets", u32::from(self.octets));
-        evidence.insert("shortened", self.shortened);
-        evidence.insert("batches_seen", self.batched());
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
+        diagnostics.insert("bulk_packets", self.length);
+        diagnostics.insert("packet_octets", u32::from(self.octets));
+        diagnostics.insert("shortened", self.shortened);
+        diagnostics.insert("batches_seen", self.batched());
         if let Some(paced) = &self.paced {
-            evidence.insert("paced_bulks", paced.tried);
-            evidence.insert("paced_bulks_came_as_they_left", paced.held);
+            diagnostics.insert("paced_bulks", paced.tried);
+            diagnostics.insert("paced_bulks_came_as_they_left", paced.held);
         }
         if let Some(hunt) = &self.hunt {
             let clean = hunt.found(self.batched()).map_or(0, |found| found.clean);
-            evidence.insert("kept_clean_bulks", clean);
-            evidence.insert("rejected_queued_bulks", hunt.samples().saturating_sub(clean));
-            evidence.insert("rejected_incomplete_bulks", hunt.lost());
-            evidence.insert("rejected_reordered_bulks", hunt.disordered);
-            evidence.insert("rejected_one_stamp_bulks", hunt.closed);
+            diagnostics.insert("kept_clean_bulks", clean);
+            diagnostics.insert("rejected_queued_bulks", hunt.samples().saturating_sub(clean));
+            diagnostics.insert("rejected_incomplete_bulks", hunt.lost());
+            diagnostics.insert("rejected_reordered_bulks", hunt.disordered);
+            diagnostics.insert("rejected_one_stamp_bulks", hunt.closed);
         }
         let Some(found) = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched())) else {
-            return evidence;
+            return diagnostics;
         };
         let mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
         let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
-        evidence.insert(
+        diagnostics.insert(
             "best_bulk_bps",
             mindelay::ip_rate(self.params.framing, mtu, wire).round(),
         );
-        evidence.insert("typical_gap_ns", found.typical_ns);
-        evidence.insert("bulks", found.samples);
-        evidence.insert("clean_bulks", found.clean);
-        evidence.insert("stable_bulks", found.stable);
-        evidence.insert("residual_ns", found.residual_ns);
-        evidence.insert("dispersion_ns", found.span_ns);
-        evidence.insert("skew_ppm", found.slope * 1e6);
+        diagnostics.insert("typical_gap_ns", found.typical_ns);
+        diagnostics.insert("bulks", found.samples);
+        diagnostics.insert("clean_bulks", found.clean);
+        diagnostics.insert("stable_bulks", found.stable);
+        diagnostics.insert("residual_ns", found.residual_ns);
+        diagnostics.insert("dispersion_ns", found.span_ns);
+        diagnostics.insert("skew_ppm", found.slope * 1e6);
         if found.clean > 0 {
             let expected = found.samples as f64 / found.clean as f64;
-            evidence.insert("expected_bulks", expected);
+            diagnostics.insert("expected_bulks", expected);
         }
-        evidence
+        diagnostics
     }
 }
 

@@ -4,7 +4,7 @@ use units::BitRate;
 
 use super::*;
 use crate::Verdict;
-use crate::outcome::{EvidenceValue, Limit, Reason};
+use crate::outcome::{Diagnostic, Limit, Reason};
 use crate::testbed::{Arrivals, Cross, Hop, Testbed};
 
 fn run_with(bed: &mut Testbed, pairs: &[(&str, &str)]) -> crate::Measured {
@@ -18,9 +18,9 @@ fn ratio(bed: &Testbed, measured: &crate::Measured) -> f64 {
     estimate.value as f64 / bed.ip_capacity(1500).as_f64()
 }
 
-fn evidence(measured: &crate::Measured, name: &str) -> Option<f64> {
+fn diagnostics(measured: &crate::Measured, name: &str) -> Option<f64> {
     let estimate = measured.outcome.estimate().unwrap();
-    estimate.evidence.get(name).and_then(EvidenceValue::as_f64)
+    estimate.diagnostics.get(name).and_then(Diagnostic::as_f64)
 }
 
 fn path(rate: BitRate) -> Vec<Hop> {
@@ -33,9 +33,9 @@ fn bulks_grow_with_the_rate() {
     for (mbps, packets) in [(10, 1.0), (100, 10.0), (1000, 100.0), (10_000, 1000.0)] {
         let mut bed = Testbed::new(path(BitRate::from_mbps(mbps)), 1);
         let measured = run_with(&mut bed, &[]);
-        assert_eq!(evidence(&measured, "bulk_packets"), Some(packets), "{mbps}");
+        assert_eq!(diagnostics(&measured, "bulk_packets"), Some(packets), "{mbps}");
         assert!((ratio(&bed, &measured) - 1.0).abs() < 0.001, "{mbps}");
-        assert_eq!(evidence(&measured, "bulks"), Some(41.0), "{mbps}");
+        assert_eq!(diagnostics(&measured, "bulks"), Some(41.0), "{mbps}");
     }
 }
 
@@ -59,8 +59,8 @@ fn bulks_are_spaced_by_their_dispersion() {
 fn the_fixed_count_is_two_hundred() {
     let mut bed = Testbed::new(path(BitRate::from_mbps(100)), 1);
     let measured = run_with(&mut bed, &[("stable", "0")]);
-    assert_eq!(evidence(&measured, "bulks"), Some(200.0));
-    assert_eq!(evidence(&measured, "clean_bulks"), Some(200.0));
+    assert_eq!(diagnostics(&measured, "bulks"), Some(200.0));
+    assert_eq!(diagnostics(&measured, "clean_bulks"), Some(200.0));
 }
 
 /// Packets of 1.23 us seen in batches of 50 us: the time from batch to batch is theirs.
@@ -89,7 +89,7 @@ fn coarse_clocks_lengthen_bulks() {
     };
     let (bed, measured) = coarse(&[]);
     assert!((ratio(&bed, &measured) - 1.0).abs() < 0.01);
-    assert_eq!(evidence(&measured, "bulk_packets"), Some(1000.0));
+    assert_eq!(diagnostics(&measured, "bulk_packets"), Some(1000.0));
     let (_, short) = coarse(&[("most_packets", "10")]);
     assert!(short.outcome.estimate().is_none(), "{:?}", short.outcome);
 }
@@ -101,7 +101,7 @@ fn bulks_that_do_not_fit_are_halved() {
     let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(10)), narrow], 1);
     let measured = run_with(&mut bed, &[]);
     assert!((ratio(&bed, &measured) - 1.0).abs() < 0.01);
-    let packets = evidence(&measured, "bulk_packets").unwrap();
+    let packets = diagnostics(&measured, "bulk_packets").unwrap();
     assert!((10.0..60.0).contains(&packets), "{packets}");
 }
 
@@ -192,7 +192,7 @@ fn a_steady_share_of_a_link_behind_is_no_capacity() {
 fn a_link_carries_what_it_can() {
     let mut bed = Testbed::new(path(BitRate::from_gbps(1)), 1);
     let measured = run_with(&mut bed, &[]);
-    assert_eq!(evidence(&measured, "paced_bulks"), Some(1.0));
+    assert_eq!(diagnostics(&measured, "paced_bulks"), Some(1.0));
     let last = bed.reports.last().unwrap();
     let gap = last.arrivals[1].departed.nanos() - last.arrivals[0].departed.nanos();
     // 12.304 us at 0.95 of the rate.

@@ -7,7 +7,7 @@ use units::{BitRate, Metric};
 use super::session::{HopTrains, Session};
 use super::trains::shortest_mode;
 use crate::methods::campaign::nanos;
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
 
 /// Why a hop's rate is only a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
         },
     }
 }

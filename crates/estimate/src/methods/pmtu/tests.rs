@@ -45,7 +45,7 @@ fn every_mtu_is_found_with_and_without_routers_words() {
                 .estimate()
                 .unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
             assert_eq!((estimate.value, estimate.high), (mtu.into(), mtu.into()), "{reports}");
-            assert_eq!(estimate.evidence.get("black_hole"), Some(&(!reports).into()));
+            assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(!reports).into()));
             let trains = if reports { 3 } else { 17 };
             assert!(bed.reports.len() <= trains, "{mtu}: {}", bed.reports.len());
             assert_eq!(analyse(&bed.facts, &bed.reports, &Params::default()), measured.outcome);

@@ -6,7 +6,7 @@ use super::chain::{HopTime, chain, either_way};
 use super::session::Session;
 use crate::methods::campaign::nanos;
 use crate::methods::densest::{Difference, densest};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     let mut caveats = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
         },
     }
 }

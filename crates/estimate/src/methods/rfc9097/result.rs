@@ -150,7 +150,7 @@ pub(super) fn outcome(
     if !initial.is_empty() {
         estimate = estimate.with("initial_bps", initial);
     }
-    evidence(estimate, known, settings, &best, rates, row).into()
+    diagnostics(estimate, known, settings, &best, rates, row).into()
 }
 
 /// What kept the rate from being higher.
@@ -204,7 +204,7 @@ fn doubts(mut estimate: Estimate, known: &Known, best: &SubInterval, counted: &[
     estimate
 }
 
-fn evidence(
+fn diagnostics(
     mut estimate: Estimate,
     known: &Known,
     settings: &Settings,

@@ -103,13 +103,13 @@ impl Run {
             Outcome::Inconclusive {
                 caveats,
                 details,
-                evidence,
+                diagnostics,
                 ..
             } => Outcome::Inconclusive {
                 reason,
                 caveats,
                 details,
-                evidence,
+                diagnostics,
             },
         }
     }

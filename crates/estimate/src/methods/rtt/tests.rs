@@ -51,7 +51,7 @@ fn the_value_is_the_minimum_and_the_rest_is_evidence() {
         (100_000, 70_000, 100_001)
     );
     assert_eq!(estimate.confidence, Confidence::Medium);
-    let number = |name: &str| estimate.evidence.get(name).unwrap().as_f64().unwrap();
+    let number = |name: &str| estimate.diagnostics.get(name).unwrap().as_f64().unwrap();
     assert!((number("median_ns") - 130_000.0).abs() < 1.0);
     // Type 7: rank 1 + 4 * 0.95 = 4.8, 200 + 0.8 * 100.
     assert!((number("p95_ns") - 280_000.0).abs() < 1.0);
@@ -87,7 +87,7 @@ fn a_loaded_path_gives_its_base() {
             (estimate.value as f64 / f64::from(base) - 1.0).abs() < 0.005,
             "{estimate:?}"
         );
-        assert!(estimate.evidence.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.value as f64);
+        assert!(estimate.diagnostics.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.value as f64);
         assert_eq!((measured.cost.packets, measured.cost.octets), (84, 84 * 64));
         assert!(measured.cost.time < Duration::from_millis(500));
     }
@@ -185,8 +185,8 @@ fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i
 
 fn told(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
     let outcome = analyse(&facts(), &[report]);
-    let evidence = outcome.estimate().unwrap().evidence.clone();
-    move |name| evidence.get(name).and_then(crate::EvidenceValue::as_f64)
+    let diagnostics = outcome.estimate().unwrap().diagnostics.clone();
+    move |name| diagnostics.get(name).and_then(crate::Diagnostic::as_f64)
 }
 
 #[test]

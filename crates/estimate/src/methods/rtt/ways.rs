@@ -13,7 +13,7 @@
 use stat::{SkewObjective, Sorted, skew_line};
 
 use super::whole;
-use crate::outcome::{Evidence, WayDelays, Ways};
+use crate::outcome::{Diagnostics, WayDelays, Ways};
 use crate::probe::{Arrival, Fate};
 
 /// One echo.
@@ -37,14 +37,14 @@ const MOST_PPM: f64 = 500.0;
 pub(super) fn tell<'a>(
     rows: impl Iterator<Item = &'a Arrival>,
     stamp_error: f64,
-    evidence: &mut Evidence,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Ways> {
     let (base, mut turns) = turns(rows);
     if turns.len() < 2 {
         return None;
     }
     if let Some(skew) = skew(&turns, stamp_error) {
-        evidence.insert("clock_skew_ppm", skew * 1e6);
+        diagnostics.insert("clock_skew_ppm", skew * 1e6);
         for turn in &mut turns {
             turn.forward -= skew * turn.at;
             turn.reverse += skew * turn.at;
@@ -63,7 +63,7 @@ pub(super) fn tell<'a>(
         reverse: statistics(&reverse),
         ..Ways::default()
     };
-    ways.tell(evidence);
+    ways.tell(diagnostics);
     Some(ways)
 }
 

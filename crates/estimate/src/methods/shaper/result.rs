@@ -38,7 +38,7 @@ pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
         (None, Some(knee)) => from_knee(run, &knee),
         (None, None) => return without(run, &look, reason),
     };
-    let mut estimate = evidence(outcome, run, &look);
+    let mut estimate = diagnostics(outcome, run, &look);
     if reason.is_some() {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
@@ -197,7 +197,7 @@ fn nanos(time: f64) -> Delta {
 /// No bucket was found: whether that says something depends on what was sent.
 fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
     let unproven = |why: Reason| {
-        let Outcome::Estimated(shell) = evidence(Estimate::new(Metric::IpCapacity, None, 0, 0, 0), run, look).into()
+        let Outcome::Estimated(shell) = diagnostics(Estimate::new(Metric::IpCapacity, None, 0, 0, 0), run, look).into()
         else {
             return Outcome::inconclusive(why);
         };
@@ -205,7 +205,7 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
             reason: why,
             caveats: shell.caveats,
             details: Details::default(),
-            evidence: shell.evidence,
+            diagnostics: shell.diagnostics,
         }
     };
     if !run.answered() {
@@ -242,7 +242,7 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
     if reason.is_some() {
         main = main.caveat(Caveat::StoppedEarly);
     }
-    evidence(main, run, look).into()
+    diagnostics(main, run, look).into()
 }
 
 /// Octets of the deepest bucket of [`EXCLUDED_RATIO`] of the rate that the long probe would have emptied, eight intervals before
@@ -254,7 +254,7 @@ fn excluded_by_probe(run: &Run, probe: &Series) -> f64 {
     ((1.0 - EXCLUDED_RATIO) * rate * time / 8.0).max(0.0)
 }
 
-fn evidence(mut estimate: Estimate, run: &Run, look: &Look) -> Estimate {
+fn diagnostics(mut estimate: Estimate, run: &Run, look: &Look) -> Estimate {
     let excluded = (look.excluded_octets as f64).max(excluded_by_probe(run, &run.probe));
     estimate = estimate
         .with("ip_octets", u32::from(run.ip_octets))

@@ -8,7 +8,7 @@ use super::params::Params;
 use super::series::Series;
 use super::*;
 use crate::budget::Budget;
-use crate::contract::run;
+use crate::contract::drive;
 use crate::methods::bulk;
 use crate::outcome::{Estimate, Limit, Verdict};
 use crate::probe::{LoadReport, LoadStatus};
@@ -30,7 +30,7 @@ fn bed(bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
 
 fn measure(bed: &mut Testbed) -> Outcome {
     let mut method = Shaper.begin(&RawParams::new()).unwrap();
-    let Ok(measured) = run(bed, method.as_mut(), INFO.imposes.budget());
+    let Ok(measured) = drive(bed, method.as_mut(), INFO.imposes.budget());
     measured.outcome
 }
 
@@ -74,9 +74,9 @@ fn a_plain_link_gives_a_bound_and_what_is_excluded() {
     assert!(estimate.value.abs_diff(97_529_259) < 200_000, "{estimate:?}");
     // A fifth of a megaoctet, less the packets that a bend needs.
     let excluded = estimate
-        .evidence
+        .diagnostics
         .get("bucket_excluded_octets")
-        .and_then(crate::outcome::EvidenceValue::as_f64);
+        .and_then(crate::outcome::Diagnostic::as_f64);
     assert!((190e3..=200e3).contains(&excluded.unwrap()), "{excluded:?}");
 }
 
@@ -222,7 +222,7 @@ fn its_own_observations_give_its_own_answer() {
     let mut bed = bed(Some((30, 40)), None, 1);
     let (facts, began) = (crate::World::facts(&bed), crate::World::now(&bed));
     let mut method = Shaper.begin(&RawParams::new()).unwrap();
-    let Ok(measured) = run(&mut bed, method.as_mut(), Budget::default());
+    let Ok(measured) = drive(&mut bed, method.as_mut(), Budget::default());
     let rows = bed.reports.iter().map(|report| observations::Observation {
         asked_at: began,
         asked: asked(report),

@@ -9,22 +9,22 @@ use super::plan::{MORE, Told, together};
 use super::{classify, knee, trains};
 use crate::facts::PathFacts;
 use crate::outcome::{
-    Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, Reason, ShapeCause, SignatureFinding,
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason, ShapeCause, SignatureFinding,
 };
 
 /// Everything together.
 pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>) -> Outcome {
     let signature = classify(facts, &told.trains);
-    let mut evidence = evidence(&signature);
+    let mut diagnostics = diagnostics(&signature);
     if let Some(rate) = together(told) {
-        evidence.insert("flows_together_bps", rate);
+        diagnostics.insert("flows_together_bps", rate);
     }
     let sent: u64 = told.trains.iter().map(|report| report.arrivals.len() as u64).sum();
     let lost: u64 = told.trains.iter().map(|report| report.lost_on_path() as u64).sum();
     let mut cause = signature.cause.shape();
     if cause == ShapeCause::SingleLink && parallel_flows(&signature, told).is_some() {
         cause = ShapeCause::ParallelFlows;
-        evidence.insert("cause", cause.name());
+        diagnostics.insert("cause", cause.name());
     }
     let mut caveats = caveats(&signature, told, sent, lost);
     let numbered = signature
@@ -42,7 +42,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
             reason,
             caveats,
             details: Details::default(),
-            evidence,
+            diagnostics,
         };
     };
     if stopped.is_some() {
@@ -53,7 +53,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
         estimate = estimate.caveat(caveat);
     }
     estimate.details.finding = Finding::Signature(SignatureFinding { cause });
-    estimate.evidence = evidence;
+    estimate.diagnostics = diagnostics;
     estimate.into()
 }
 
@@ -173,49 +173,49 @@ fn drops_behind_knee(told: &Told) -> bool {
     knee::common(&seen).is_some_and(|(middle, _)| middle.lost > POLICED)
 }
 
-fn evidence(signature: &Signature) -> Evidence {
-    let mut evidence = Evidence::default();
-    evidence.insert("cause", signature.cause.name());
+fn diagnostics(signature: &Signature) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("cause", signature.cause.name());
     let per_rung = |value: fn(&super::Rung) -> f64| signature.rates.iter().map(value).collect::<Vec<_>>();
-    evidence.insert("lengths", per_rung(|rung| f64::from(rung.packets)));
-    evidence.insert("rates_bps", per_rung(|rung| finite(rung.median)));
-    evidence.insert("rates_low_bps", per_rung(|rung| finite(rung.low)));
-    evidence.insert("rates_high_bps", per_rung(|rung| finite(rung.high)));
-    evidence.insert("reordered", signature.reordered);
+    diagnostics.insert("lengths", per_rung(|rung| f64::from(rung.packets)));
+    diagnostics.insert("rates_bps", per_rung(|rung| finite(rung.median)));
+    diagnostics.insert("rates_low_bps", per_rung(|rung| finite(rung.low)));
+    diagnostics.insert("rates_high_bps", per_rung(|rung| finite(rung.high)));
+    diagnostics.insert("reordered", signature.reordered);
     if let Some(rate) = signature.rate {
-        evidence.insert("trains", rate.trains);
-        evidence.insert("rate_p10_bps", rate.low);
-        evidence.insert("rate_p90_bps", rate.high);
+        diagnostics.insert("trains", rate.trains);
+        diagnostics.insert("rate_p10_bps", rate.low);
+        diagnostics.insert("rate_p90_bps", rate.high);
     }
     if let Some(inside) = signature.inside {
-        evidence.insert("inside_batches_bps", inside);
+        diagnostics.insert("inside_batches_bps", inside);
     }
     if let Some(packets) = signature.batch_packets {
-        evidence.insert("batch_packets", packets);
+        diagnostics.insert("batch_packets", packets);
     }
     if let Some(loaded) = signature.loaded {
-        evidence.insert("loaded", loaded);
+        diagnostics.insert("loaded", loaded);
     }
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     match signature.cause {
         Cause::ParallelLinks { channels, each } => {
-            evidence.insert("channels", u32::from(channels));
-            evidence.insert("channel_bps", each);
+            diagnostics.insert("channels", u32::from(channels));
+            diagnostics.insert("channel_bps", each);
         }
         Cause::TokenBucket { knee_octets, peak } => {
-            evidence.insert("knee_octets", knee_octets);
-            evidence.insert("peak_bps", peak);
+            diagnostics.insert("knee_octets", knee_octets);
+            diagnostics.insert("peak_bps", peak);
         }
         Cause::Grants { slot, grant } => {
-            evidence.insert("slot_ns", nanos(slot));
-            evidence.insert("grant_ns", nanos(grant));
+            diagnostics.insert("slot_ns", nanos(slot));
+            diagnostics.insert("grant_ns", nanos(grant));
         }
         Cause::MacAggregation { period, .. } | Cause::ReceiveBatching { period } | Cause::Batches { period } => {
-            evidence.insert("batch_period_ns", nanos(period));
+            diagnostics.insert("batch_period_ns", nanos(period));
         }
         _ => {}
     }
-    evidence
+    diagnostics
 }
 
 /// Of trains that arrived at one instant the rate is no number.

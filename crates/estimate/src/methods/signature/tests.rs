@@ -6,7 +6,7 @@ use units::{BitRate, Delta, Framing, Stamp};
 use super::*;
 use crate::StampSource;
 use crate::budget::Budget;
-use crate::outcome::{Caveat, EvidenceValue, Limit, Verdict};
+use crate::outcome::{Caveat, Diagnostic, Limit, Verdict};
 use crate::probe::{Arrival, Fate, PacingCheck, TrainReport};
 use crate::registry::RawParams;
 use crate::testbed::{Bucket, Cross, Hop, Testbed};
@@ -184,12 +184,12 @@ fn measure(bed: &mut Testbed) -> Outcome {
 }
 
 fn cause(outcome: &Outcome) -> String {
-    let evidence = match outcome {
-        Outcome::Estimated(estimate) => &estimate.evidence,
-        Outcome::Inconclusive { evidence, .. } => evidence,
+    let diagnostics = match outcome {
+        Outcome::Estimated(estimate) => &estimate.diagnostics,
+        Outcome::Inconclusive { diagnostics, .. } => diagnostics,
     };
-    match evidence.get("cause") {
-        Some(EvidenceValue::Text(cause)) => cause.clone(),
+    match diagnostics.get("cause") {
+        Some(Diagnostic::Text(cause)) => cause.clone(),
         other => panic!("no cause: {other:?}"),
     }
 }

@@ -9,7 +9,7 @@ use super::joint::{Joint, fastest};
 use super::train::TrainSlope;
 use crate::methods::bucket_watch::BucketWatch;
 use crate::probe::TrainReport;
-use crate::{AvailableFinding, Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, Reason};
+use crate::{AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason};
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -108,16 +108,16 @@ impl Seen {
     }
 
     fn inconclusive(&self, reason: Reason) -> Outcome {
-        let mut evidence = Evidence::default();
-        evidence.insert("trains", self.count);
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("trains", self.count);
         for (name, value) in self.samples() {
-            evidence.insert(name, value);
+            diagnostics.insert(name, value);
         }
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
             details: Details::default(),
-            evidence,
+            diagnostics,
         }
     }
 

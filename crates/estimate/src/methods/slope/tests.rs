@@ -398,7 +398,7 @@ fn a_sender_that_is_held_up_is_asked_for_more() {
     let mut world = HeldUp(Testbed::new(vec![access, gigabit], 3));
     let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
     let budget = SlopeMethod.info().imposes.budget();
-    let Ok(found) = crate::run(&mut world, estimator.as_mut(), budget);
+    let Ok(found) = crate::drive(&mut world, estimator.as_mut(), budget);
     let estimate = found.outcome.estimate().expect("a value");
     assert_eq!(estimate.verdict, Verdict::Estimated);
     let error = estimate.value as f64 / world.0.available(1500).as_f64() - 1.0;

@@ -5,13 +5,13 @@ use units::{BitRate, Framing, Metric};
 use super::session::Session;
 use super::train::{Flaw, Sample};
 use crate::methods::spacing::{Stamped, Trust};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
         (Ok(estimate), stopped) => {
             let mut estimate = estimate;
-            estimate.evidence = evidence(session, std::mem::take(&mut estimate.evidence));
+            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
             for caveat in caveats(session) {
                 estimate = estimate.caveat(caveat);
             }
@@ -24,7 +24,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats: caveats(session),
             details: Details::default(),
-            evidence: evidence(session, Evidence::default()),
+            diagnostics: diagnostics(session, Diagnostics::default()),
         },
     }
 }
@@ -141,11 +141,11 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     caveats
 }
 
-fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
+fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    evidence.insert("trains", session.trains);
-    evidence.insert("trains_that_count", number(session.samples.len()));
-    evidence.insert("kept_trains", number(session.samples.len()));
+    diagnostics.insert("trains", session.trains);
+    diagnostics.insert("trains_that_count", number(session.samples.len()));
+    diagnostics.insert("kept_trains", number(session.samples.len()));
     let names = [
         (Flaw::Lost, "rejected_incomplete_trains"),
         (Flaw::Disordered, "rejected_reordered_trains"),
@@ -157,10 +157,10 @@ fn evidence(session: &Session, mut evidence: Evidence) -> Evidence {
     for (flaw, name) in names {
         let count = session.flaws.iter().filter(|other| **other == flaw).count();
         if count > 0 {
-            evidence.insert(name, number(count));
+            diagnostics.insert(name, number(count));
         }
     }
-    evidence
+    diagnostics
 }
 
 /// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree among many that were thrown away agree by

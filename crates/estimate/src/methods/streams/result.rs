@@ -140,7 +140,7 @@ pub(super) fn outcome(known: &Known, reason: Option<Reason>) -> Outcome {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
     estimate = parallel(estimate, known, &found);
-    evidence(estimate, known, &found).into()
+    diagnostics(estimate, known, &found).into()
 }
 
 /// The sum at the filling number, as far as it was tried.
@@ -169,7 +169,7 @@ fn parallel(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
     estimate
 }
 
-fn evidence(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate {
+fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate {
     let level = |level: &Level| StreamsLevel {
         streams: level.streams,
         sum_bps: level.mean(),
@@ -203,7 +203,7 @@ fn evidence(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
             }
         }
     }
-    finding.tell(&mut estimate.evidence);
+    finding.tell(&mut estimate.diagnostics);
     estimate.found(Finding::Streams(Box::new(finding)))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::contract::Refusal;
 use crate::methods::fluid::{Flavour, Fluid, between, within, word};
-use crate::outcome::{Estimate, EvidenceValue, Limit, Verdict};
+use crate::outcome::{Diagnostic, Estimate, Limit, Verdict};
 use crate::registry::Method;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
@@ -27,7 +27,7 @@ fn one_stream_is_enough() {
     let measured = path.measure("streams", &[("available_bps", "100M")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!((estimate.value, estimate.low, estimate.high), (1, 1, 1));
-    assert_eq!(estimate.evidence.get("recommended"), Some(&EvidenceValue::Flag(false)));
+    assert_eq!(estimate.diagnostics.get("recommended"), Some(&Diagnostic::Flag(false)));
     assert!(measured.cost.time <= Duration::from_millis(1400), "{:?}", measured.cost);
     assert_eq!(estimate.also[0].metric, Metric::TcpAchievableParallel);
     within(estimate.also[0].value, 94e6, 97e6);
@@ -39,10 +39,10 @@ fn streams_held_by_their_windows() {
     let measured = windowed().measure("streams", &[("available_bps", "100M")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!((estimate.value, estimate.low, estimate.high), (3, 3, 3));
-    assert_eq!(estimate.evidence.get("recommended"), Some(&EvidenceValue::Flag(true)));
+    assert_eq!(estimate.diagnostics.get("recommended"), Some(&Diagnostic::Flag(true)));
     assert_eq!(
-        estimate.evidence.get("streams_tried"),
-        Some(&EvidenceValue::Series(vec![1.0, 3.0]))
+        estimate.diagnostics.get("streams_tried"),
+        Some(&Diagnostic::Series(vec![1.0, 3.0]))
     );
     within(estimate.also[0].value, 92e6, 97e6);
     assert!(measured.cost.time <= Duration::from_millis(2700), "{:?}", measured.cost);
@@ -87,8 +87,8 @@ fn thorough_sees_what_harms() {
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.value, 3);
     assert_eq!(
-        estimate.evidence.get("harmful_streams"),
-        Some(&EvidenceValue::Integer(6))
+        estimate.diagnostics.get("harmful_streams"),
+        Some(&Diagnostic::Integer(6))
     );
     // Three runs of 1, 2, 3, 4 and 6 streams.
     between(measured.cost.time.as_secs_f64(), 75.0, 95.0);
@@ -116,8 +116,8 @@ fn a_busy_host_is_named() {
     let estimate = path.estimate("streams", &[("available_bps", "100M"), ("max_time", "20 s")]);
     assert_eq!(estimate.limited_by, Limit::Sender);
     assert_eq!(
-        estimate.evidence.get("fills_available"),
-        Some(&EvidenceValue::Flag(false))
+        estimate.diagnostics.get("fills_available"),
+        Some(&Diagnostic::Flag(false))
     );
 }
 

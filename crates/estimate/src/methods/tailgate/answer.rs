@@ -9,7 +9,7 @@ use super::chain::{Chain, HopTime, Least, Setting, chain, least};
 use super::session::{Sample, Session, What};
 use crate::methods::campaign::nanos;
 use crate::methods::spacing::Stamped;
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, PathFinding, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
 use crate::{PathFacts, StampSource};
 
 pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
@@ -28,7 +28,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
             reason: stopped.cloned().unwrap_or(own),
             caveats,
             details: Details::default(),
-            evidence: Evidence::default(),
+            diagnostics: Diagnostics::default(),
         },
     }
 }

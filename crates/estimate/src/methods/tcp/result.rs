@@ -11,7 +11,7 @@ use crate::facts::PathFacts;
 use crate::limits::{Blame, Seen, diagnose, limits, loss_pattern};
 use crate::methods::bulk::{self, series};
 use crate::outcome::{
-    Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
 };
 use crate::probe::{Congestion, StreamReport, TcpSample, TransferReport};
 
@@ -180,19 +180,19 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
 
 /// Nothing was acknowledged: what is known of why.
 fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
-    let mut evidence = Evidence::default();
+    let mut diagnostics = Diagnostics::default();
     let mut found = TcpFinding::default();
     let last = known.window.last().or(known.ramp.last());
     if let Some(blame) = last
         .and_then(|report| limits(report, facts, pacing))
         .and_then(|limits| limits.verdicts.first().copied())
     {
-        evidence.insert("limit", blame.name());
+        diagnostics.insert("limit", blame.name());
         found.limits.push(blame);
     }
     if let Some(sample) = last.and_then(|report| report.streams.first()?.samples.last()) {
-        evidence.insert("mss_octets", sample.mss_octets);
-        evidence.insert("retransmitted_segments", sample.retransmitted_segments);
+        diagnostics.insert("mss_octets", sample.mss_octets);
+        diagnostics.insert("retransmitted_segments", sample.retransmitted_segments);
         found.mss_octets = Some(f64::from(sample.mss_octets));
         found.retransmitted_segments = Some(f64::from(sample.retransmitted_segments));
     }
@@ -203,7 +203,7 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
             finding: Finding::Tcp(Box::new(found)),
             ..Details::default()
         },
-        evidence,
+        diagnostics,
     }
 }
 

@@ -5,7 +5,7 @@ use units::BitRate;
 use crate::fluid_path::Fluid;
 use crate::methods::gaps::testing::{estimate, mbps, on_bed, on_fluid, raw};
 use crate::methods::{diettopp, topp};
-use crate::outcome::{Caveat, EvidenceValue, Limit, Outcome, Reason, Verdict};
+use crate::outcome::{Caveat, Diagnostic, Limit, Outcome, Reason, Verdict};
 use crate::probe::Fate;
 use crate::registry::Method;
 use crate::testbed::{Cross, Hop, Testbed, real_host};
@@ -25,9 +25,9 @@ fn a_fluid_is_exact() {
             assert!((ratio - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {ratio}");
             assert_eq!(found.verdict, Verdict::Estimated);
             let tight = found
-                .evidence
+                .diagnostics
                 .get("tight_capacity_bps")
-                .and_then(EvidenceValue::as_f64)
+                .and_then(Diagnostic::as_f64)
                 .unwrap();
             assert!(
                 (tight / capacity as f64 / 1e6 - 1.0).abs() < 2e-3,

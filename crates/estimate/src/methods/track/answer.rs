@@ -10,7 +10,7 @@ use super::account::Account;
 use super::level::{LEAST_ERROR, Now, Point};
 use crate::windows::Windows;
 use crate::{
-    AvailableFinding, Caveat, Confidence, Details, Estimate, Evidence, Finding, Limit, Outcome, PathFacts, Reason,
+    AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, PathFacts, Reason,
 };
 
 /// Fewest trains behind an estimate of medium confidence.
@@ -109,13 +109,13 @@ impl State<'_> {
             estimate = estimate.caveat(caveat);
         }
         if let Some(last) = self.per_train {
-            estimate.evidence.insert("last_train_bps", last);
+            estimate.diagnostics.insert("last_train_bps", last);
             estimate = estimate.found(Finding::Available(Box::new(AvailableFinding {
                 last_train_bps: Some(last),
                 ..AvailableFinding::default()
             })));
         }
-        sampled(&mut estimate.evidence, self.account, self.windows);
+        sampled(&mut estimate.diagnostics, self.account, self.windows);
         estimate
     }
 }
@@ -130,41 +130,41 @@ pub(super) fn finish(
     let silent = stopped == Some(Reason::NoAnswer);
     match estimate {
         Some(mut estimate) if !silent => {
-            sampled(&mut estimate.evidence, account, windows);
-            distributed(&mut estimate.evidence, windows);
+            sampled(&mut estimate.diagnostics, account, windows);
+            distributed(&mut estimate.diagnostics, windows);
             if stopped.is_some() {
                 estimate = estimate.caveat(Caveat::StoppedEarly);
             }
             estimate.into()
         }
         _ => {
-            let mut evidence = Evidence::default();
-            sampled(&mut evidence, account, windows);
-            distributed(&mut evidence, windows);
+            let mut diagnostics = Diagnostics::default();
+            sampled(&mut diagnostics, account, windows);
+            distributed(&mut diagnostics, windows);
             Outcome::Inconclusive {
                 reason: stopped.unwrap_or(Reason::NotConverged),
                 caveats: account.caveats(),
                 details: Details::default(),
-                evidence,
+                diagnostics,
             }
         }
     }
 }
 
-fn sampled(evidence: &mut Evidence, account: &Account, windows: &Windows) {
+fn sampled(diagnostics: &mut Diagnostics, account: &Account, windows: &Windows) {
     let whole = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    evidence.insert("trains", whole(account.trains));
-    evidence.insert("kept_trains", whole(account.used));
-    evidence.insert("rejected_trains", whole(account.trains - account.used));
-    evidence.insert("useless_of_last_32_trains", account.useless());
-    evidence.insert("changes", whole(account.changes));
-    evidence.insert("windows", whole(windows.count()));
+    diagnostics.insert("trains", whole(account.trains));
+    diagnostics.insert("kept_trains", whole(account.used));
+    diagnostics.insert("rejected_trains", whole(account.trains - account.used));
+    diagnostics.insert("useless_of_last_32_trains", account.useless());
+    diagnostics.insert("changes", whole(account.changes));
+    diagnostics.insert("windows", whole(windows.count()));
 }
 
 /// How what was available was distributed over the whole run.
-fn distributed(evidence: &mut Evidence, windows: &Windows) {
+fn distributed(diagnostics: &mut Diagnostics, windows: &Windows) {
     let length = windows.length();
-    evidence.insert("window_ns", nanos(length));
+    diagnostics.insert("window_ns", nanos(length));
     let shares = [
         ("window_p05_bps", 0.05),
         ("window_p25_bps", 0.25),
@@ -174,11 +174,11 @@ fn distributed(evidence: &mut Evidence, windows: &Windows) {
     ];
     for (name, share) in shares {
         if let Some(value) = windows.percentile(share) {
-            evidence.insert(name, value);
+            diagnostics.insert(name, value);
         }
     }
     if let Some(mean) = windows.mean() {
-        evidence.insert("window_mean_bps", mean);
+        diagnostics.insert("window_mean_bps", mean);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fluid_path::Fluid;
 use crate::testbed::{Cross, Hop, Testbed};
-use crate::{Caveat, Event, Outcome, PathFacts, Reason, Refusal, Step, Verdict, run};
+use crate::{Caveat, Event, Outcome, PathFacts, Reason, Refusal, Step, Verdict, drive};
 use units::Stamp;
 
 fn begun(pairs: &[(&str, &str)]) -> Box<dyn Estimator> {
@@ -15,7 +15,7 @@ fn exact_in_the_fluid_model() {
             let cross = BitRate::from_bps(capacity.bps() / 10 * tenths);
             let mut world = Fluid::new(capacity, cross);
             let mut machine = begun(&[("duration", "10 s")]);
-            let Ok(measured) = run(&mut world, machine.as_mut(), INFO.imposes.budget());
+            let Ok(measured) = drive(&mut world, machine.as_mut(), INFO.imposes.budget());
             let estimate = measured.outcome.estimate().unwrap();
             let truth = (capacity.bps() - cross.bps()) as f64;
             let off = (estimate.value as f64 - truth).abs() / capacity.as_f64();

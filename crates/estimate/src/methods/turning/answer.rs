@@ -5,7 +5,7 @@ use units::{BitRate, Metric};
 use super::round::{Round, Seen, rate};
 use super::session::{Ending, Flawed, Session};
 use super::{Rule, SPANNED};
-use crate::outcome::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) -> Outcome {
     let ending = match (&session.ended, stopped) {
@@ -27,7 +27,7 @@ pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) 
             reason: reason(seen, ending.err()),
             caveats: caveats(seen),
             details: Details::default(),
-            evidence: evidence(seen, Evidence::default()),
+            diagnostics: diagnostics(seen, Diagnostics::default()),
         },
     }
 }
@@ -175,7 +175,7 @@ fn account(seen: &Seen, mut estimate: Estimate, stopped: bool) -> Estimate {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
-    estimate.evidence = evidence(seen, std::mem::take(&mut estimate.evidence));
+    estimate.diagnostics = diagnostics(seen, std::mem::take(&mut estimate.diagnostics));
     estimate
 }
 
@@ -203,26 +203,26 @@ fn caveats(seen: &Seen) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
-fn evidence(seen: &Seen, mut evidence: Evidence) -> Evidence {
+fn diagnostics(seen: &Seen, mut diagnostics: Diagnostics) -> Diagnostics {
     let series = |of: fn(&Round) -> f64| -> Vec<f64> { seen.judged().map(of).collect() };
     let kept: usize = seen.rounds.iter().map(|round| round.looks.len()).sum();
     let tally = &seen.tally;
-    evidence.insert("rate_in_bps", series(Round::rate_in));
-    evidence.insert("rate_out_bps", series(Round::rate_out));
-    evidence.insert("gap_in_ns", series(Round::gap_in));
-    evidence.insert("gap_out_ns", series(Round::gap_out));
-    evidence.insert("trains_of_round", series(|round| round.looks.len() as f64));
-    evidence.insert("congested", series(|round| f64::from(u8::from(round.is_congested()))));
-    evidence.insert("rounds", seen.judged().count());
-    evidence.insert("trains", tally.trains);
-    evidence.insert("burstiness_ns", seen.burstiness() * 1e9);
-    evidence.insert("kept_trains", kept);
-    evidence.insert("rejected_lost_trains", tally.all_lost);
-    evidence.insert("rejected_unpaced_trains", tally.broken);
-    evidence.insert("rejected_clock_step_trains", tally.clock_steps);
-    evidence.insert("rejected_few_batches_trains", tally.few_batches);
-    evidence.insert("rejected_overflowed_trains", tally.overflows);
-    evidence
+    diagnostics.insert("rate_in_bps", series(Round::rate_in));
+    diagnostics.insert("rate_out_bps", series(Round::rate_out));
+    diagnostics.insert("gap_in_ns", series(Round::gap_in));
+    diagnostics.insert("gap_out_ns", series(Round::gap_out));
+    diagnostics.insert("trains_of_round", series(|round| round.looks.len() as f64));
+    diagnostics.insert("congested", series(|round| f64::from(u8::from(round.is_congested()))));
+    diagnostics.insert("rounds", seen.judged().count());
+    diagnostics.insert("trains", tally.trains);
+    diagnostics.insert("burstiness_ns", seen.burstiness() * 1e9);
+    diagnostics.insert("kept_trains", kept);
+    diagnostics.insert("rejected_lost_trains", tally.all_lost);
+    diagnostics.insert("rejected_unpaced_trains", tally.broken);
+    diagnostics.insert("rejected_clock_step_trains", tally.clock_steps);
+    diagnostics.insert("rejected_few_batches_trains", tally.few_batches);
+    diagnostics.insert("rejected_overflowed_trains", tally.overflows);
+    diagnostics
 }
 
 /// Losses of more than one packet in this many are named as the reason.

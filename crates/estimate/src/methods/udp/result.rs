@@ -93,7 +93,7 @@ pub(super) fn outcome(
     if reason.is_some() || known.out_of_time {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
-    evidence(estimate, known, &best, ip_octets).into()
+    diagnostics(estimate, known, &best, ip_octets).into()
 }
 
 /// What kept the rate from being higher.
@@ -116,7 +116,7 @@ fn limits(mut estimate: Estimate, known: &Known, bracket: &Bracket, best: &Trial
     estimate
 }
 
-fn evidence(mut estimate: Estimate, known: &Known, best: &Trial, ip_octets: u16) -> Estimate {
+fn diagnostics(mut estimate: Estimate, known: &Known, best: &Trial, ip_octets: u16) -> Estimate {
     if best.reordered > REORDERING {
         let ratio = best.reordered;
         estimate = estimate.caveat(Caveat::Reordering { ratio });

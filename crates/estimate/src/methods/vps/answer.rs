@@ -11,7 +11,7 @@ use super::table::{Cell, Half, HopTable};
 use crate::PathFacts;
 use crate::methods::campaign::nanos;
 use crate::outcome::{
-    Caveat, Confidence, Details, Estimate, Evidence, HopFinding, Limit, Outcome, PathFinding, Reason,
+    Caveat, Confidence, Details, Diagnostics, Estimate, HopFinding, Limit, Outcome, PathFinding, Reason,
 };
 
 /// The line of one hop limit, from all probes and from each half of them.
@@ -146,7 +146,7 @@ impl<'a> Lines<'a> {
                 reason: stopped.cloned().unwrap_or(own),
                 caveats,
                 details: Details::default(),
-                evidence: Evidence::default(),
+                diagnostics: Diagnostics::default(),
             },
         }
     }

@@ -3,7 +3,7 @@
 use units::BitRate;
 
 use crate::methods::fluid::{Fluid, between, number};
-use crate::outcome::{EvidenceValue, Limit, Verdict};
+use crate::outcome::{Diagnostic, Limit, Verdict};
 use crate::{Caveat, Estimate, Outcome, Reason};
 
 /// A link in the fluid model, half of it taken, behind a sender as fast as the link.
@@ -16,8 +16,8 @@ fn half_full(link: f64, mtu: u16) -> Fluid {
 }
 
 fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
-    match estimate.evidence.get(name) {
-        Some(EvidenceValue::Series(values)) => values.clone(),
+    match estimate.diagnostics.get(name) {
+        Some(Diagnostic::Series(values)) => values.clone(),
         other => panic!("{name} is {other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Evidence;
+use crate::outcome::Diagnostics;
 
 /// Bursts, and the queue that cuts them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -78,21 +78,21 @@ pub struct QueueFinding {
 
 impl BurstFinding {
     /// The same for people.
-    pub(crate) fn tell(&self, evidence: &mut Evidence) {
-        evidence.insert("ip_octets", u32::from(self.ip_octets));
+    pub(crate) fn tell(&self, diagnostics: &mut Diagnostics) {
+        diagnostics.insert("ip_octets", u32::from(self.ip_octets));
         if let Some(sample) = self.sample {
-            evidence.insert("burst_p10_octets", sample.p10);
-            evidence.insert("burst_median_octets", sample.median);
-            evidence.insert("burst_max_octets", sample.max);
-            evidence.insert("burst_max_is_bound", sample.max_is_bound);
+            diagnostics.insert("burst_p10_octets", sample.p10);
+            diagnostics.insert("burst_median_octets", sample.median);
+            diagnostics.insert("burst_max_octets", sample.max);
+            diagnostics.insert("burst_max_is_bound", sample.max_is_bound);
         }
         if !self.curve.is_empty() {
             let column = |of: fn(&BurstPoint) -> u64| self.curve.iter().map(|row| of(row) as f64).collect::<Vec<_>>();
-            evidence.insert("curve_rate_bps", column(|row| row.rate_bps));
-            evidence.insert("curve_p10_octets", column(|row| row.p10));
-            evidence.insert("curve_median_octets", column(|row| row.median));
-            evidence.insert("curve_max_octets", column(|row| row.max));
-            evidence.insert("curve_bursts", column(|row| row.bursts));
+            diagnostics.insert("curve_rate_bps", column(|row| row.rate_bps));
+            diagnostics.insert("curve_p10_octets", column(|row| row.p10));
+            diagnostics.insert("curve_median_octets", column(|row| row.median));
+            diagnostics.insert("curve_max_octets", column(|row| row.max));
+            diagnostics.insert("curve_bursts", column(|row| row.bursts));
         }
         let queue = &self.queue;
         for (name, value) in [
@@ -107,7 +107,7 @@ impl BurstFinding {
             ("rtt_ns", self.rtt_ns),
         ] {
             if let Some(value) = value {
-                evidence.insert(name, value);
+                diagnostics.insert(name, value);
             }
         }
         for (name, word) in [
@@ -116,7 +116,7 @@ impl BurstFinding {
             ("effective_queue_basis", &queue.basis),
         ] {
             if let Some(word) = word {
-                evidence.insert(name, word.as_str());
+                diagnostics.insert(name, word.as_str());
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Evidence;
+use crate::outcome::Diagnostics;
 
 /// Round trips beyond the shortest.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -56,22 +56,22 @@ pub struct WayDelays {
 
 impl Ways {
     /// The same for people.
-    pub fn tell(&self, evidence: &mut Evidence) {
+    pub fn tell(&self, diagnostics: &mut Diagnostics) {
         let nanos = units::Delta::from_nanos;
-        evidence.insert("clock_offset_ns", nanos(self.clock_offset_ns));
-        evidence.insert("clock_error_bound_ns", nanos(self.clock_error_bound_ns));
+        diagnostics.insert("clock_offset_ns", nanos(self.clock_offset_ns));
+        diagnostics.insert("clock_error_bound_ns", nanos(self.clock_error_bound_ns));
         if let Some(clock) = self.far_clock {
-            evidence.insert("far_clock_synchronised", clock.synchronised);
-            evidence.insert("far_clock_error_ns", nanos(clock.error_ns));
+            diagnostics.insert("far_clock_synchronised", clock.synchronised);
+            diagnostics.insert("far_clock_error_ns", nanos(clock.error_ns));
             if let Some(near) = clock.near_error_ns {
-                evidence.insert("near_clock_error_ns", nanos(near));
+                diagnostics.insert("near_clock_error_ns", nanos(near));
             }
         }
         for (names, delays) in [(&FORWARD, self.forward), (&REVERSE, self.reverse)] {
             let Some(delays) = delays else { continue };
             let values = delays.one_way_ns.into_iter().chain(delays.variation_ns);
             for (name, value) in names.iter().zip(values.chain(delays.successive_ns)) {
-                evidence.insert(name, nanos(value));
+                diagnostics.insert(name, nanos(value));
             }
         }
     }

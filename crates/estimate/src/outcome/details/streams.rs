@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Evidence;
-use crate::outcome::evidence::number;
+use crate::outcome::Diagnostics;
+use crate::outcome::diagnostics::number;
 
 /// Parallel streams: where they fill the path, disturb others, and do harm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,39 +93,39 @@ impl FillBasis {
 
 impl StreamsFinding {
     /// The same for people.
-    pub(crate) fn tell(&self, evidence: &mut Evidence) {
+    pub(crate) fn tell(&self, diagnostics: &mut Diagnostics) {
         let series = |of: fn(&StreamsLevel) -> f64| self.levels.iter().map(of).collect::<Vec<_>>();
-        evidence.insert("streams_tried", series(|level| f64::from(level.streams)));
-        evidence.insert("sum_bps", series(|level| level.sum_bps));
-        evidence.insert("rtt_loaded_ns", series(|level| level.rtt_ns));
-        evidence.insert("retransmitted_share", series(|level| level.retransmitted_share));
+        diagnostics.insert("streams_tried", series(|level| f64::from(level.streams)));
+        diagnostics.insert("sum_bps", series(|level| level.sum_bps));
+        diagnostics.insert("rtt_loaded_ns", series(|level| level.rtt_ns));
+        diagnostics.insert("retransmitted_share", series(|level| level.retransmitted_share));
         let intrusion: Vec<f64> = self.levels.iter().filter_map(|level| level.intrusion).collect();
         if !intrusion.is_empty() {
-            evidence.insert("intrusion", intrusion);
+            diagnostics.insert("intrusion", intrusion);
         }
-        evidence.insert("basis", self.basis.text());
-        evidence.insert("recommended", self.recommended);
+        diagnostics.insert("basis", self.basis.text());
+        diagnostics.insert("recommended", self.recommended);
         if let Some(available) = self.available_payload_bps {
-            evidence.insert("available_payload_bps", available);
-            evidence.insert("fills_available", self.basis == FillBasis::Reached);
+            diagnostics.insert("available_payload_bps", available);
+            diagnostics.insert("fills_available", self.basis == FillBasis::Reached);
         }
         if let Some(streams) = self.intrusive {
-            evidence.insert("intrusive_streams", u32::from(streams));
-            evidence.insert("intrusive_by", self.intrusive_by.join(", ").as_str());
+            diagnostics.insert("intrusive_streams", u32::from(streams));
+            diagnostics.insert("intrusive_by", self.intrusive_by.join(", ").as_str());
         }
         if let Some(streams) = self.harmful {
-            evidence.insert("harmful_streams", u32::from(streams));
+            diagnostics.insert("harmful_streams", u32::from(streams));
         }
         if let Some(flows) = self.competing_flows {
-            evidence.insert("competing_flows", flows);
+            diagnostics.insert("competing_flows", flows);
         }
         if let Some(buffers) = self.buffers {
-            evidence.insert("buffer_requested_octets", buffers.requested_octets);
-            evidence.insert("buffer_gain", buffers.gain);
-            evidence.insert("buffer_clamped", buffers.clamped);
-            evidence.insert("kernel_at_fault", buffers.kernel_at_fault);
+            diagnostics.insert("buffer_requested_octets", buffers.requested_octets);
+            diagnostics.insert("buffer_gain", buffers.gain);
+            diagnostics.insert("buffer_clamped", buffers.clamped);
+            diagnostics.insert("kernel_at_fault", buffers.kernel_at_fault);
             if let Some(granted) = buffers.granted_octets {
-                evidence.insert("buffer_granted_octets", granted);
+                diagnostics.insert("buffer_granted_octets", granted);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use estimate::{Budget, Method, Outcome, RawParams, methods, run};
+use estimate::{Budget, Method, Outcome, RawParams, drive, methods};
 use scenario::{Scenario, Way};
 use sim::SimWorld;
 use units::Metric;
@@ -52,7 +52,7 @@ fn every_method_ends_on_every_scenario() {
             ][index % 2];
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
             let mut world = SimWorld::new(scenario, Way::Forward, 1);
-            let Ok(measured) = run(&mut world, estimator.as_mut(), budget);
+            let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
             let (name, cost) = (method.info().name, measured.cost);
             assert!(cost.octets <= budget.octets, "{name} {}: {cost:?}", scenario.name);
             if let Outcome::Estimated(estimate) = &measured.outcome {
@@ -72,7 +72,7 @@ fn every_method_ends_by_itself_or_by_its_budget() {
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
             let mut world = SimWorld::new(scenario, Way::Forward, 1);
             let budget = method.info().imposes.budget();
-            let Ok(measured) = run(&mut world, estimator.as_mut(), budget);
+            let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
             let cost = measured.cost;
             let within = cost.octets <= budget.octets && cost.time <= budget.time + Duration::from_secs(2);
             assert!(

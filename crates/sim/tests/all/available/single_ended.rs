@@ -1,6 +1,6 @@
 //! Echoes of the trains, with and without the far end's stamps, over an idle and over a loaded way back.
 
-use estimate::{Caveat, EvidenceValue, Outcome, Verdict, methods};
+use estimate::{Caveat, Outcome, Verdict, methods};
 use scenario::{Scenario, Way};
 
 use super::{measured, median, read, truth};
@@ -53,10 +53,7 @@ fn warns_of_the_way_back(outcome: &Outcome) -> bool {
 }
 
 fn by_far_stamps(outcome: &Outcome) -> Option<bool> {
-    match outcome.estimate()?.evidence.get("stamped_by_far_end")? {
-        EvidenceValue::Flag(flag) => Some(*flag),
-        _ => None,
-    }
+    Some(outcome.estimate()?.details.stamped_by_far_end)
 }
 
 /// With the far end's stamps the way back is of no account; without, the answer is the lesser of both ways, and says so.

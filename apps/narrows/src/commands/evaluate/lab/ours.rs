@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::{Beginning, Estimator, Measured, RawParams, run as drive};
+use estimate::{Estimator, Measured, RawParams, run as drive};
 use evaluate::plan::PlannedMethod;
 use evaluate::rival::Host;
 use evaluate::simulated::Simulation;
@@ -108,7 +108,7 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn measure(&self) -> Result<Attempt, RunFault> {
-        let mut estimator = self
+        let estimator = self
             .simulation
             .begin()
             .map_err(|error| RunFault::NotOffered { why: error.to_string() })?;
@@ -122,7 +122,7 @@ impl Client<'_> {
         let setting = self.setting.clone().unwrap_or_else(|| Setting::new(WorldKind::Lab));
         let mut world = Recorder::maybe(world, writer.map_err(broke)?, setting)
             .with_true_time(|watch: &Watch<_>| u64::try_from(watch.path_time().as_nanos()).ok());
-        let (measured, span) = self.drive(&mut world, estimator.as_mut())?;
+        let (measured, span) = self.drive(&mut world, estimator)?;
         if let Some(fault) = world.fault() {
             return Err(broke(format!("recording: {fault}")));
         }
@@ -139,7 +139,7 @@ impl Client<'_> {
     fn drive<W>(
         &self,
         world: &mut W,
-        estimator: &mut dyn Estimator,
+        estimator: Box<dyn Estimator>,
     ) -> Result<(Measured, (Duration, Duration)), RunFault>
     where
         W: estimate::World,
@@ -149,13 +149,14 @@ impl Client<'_> {
         let info = self.simulation.method.info();
         let budget = self.simulation.method.imposes(&params).budget();
         let began = self.clock.now();
-        world.begins(&Beginning {
+        let order = estimate::Order {
             metric: self.planned.metric,
             method: info.name,
             params: &params,
-            budget: &budget,
-        });
-        let measured = drive(world, estimator, budget).map_err(|broken| broke(broken.fault))?;
+            budget,
+            estimator,
+        };
+        let measured = drive(world, order).map_err(|broken| broke(broken.fault))?;
         if world.stop_requested() {
             return Err(super::interrupted());
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use estimate::probe::{PacingCheck, Probe};
-use estimate::{Beginning, Event, Measured, PathFacts, Reason, World};
+use estimate::{Event, Measured, Order, PathFacts, Reason, World};
 use units::{Sender, Stamp};
 
 use super::bed::PathClock;
@@ -59,8 +59,8 @@ impl<W: World> World for Watch<W> {
         self.world.facts()
     }
 
-    fn begins(&mut self, run: &Beginning<'_>) {
-        self.world.begins(run);
+    fn begins(&mut self, order: &Order<'_>) {
+        self.world.begins(order);
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, W::Fault> {

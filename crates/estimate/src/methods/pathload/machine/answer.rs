@@ -4,7 +4,7 @@ use units::{BitRate, Metric};
 
 use super::Machine;
 use crate::methods::pathload::search::{Search, Stop};
-use crate::{Caveat, Confidence, Details, Estimate, Evidence, Limit, Outcome, Reason};
+use crate::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 /// Loss that says more about the path than about a rate, when no rate went through without a trend ("ours").
 const TOO_MUCH_LOSS: f64 = 0.15;
@@ -15,14 +15,14 @@ const ETHERNET_OCTETS: f64 = 38.0;
 
 impl Machine {
     pub(super) fn finish_without(&self, reason: Reason) -> Outcome {
-        let mut evidence = Evidence::default();
-        evidence.insert("fleets", self.fleets);
-        evidence.insert("kept_fleets", self.fleets);
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("fleets", self.fleets);
+        diagnostics.insert("kept_fleets", self.fleets);
         Outcome::Inconclusive {
             reason,
             caveats: self.caveats(),
             details: Details::default(),
-            evidence,
+            diagnostics,
         }
     }
 

@@ -236,7 +236,7 @@ fn it_ends_whatever_the_path_answers() {
                 time: Duration::from_secs(100_000),
                 ..Budget::default()
             };
-            let Ok(measured) = crate::run(&mut world, &mut Run::new(params), budget);
+            let Ok(measured) = crate::drive(&mut world, &mut Run::new(params), budget);
             assert!(world.trains < most, "seed {seed}: {} trains", world.trains);
             let sure = |e: &Estimate| e.confidence > Confidence::Medium;
             assert!(!measured.outcome.estimate().is_some_and(sure), "{measured:?}");
@@ -529,7 +529,7 @@ fn a_shallow_token_bucket_shows_and_striping_is_flagged() {
             )
         });
         all(&estimates, &name, |e| {
-            let peak = e.evidence.get("peak_bps").and_then(crate::EvidenceValue::as_f64);
+            let peak = e.diagnostics.get("peak_bps").and_then(crate::Diagnostic::as_f64);
             let right = e.limited_by == Limit::Shaper
                 && (e.value as f64 / 9_752_926.0 - 1.0).abs() < 0.02
                 && peak.is_some_and(|peak| (peak / 97_529_258.0 - 1.0).abs() < 0.1);
@@ -584,14 +584,14 @@ fn sizes_name_the_framing_of_an_idle_link() {
                 error(estimate, bed.ip_capacity(1500)).abs() < 0.001,
                 "{name}: {estimate:?}"
             );
-            let told = match estimate.evidence.get("layer2_framing") {
-                Some(crate::EvidenceValue::Text(told)) => told.clone(),
+            let told = match estimate.diagnostics.get("layer2_framing") {
+                Some(crate::Diagnostic::Text(told)) => told.clone(),
                 _ => String::new(),
             };
             let octets = estimate
-                .evidence
+                .diagnostics
                 .get("layer2_octets")
-                .and_then(crate::EvidenceValue::as_f64);
+                .and_then(crate::Diagnostic::as_f64);
             if framing.is_cells() {
                 // Several encapsulations fill equally many cells.
                 assert!(told.is_empty() || told.starts_with("atm"), "{name}: {told}");

@@ -1,4 +1,4 @@
-//! Intermediate results, by name.
+//! Intermediate results, by name: for people and plots. No code reads them back; what code needs is in [`Details`](super::Details).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use units::{BitRate, Delta};
 /// Named intermediate results. Names end in their unit (`_bps`, `_ns`, `_octets`) where they have one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Evidence(BTreeMap<Cow<'static, str>, EvidenceValue>);
+pub struct Diagnostics(BTreeMap<Cow<'static, str>, Diagnostic>);
 
 /// One intermediate result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum EvidenceValue {
+pub enum Diagnostic {
     /// Yes or no.
     Flag(bool),
     /// A whole number.
@@ -36,24 +36,31 @@ pub(super) fn series<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::
     Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
-impl Evidence {
+impl Diagnostics {
     /// Adds or replaces one.
-    pub fn insert(&mut self, name: &'static str, value: impl Into<EvidenceValue>) {
+    pub fn insert(&mut self, name: &'static str, value: impl Into<Diagnostic>) {
         self.0.insert(Cow::Borrowed(name), value.into());
     }
 
-    /// One by name.
-    pub fn get(&self, name: &str) -> Option<&EvidenceValue> {
+    /// Takes those of these names over from others.
+    pub(crate) fn adopt(&mut self, others: Self, names: &[&str]) {
+        let wanted = |name: &Cow<'static, str>| names.contains(&name.as_ref());
+        self.0.extend(others.0.into_iter().filter(|(name, _)| wanted(name)));
+    }
+
+    /// One by name, for this crate's tests.
+    #[cfg(test)]
+    pub(crate) fn get(&self, name: &str) -> Option<&Diagnostic> {
         self.0.get(name)
     }
 
     /// All, in order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &EvidenceValue)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Diagnostic)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
 }
 
-impl EvidenceValue {
+impl Diagnostic {
     /// As a number, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -64,55 +71,55 @@ impl EvidenceValue {
     }
 }
 
-impl From<bool> for EvidenceValue {
+impl From<bool> for Diagnostic {
     fn from(value: bool) -> Self {
         Self::Flag(value)
     }
 }
 
-impl From<f64> for EvidenceValue {
+impl From<f64> for Diagnostic {
     fn from(value: f64) -> Self {
         Self::Number(value)
     }
 }
 
-impl From<u32> for EvidenceValue {
+impl From<u32> for Diagnostic {
     fn from(value: u32) -> Self {
         Self::Integer(i64::from(value))
     }
 }
 
-impl From<u64> for EvidenceValue {
+impl From<u64> for Diagnostic {
     fn from(value: u64) -> Self {
         Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<usize> for EvidenceValue {
+impl From<usize> for Diagnostic {
     fn from(value: usize) -> Self {
         Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<BitRate> for EvidenceValue {
+impl From<BitRate> for Diagnostic {
     fn from(value: BitRate) -> Self {
         value.bps().into()
     }
 }
 
-impl From<Delta> for EvidenceValue {
+impl From<Delta> for Diagnostic {
     fn from(value: Delta) -> Self {
         Self::Integer(value.nanos())
     }
 }
 
-impl From<&str> for EvidenceValue {
+impl From<&str> for Diagnostic {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
     }
 }
 
-impl From<Vec<f64>> for EvidenceValue {
+impl From<Vec<f64>> for Diagnostic {
     fn from(value: Vec<f64>) -> Self {
         Self::Series(value)
     }
@@ -124,15 +131,15 @@ mod tests {
 
     #[test]
     fn undefined_numbers_survive_json() {
-        let mut evidence = Evidence::default();
-        evidence.insert("slope_ns", f64::NAN);
-        evidence.insert("rates_bps", vec![1.5, f64::INFINITY]);
-        evidence.insert("count", 3u32);
-        let text = serde_json::to_string(&evidence).unwrap();
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("slope_ns", f64::NAN);
+        diagnostics.insert("rates_bps", vec![1.5, f64::INFINITY]);
+        diagnostics.insert("count", 3u32);
+        let text = serde_json::to_string(&diagnostics).unwrap();
         assert_eq!(text, r#"{"count":3,"rates_bps":[1.5,null],"slope_ns":null}"#);
-        let read: Evidence = serde_json::from_str(&text).unwrap();
-        assert!(read.get("slope_ns").and_then(EvidenceValue::as_f64).unwrap().is_nan());
-        assert_eq!(read.get("count"), Some(&EvidenceValue::Integer(3)));
+        let read: Diagnostics = serde_json::from_str(&text).unwrap();
+        assert!(read.get("slope_ns").and_then(Diagnostic::as_f64).unwrap().is_nan());
+        assert_eq!(read.get("count"), Some(&Diagnostic::Integer(3)));
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 }

@@ -5,7 +5,7 @@ use stat::Merit;
 use super::sample::Phase;
 use super::session::Session;
 use super::{batches, capprobe, hosts, modes, shape};
-use crate::outcome::{Caveat, Confidence, Estimate, Evidence, Limit};
+use crate::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit};
 
 /// Caveats and evidence that any answer carries.
 pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
@@ -26,13 +26,10 @@ pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
-    let own = std::mem::take(&mut estimate.evidence);
-    estimate.evidence = evidence(session);
-    for name in ["branch", "peak_bps", "burst_octets", "bucket_excluded_octets"] {
-        if let Some(value) = own.get(name) {
-            estimate.evidence.insert(name, value.clone());
-        }
-    }
+    let own = std::mem::take(&mut estimate.diagnostics);
+    estimate.diagnostics = diagnostics(session);
+    let kept = ["branch", "peak_bps", "burst_octets", "bucket_excluded_octets"];
+    estimate.diagnostics.adopt(own, &kept);
     estimate
 }
 
@@ -59,76 +56,76 @@ pub(super) fn common_caveats(session: &Session) -> Vec<Caveat> {
 }
 
 /// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size packets.
-pub(super) fn evidence(session: &Session) -> Evidence {
-    let mut evidence = Evidence::default();
+pub(super) fn diagnostics(session: &Session) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     let ip = |wire: f64| session.ip_rate(wire).round();
-    evidence.insert("trains", session.tally.trains);
-    evidence.insert("samples", session.samples.len());
-    evidence.insert("kept_trains", session.samples.len());
-    evidence.insert("rejected_too_fast_trains", session.too_fast.len());
-    evidence.insert("rejected_paused_trains", session.tally.paused);
+    diagnostics.insert("trains", session.tally.trains);
+    diagnostics.insert("samples", session.samples.len());
+    diagnostics.insert("kept_trains", session.samples.len());
+    diagnostics.insert("rejected_too_fast_trains", session.too_fast.len());
+    diagnostics.insert("rejected_paused_trains", session.tally.paused);
     let otherwise = session.tally.failed.saturating_sub(session.tally.paused);
-    evidence.insert("rejected_incomplete_or_reordered_trains", otherwise);
-    evidence.insert("packet_octets", u32::from(session.full_size()));
+    diagnostics.insert("rejected_incomplete_or_reordered_trains", otherwise);
+    diagnostics.insert("packet_octets", u32::from(session.full_size()));
     if let Some(preliminary) = modes::preliminary(session) {
-        evidence.insert("preliminary_mean_bps", ip(preliminary.mean));
-        evidence.insert("preliminary_cv", preliminary.cv);
-        evidence.insert("bin_width_bps", ip(preliminary.width));
+        diagnostics.insert("preliminary_mean_bps", ip(preliminary.mean));
+        diagnostics.insert("preliminary_cv", preliminary.cv);
+        diagnostics.insert("bin_width_bps", ip(preliminary.width));
     }
-    framing_evidence(session, &mut evidence);
+    framing_evidence(session, &mut diagnostics);
     if let Some(loaded) = session.narrow_is_loaded(1) {
-        evidence.insert("narrow_link_loaded", loaded);
+        diagnostics.insert("narrow_link_loaded", loaded);
     }
     if let Some(share) = hosts::sent_share(session) {
-        evidence.insert("sent_over_received_time", share);
+        diagnostics.insert("sent_over_received_time", share);
     }
     if let Some(rate) = shape::sustained(session) {
-        evidence.insert("sustained_bps", ip(rate));
+        diagnostics.insert("sustained_bps", ip(rate));
     }
     if let Some(filtered) = capprobe::filter(session) {
-        evidence.insert("capprobe_bps", ip(filtered.rate));
-        evidence.insert("capprobe_clean_pairs", filtered.clean);
-        evidence.insert("capprobe_converged", filtered.converged);
+        diagnostics.insert("capprobe_bps", ip(filtered.rate));
+        diagnostics.insert("capprobe_clean_pairs", filtered.clean);
+        diagnostics.insert("capprobe_converged", filtered.converged);
     }
     if let Some(rates) = batches::rates(session) {
-        evidence.insert(
+        diagnostics.insert(
             "batch_train_bps",
             rates.trains.values().iter().map(|r| ip(*r)).collect::<Vec<_>>(),
         );
-        evidence.insert("batch_p90_bps", ip(rates.batches.quantile(0.9).unwrap_or(0.0)));
+        diagnostics.insert("batch_p90_bps", ip(rates.batches.quantile(0.9).unwrap_or(0.0)));
     }
     if session.of(Phase::Pairs).next().is_some()
         && let Some(decision) = modes::decide(session, usize::MAX)
     {
         let series = |of: &dyn Fn(&stat::LocalMode) -> f64| decision.modes.iter().map(of).collect::<Vec<f64>>();
-        evidence.insert("modes_bps", series(&|mode| ip(mode.centre())));
-        evidence.insert("mode_counts", series(&|mode| mode.count as f64));
-        evidence.insert("mode_merits_density", series(&|mode| mode.merit(Merit::Density)));
-        evidence.insert("mode_merits_kurtosis", series(&|mode| mode.merit(Merit::Kurtosis)));
-        evidence.insert("pairs", session.of(Phase::Pairs).count());
+        diagnostics.insert("modes_bps", series(&|mode| ip(mode.centre())));
+        diagnostics.insert("mode_counts", series(&|mode| mode.count as f64));
+        diagnostics.insert("mode_merits_density", series(&|mode| mode.merit(Merit::Density)));
+        diagnostics.insert("mode_merits_kurtosis", series(&|mode| mode.merit(Merit::Kurtosis)));
+        diagnostics.insert("pairs", session.of(Phase::Pairs).count());
         if let Some(adr) = decision.adr {
-            evidence.insert("dispersion_rate_bps", ip(adr.rate));
-            evidence.insert("dispersion_trains", adr.trains);
+            diagnostics.insert("dispersion_rate_bps", ip(adr.rate));
+            diagnostics.insert("dispersion_trains", adr.trains);
         }
     }
-    evidence
+    diagnostics
 }
 
 /// What the narrow link adds to each packet, where sizes tell: the name of the framing, octets and their half width, and the rate of one
 /// octet more, which is the link's own where packets are not cut into cells.
-fn framing_evidence(session: &Session, evidence: &mut Evidence) {
+fn framing_evidence(session: &Session, diagnostics: &mut Diagnostics) {
     let clean = || capprobe::filter(session).and_then(|found| found.inverted);
     let Some(inverted) = session.inverted.clone().or_else(clean) else {
         return;
     };
     if let Some((name, _)) = inverted.named() {
-        evidence.insert("layer2_framing", name);
+        diagnostics.insert("layer2_framing", name);
     }
     let (octets, error) = inverted.overhead;
     if error < TELLING_OCTETS {
-        evidence.insert("layer2_octets", octets);
-        evidence.insert("layer2_octets_error", error);
-        evidence.insert("marginal_bps", inverted.marginal_bps.round());
+        diagnostics.insert("layer2_octets", octets);
+        diagnostics.insert("layer2_octets_error", error);
+        diagnostics.insert("marginal_bps", inverted.marginal_bps.round());
     }
 }
 
