@@ -60,7 +60,7 @@ impl Blame {
         Self::Growing,
     ];
 
-    /// What evidence calls it.
+    /// For people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MtuBlackHole => "mtu black hole",

@@ -2,7 +2,7 @@
 //!
 //! An outcome holds a number for the path (the narrow link's) and, in [`Estimate::also`], one estimate per hop limit that was asked, each
 //! with [`Estimate::at_hop`]. What else is known of a hop is the [`HopFinding`] of its estimate, what is known of the path the
-//! [`PathFinding`] of the main one; their `tell` writes the same among the evidence, for people. [`PathHops::of`] puts the parts together,
+//! [`PathFinding`] of the main one; their `tell` writes the same into the diagnostics. [`PathHops::of`] puts the parts together,
 //! from whichever method: what a method does not tell is `None` or empty.
 
 use std::net::IpAddr;
@@ -165,7 +165,7 @@ pub struct Forecast {
 }
 
 impl Foretold {
-    /// As evidence writes it.
+    /// As diagnostics and reports write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resolved => "resolved",

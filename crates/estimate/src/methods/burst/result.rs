@@ -337,8 +337,7 @@ fn diagnostics(
         let queued = rate * ledger.growth.as_secs_f64() / 8.0;
         found.queue.by_delay_octets = Some(bulk::whole(queued));
     }
-    let growth = units::Delta::from(ledger.growth);
-    estimate = estimate.with("peak_queue_delay_ns", growth);
+    estimate = estimate.with("peak_queue_delay_ns", units::Delta::from(ledger.growth));
     found.through_rate_bps = ledger.rate_through().map(bulk::whole);
     if let Some(all) = sample {
         let series = ledger.sample.cuts.iter().map(|cut| octets(known, cut.through) as f64);
@@ -476,9 +475,7 @@ fn queue_behind(
         ledger.sample.queue_by_delay(known.ip_octets).filter(|_| known_rate)
     };
     let by_delay = stat::median(&by_delay).or_else(own);
-    if let Some(octets) = by_delay {
-        found.queue.by_delay_octets = Some(bulk::whole(octets));
-    }
+    found.queue.by_delay_octets = by_delay.map(bulk::whole).or(found.queue.by_delay_octets);
     let by_model = ledger
         .rated_sample()
         .queue_by_rate()
