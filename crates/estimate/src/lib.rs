@@ -43,6 +43,6 @@ pub use outcome::{
 };
 pub use probe::Probe;
 pub use registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
+    Privilege, Protocol, Range, RawParams, Scope,
 };

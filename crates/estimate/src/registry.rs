@@ -2,6 +2,8 @@
 //!
 //! The classification is that of `[Abut18]` table 2, with deployment, layer and privileges added.
 
+mod params;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +18,9 @@ use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{AnalyseError, Observations};
 use crate::outcome::Outcome;
+
+pub(crate) use params::{Given, Value, joined, params};
+pub use params::{Parameter, Range};
 
 /// A method: how to describe it, and how to begin.
 pub trait Method: Sync {
@@ -124,21 +129,35 @@ pub struct MethodInfo {
     pub needs: Needs,
     /// What it imposes on the path.
     pub imposes: Imposes,
-    /// Parameters: name and one line each, with unit and default.
-    pub parameters: &'static [(&'static str, &'static str)],
+    /// What can be set.
+    pub parameters: &'static [Parameter],
     /// The module's own documentation, as Rust source text; see [`MethodInfo::manual`].
     #[serde(skip)]
     pub source: &'static str,
 }
 
+/// How the line begins that stands in a module's documentation for the table of the parameters.
+const DECLARED: &str = "Declared below;";
+
 impl MethodInfo {
-    /// The method's manual: the documentation at the head of its module.
+    /// The method's manual: the documentation at the head of its module, with the table of its parameters where it says
+    /// [`DECLARED`].
     pub fn manual(&self) -> String {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
-        lines
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
-            .collect::<Vec<_>>()
-            .join("\n")
+        let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+        let shown = lines.map(|line| {
+            if line.starts_with(DECLARED) {
+                params::table(self.parameters)
+            } else {
+                line.to_owned()
+            }
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The parameter of that name.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters.iter().find(|parameter| parameter.name == name)
     }
 }
 
@@ -372,17 +391,22 @@ impl RawParams {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// What was typed for `name`.
+    pub(crate) fn typed(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Refuses names that `info` does not list.
     pub fn check_names(&self, info: &MethodInfo) -> Result<(), ParamError> {
         for name in self.0.keys() {
-            if !info.parameters.iter().any(|(known, _)| known == name) {
+            if info.parameter(name).is_none() {
                 return Err(ParamError::Unknown {
                     method: info.name,
                     name: name.clone(),
                     known: info
                         .parameters
                         .iter()
-                        .map(|(known, _)| *known)
+                        .map(|parameter| parameter.name)
                         .collect::<Vec<_>>()
                         .join(", "),
                 });

@@ -113,11 +113,5 @@ fn manual(info: &MethodInfo) -> String {
     for (name, value) in rows {
         let _ = writeln!(out, "  {name:<17} {value}");
     }
-    if !info.parameters.is_empty() {
-        out.push_str("\n# Parameters to --param\n\n");
-    }
-    for (name, about) in info.parameters {
-        let _ = writeln!(out, "  {name:<17} {about}");
-    }
     out
 }

@@ -159,7 +159,7 @@ fn methods(args: &PassiveArgs) -> Result<Chosen, Failure> {
         let mut taken = false;
         for (method, params) in &mut chosen {
             let info = method.info();
-            let has = info.parameters.iter().any(|(parameter, _)| *parameter == name);
+            let has = info.parameter(name).is_some();
             if has && of.is_none_or(|of| of == info.name) {
                 params.set(name, value.clone());
                 taken = true;

@@ -205,6 +205,10 @@ fn manuals_have_all_headings() {
         }
         let json: serde_json::Value = serde_json::from_str(&said(&["methods", &name, "--json"])).expect("JSON");
         assert_eq!(json["name"], name.as_str());
+        for parameter in json["parameters"].as_array().expect("a list") {
+            let row = format!("| {} ", parameter["name"].as_str().expect("a name"));
+            assert!(manual.contains(&row), "{name}: no row {row:?}");
+        }
     }
 }
 

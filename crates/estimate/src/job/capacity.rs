@@ -82,14 +82,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | source |
-//! |---|---|---|---|
-//! | `merit` | | density | pathrate before 2.3.2 |
-//! | `framing` | | as sizes show, else ethernet | IEEE 802.3 |
-//! | `spacing` | s | 0 | ours |
-//! | `utilisation` | 1 | 0.15 | ours: doubled for the looks |
-//! | `max_octets` | octets | 1.7 MB | ours |
-//! | `bucket_octets` | octets | 1.2 MB | ours; 0 leaves the long train out, which is most of what an idle fast path costs |
+//! Declared below; `narrows methods capacity` prints the table.
 //!
 //! # Cost
 //!

@@ -36,15 +36,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `size` | IP octets | path MTU | 68 and up | original: about 1450, recalled |
-//! | `pairs` | | 20 | 10 to 200 | original, recalled: pairs of a measurement |
-//! | `measurements` | | 20 | 1 to 500 | ours; the original goes on for ever |
-//! | `gap` | share | 0.75 | 0 to 0.95 | ours: spacing over the packet time at `C`; 0 is the original's back to back |
-//! | `silence` | time | 10 ms | 100 us to 1 s | ours: from pair to pair, varied by half |
-//! | `weight` | share | 0.25 | 0.01 to 1 | ours: of the newest value, smoothed |
-//! | `capacity` | bit/s | own | above 0 | the narrow link's at the IP layer, if known |
+//! Declared below; `narrows methods abing` prints the table.
 //!
 //! # Cost
 //!
@@ -120,7 +112,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(20),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("abing.rs"),
 };
 

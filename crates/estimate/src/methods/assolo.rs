@@ -38,19 +38,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | ours | ours, tool | tool: 10 to 200 Mbit/s, 1028 octets, 11 chirps, one packet per rate, plain mean, clocks of 1 us |
-//! | `low`, `high` | bit/s | found | 1 kbit/s up | tool: 10, 200 Mbit/s |
-//! | `spread` | factor | 1.2 | 1.001 to 2 | ASSOLO 0.9e |
-//! | `density` | share of half the range | 0.05 | 0.02 to 0.1 | sigma, ASSOLO 0.9e |
-//! | `decrease`, `busy` | factor, steps | 1.5, 5 | as pathchirp | ASSOLO 0.9e |
-//! | `filter` | | vhf | vhf, vhf-source, mean | see above; tool: mean |
-//! | `chirps` | | 33 | 3 to 1000 | tool: 11 |
-//! | `group` | packets | as stamps ask for, 8 at least | 1 to 20 | tool: 1 |
-//! | `octets` | IP octets | path MTU | 64 to 65535 | tool: 1000 of payload |
-//! | `load` | share | 0.1 | above 0 to 0.5 | ours |
-//! | `tick` | s | 0 | 0 to 1 ms | what gaps and stamps are cut to; tool: 1 us |
+//! Declared below; `narrows methods assolo` prints the table.
 //!
 //! # Cost
 //!
@@ -76,15 +64,15 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::methods::campaign::{self, unreadable, within};
+use crate::methods::campaign::{self, within};
 use crate::methods::chirps::excursions::Rule;
 use crate::methods::chirps::weigh::weigh;
-use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, Shared, ladder};
 #[cfg(doc)]
 use crate::outcome::Caveat;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
+    Protocol, RawParams, Scope, joined, params,
 };
 use filter::Filter;
 
@@ -161,44 +149,56 @@ const BURSTS_ABOVE: f64 = 0.25;
 type Params = Settings<Reflected>;
 type Session = chirps::Session<Reflected>;
 
+params! {
+    /// What can be set of this method alone, as it is typed.
+    #[derive(Debug)]
+    #[allow(dead_code, reason = "the preset only picks the defaults of the others")]
+    struct Typed {
+        /// Constants and rules: ours, or those of ASSOLO 0.9e.
+        tool: bool = "ours" is { "ours" => false, "tool" => true } { name: "preset", source: "ours" },
+        /// Ratio of neighbouring distances of rates.
+        spread: f64 = "1.2" { unit: "factor", range: Between("1.001", "2"), source: "ASSOLO 0.9e" },
+        /// Sigma: first distance over half the range.
+        density: f64 = "0.05" { unit: "share", range: Between("0.02", "0.1"), source: "ASSOLO 0.9e" },
+        /// F: an excursion ends below its height over this; above 1.
+        decrease: f64 = "1.5" { unit: "factor", range: Between("1", "10"), source: "ASSOLO 0.9e" },
+        /// L: steps of an excursion that counts.
+        busy: usize = "5" { unit: "steps", range: Between("1", "100"), source: "ASSOLO 0.9e" },
+        /// What chirps are put together with; in vhf-source the gain is on the old value.
+        filter: Filter = "vhf" is { "vhf" => Filter::Vhf, "vhf-source" => Filter::VhfSource, "mean" => Filter::Mean } {
+            presets: &[("tool", "mean")], source: "see Formula",
+        },
+        /// Chirps that the answer rests on.
+        chirps: usize = "33" { range: Between("3", "1000"), presets: &[("tool", "11")], source: "ours; the tool" },
+    }
+    names INFO;
+    check Typed::check;
+}
+
+impl Typed {
+    fn check(&self) -> Result<(), ParamError> {
+        within(self.decrease > 1.0, "decrease", self.decrease, "above 1, at most 10")
+    }
+}
+
+/// With what all such methods share.
+const PARAMETERS: [Parameter; 13] = joined(Typed::PARAMETERS, Shared::ROWS);
+
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let word: String = raw.get("preset", "ours".to_owned())?;
-        let (base, usual) = match word.as_str() {
-            "ours" => (Common::ours(Reflected::CHIRPS, LEAST_GROUP), "vhf"),
-            "tool" => (Common::tool(false), "mean"),
-            _ => return Err(unreadable("preset", &word, "write ours or tool")),
-        };
-        let word: String = raw.get("filter", usual.to_owned())?;
-        let filter = match word.as_str() {
-            "vhf" => Filter::Vhf,
-            "vhf-source" => Filter::VhfSource,
-            "mean" => Filter::Mean,
-            _ => return Err(unreadable("filter", &word, "write vhf, vhf-source or mean")),
-        };
-        let flavour = Reflected {
-            spread: raw.get("spread", 1.2)?,
-            density: raw.get("density", 0.05)?,
-            decrease: raw.get("decrease", 1.5)?,
-            busy: raw.get("busy", 5)?,
-            filter,
-        };
-        let (spread, density) = (flavour.spread, flavour.density);
-        let (decrease, busy) = (flavour.decrease, flavour.busy);
-        within((1.001..=2.0).contains(&spread), "spread", spread, "1.001 to 2")?;
-        within((0.02..=0.1).contains(&density), "density", density, "0.02 to 0.1")?;
-        within(
-            decrease > 1.0 && decrease <= 10.0,
-            "decrease",
-            decrease,
-            "above 1, at most 10",
-        )?;
-        within((1..=100).contains(&busy), "busy", busy, "1 to 100")?;
-        let common = base.read(raw)?;
-        Ok(Self { common, flavour })
+        let typed = Typed::try_from(raw)?;
+        Ok(Self {
+            common: Common::read(raw, typed.chirps, LEAST_GROUP, false)?,
+            flavour: Reflected {
+                spread: typed.spread,
+                density: typed.density,
+                decrease: typed.decrease,
+                busy: typed.busy,
+                filter: typed.filter,
+            },
+        })
     }
 }
 
@@ -233,47 +233,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &[
-        (
-            "preset",
-            "ours, or tool: constants and rules of ASSOLO 0.9e (default: ours)",
-        ),
-        ("low", "lowest rate, with high (default: found; tool: 10 Mbit/s)"),
-        ("high", "highest rate, with low (default: found; tool: 200 Mbit/s)"),
-        (
-            "spread",
-            "ratio of neighbouring distances of rates, 1.001..2 (default: 1.2)",
-        ),
-        (
-            "density",
-            "sigma: first distance over half the range, 0.02..0.1 (default: 0.05)",
-        ),
-        (
-            "decrease",
-            "F: an excursion ends below its height over this, 1..10 (default: 1.5)",
-        ),
-        ("busy", "L: steps of an excursion that counts, 1..100 (default: 5)"),
-        (
-            "filter",
-            "vhf, vhf-source (gain on the old value) or mean (default: vhf; tool: mean)",
-        ),
-        (
-            "chirps",
-            "chirps that the answer rests on, 3..1000 (default: 33; tool: 11)",
-        ),
-        (
-            "group",
-            "packets per rate, 1..20 (default: as stamps ask for, at least 8; tool: 1)",
-        ),
-        (
-            "octets",
-            "IP octets of a packet, 64..65535 (default: path MTU; tool: 1028)",
-        ),
-        ("load", "mean load over what is expected, above 0 to 0.5 (default: 0.1)"),
-        (
-            "tick",
-            "what gaps and stamps are cut to, 0..1 ms (default: 0; tool: 1 us)",
-        ),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("assolo.rs"),
 };

@@ -45,19 +45,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | source |
-//! |---|---|---|---|
-//! | `large` | octets | path MTU | `[AsymProbe05]` |
-//! | `small` | octets | 64 | `[AsymProbe05]`: about the least that Ethernet does not pad |
-//! | `third` | 1 | 0.6 | ours |
-//! | `moved` | 1 | 0.05 | ours |
-//! | `trio` | | true | ours |
-//! | `stable` | pairs | 40 | `[CapProbe04]` |
-//! | `most_pairs` | pairs | 400 | ours: between the paper of `CapProbe` and its kernel re-implementation |
-//! | `tolerance` | 1 | 0.01 | `[CapProbe04]`; of the dispersion (see `mindelay`) |
-//! | `clean` | pairs | 3 | ours: one pair may be chance |
-//! | `utilisation` | 1 | 0.05 | the kernel re-implementation of `CapProbe` |
-//! | `framing` | | ethernet | IEEE 802.3 |
+//! Declared below; `narrows methods asymprobe` prints the table.
 //!
 //! # Cost
 //!
@@ -136,7 +124,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(300),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("asymprobe.rs"),
 };
 

@@ -39,16 +39,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `duration` | time | 60 s | 1 ms to 366 d | ours |
-//! | `packets` | | 17 | 3 to 4000 | `[BART06]`, recalled and not read again; raised for coarse stamps |
-//! | `load` | share | 0.02 | 0.0001 to 0.5 | ours |
-//! | `max-rate` | bit/s | the sender's, else 1.5 times what came through | above 0 | ours |
-//! | `q` | 1 | 1e-4 | 1e-9 to 1 | advice: 1e-5 to 1e-3 once normalised |
-//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
-//! | `seed` | | 1 | | ours: of the random rates |
-//! | `patience` | time | 10 s | 1 s to 1 h | ours: silence that ends it |
+//! Declared below; `narrows methods bart` prints the table.
 //!
 //! # Cost
 //!
@@ -78,118 +69,52 @@ mod tests;
 
 use std::time::Duration;
 
-use units::{BitRate, Layer, Metric, format_duration};
+use units::{BitRate, Layer, Metric};
 
 use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 use crate::{Estimator, Outcome};
 
 /// The method.
 pub struct Bart;
 
-/// Its parameters; the module's documentation gives unit, range and source of each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// How long it goes on.
-    pub duration: Duration,
-    /// Packets of a train, unless stamps ask for more.
-    pub packets: usize,
-    /// Mean load, as a share of the path's rate.
-    pub load: f64,
-    /// Highest rate of a train.
-    pub max_rate: Option<BitRate>,
-    /// Process noise of both parameters, per train.
-    pub q: f64,
-    /// Length of the probe packets, IP header included; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// Of the random rates.
-    pub seed: u64,
-    /// Silence that ends it.
-    pub patience: Duration,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            duration: Duration::from_secs(60),
-            packets: 17,
-            load: 0.02,
-            max_rate: None,
-            q: 1e-4,
-            ip_octets: None,
-            seed: 1,
-            patience: Duration::from_secs(10),
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// How long it goes on.
+        pub duration: Duration = "60 s" { range: Between("1 ms", "8784 h"), source: "ours: a leap year at most" },
+        /// Packets of a train, unless stamps ask for more.
+        pub packets: usize = "17" {
+            range: Between("3", "4000"), source: "[BART06], recalled and not read again; raised for coarse stamps",
+        },
+        /// Mean load, of the path's rate.
+        pub load: f64 = "0.02" { unit: "share", range: Between("0.0001", "0.5"), source: "ours" },
+        /// Highest rate of a train.
+        pub max_rate: Option<BitRate> = "the sender's, else 1.5 times what came through" {
+            name: "max-rate", range: AtLeast("1 bit/s"), source: "ours",
+        },
+        /// Process noise of both parameters of the normalised line, per train.
+        pub q: f64 = "1e-4" { range: Between("1e-9", "1"), source: "advice: 1e-5 to 1e-3 once normalised" },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "fewest packets per octet; 68: RFC 791",
+        },
+        /// Of the random rates.
+        pub seed: u64 = "1" { source: "ours" },
+        /// Silence that ends it.
+        pub patience: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
     }
+    names INFO;
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let default = Self::default();
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let params = Self {
-            duration: raw.get_duration("duration", default.duration)?,
-            packets: raw.get("packets", default.packets)?,
-            load: raw.get("load", default.load)?,
-            max_rate: given("max-rate")
-                .then(|| raw.get("max-rate", BitRate::ZERO))
-                .transpose()?,
-            q: raw.get("q", default.q)?,
-            ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
-            seed: raw.get("seed", default.seed)?,
-            patience: raw.get_duration("patience", default.patience)?,
-        };
-        params.check()?;
-        Ok(params)
-    }
-}
-
-/// A year, for those who let it run.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// Time that the last train may take beyond `duration`.
 const LAST_TRAIN: Duration = Duration::from_secs(5);
 /// Packets of a train at most.
 const MAX_PACKETS: usize = 4000;
-
-impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        let refuse = |name: &'static str, value: String, why: &str| {
-            Err(ParamError::OutOfRange {
-                name,
-                value,
-                why: why.to_owned(),
-            })
-        };
-        if !(Duration::from_millis(1)..=LONGEST).contains(&self.duration) {
-            return refuse("duration", format_duration(self.duration), "1 ms to 366 d");
-        }
-        if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&self.patience) {
-            return refuse("patience", format_duration(self.patience), "1 s to 1 h");
-        }
-        if !(3..=MAX_PACKETS).contains(&self.packets) {
-            return refuse("packets", self.packets.to_string(), "3 to 4000");
-        }
-        if !(0.0001..=0.5).contains(&self.load) {
-            return refuse("load", self.load.to_string(), "0.0001 to 0.5");
-        }
-        if self.max_rate == Some(BitRate::ZERO) {
-            return refuse("max-rate", "0".to_owned(), "above 0");
-        }
-        if !(1e-9..=1.0).contains(&self.q) {
-            return refuse("q", self.q.to_string(), "1e-9 to 1");
-        }
-        if let Some(octets) = self.ip_octets.filter(|&octets| octets < 68) {
-            return refuse("size", octets.to_string(), "at least 68, the smallest MTU (RFC 791)");
-        }
-        Ok(())
-    }
-}
 
 impl Method for Bart {
     fn info(&self) -> &'static MethodInfo {
@@ -249,21 +174,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(65),
         fills_path: false,
     },
-    parameters: &[
-        ("duration", "how long it goes on (default: 60 s)"),
-        (
-            "packets",
-            "packets of a train, unless stamps ask for more (default: 17)",
-        ),
-        ("load", "mean load as a share of the path's rate (default: 0.02)"),
-        (
-            "max-rate",
-            "highest rate of a train (default: the sender's, else 1.5 times what came through)",
-        ),
-        ("q", "process noise of the normalised line, per train (default: 1e-4)"),
-        ("size", "IP octets of a probe packet (default: path MTU)"),
-        ("seed", "of the random rates (default: 1)"),
-        ("patience", "silence that ends it (default: 10 s)"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("bart.rs"),
 };

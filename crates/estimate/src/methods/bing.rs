@@ -41,15 +41,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `sizes` | 1 | 10 | 2 to 100 | tool; 2: as it began |
-//! | `smallest` | IP octets | 64 | 28 to 700 | tool: what its header needs |
-//! | `repeats` | 1 | 16 | 1 to 1000 | ours: the tool goes on until it is stopped |
-//! | `passes` | 1 | 4 | 0 to 100 | ours, likewise |
-//! | `gap` | s | 10 ms | 0 to 10 s | ours, varied by half either way |
-//! | `hops` | 1 | 30 | 1 to 64 | ours: the tool is given two hosts |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
+//! Declared below; `narrows methods bing` prints the table.
 //!
 //! # Cost
 //!
@@ -82,12 +74,12 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use crate::methods::campaign::{self, read_framing, within};
+use crate::methods::campaign;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
+    Range, Scope, params,
 };
 
 use session::Session;
@@ -122,80 +114,30 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(600),
         fills_path: false,
     },
-    parameters: &[
-        ("sizes", "packet sizes, 2..100; 10"),
-        ("smallest", "IP octets of the smallest, 28..700; 64"),
-        ("repeats", "probes per size and hop, 1..1000; 16"),
-        ("passes", "times that the worst half is probed again, 0..100; 4"),
-        ("gap", "pause after each answer, 0..10 s; 10 ms"),
-        ("hops", "hops at most, 1..64; 30"),
-        (
-            "framing",
-            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("bing.rs"),
 };
 
 campaign::method!(Bing, answered_by: &EVERYTHING);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Packet sizes.
-    pub sizes: u16,
-    /// IP octets of the smallest.
-    pub smallest: u16,
-    /// Probes per size and hop.
-    pub repeats: u32,
-    /// Times that the worst half is probed again.
-    pub passes: u32,
-    /// From an answer to the next probe.
-    pub gap: Duration,
-    /// Hops at most.
-    pub hops: u8,
-    /// How links wrap packets.
-    pub framing: Framing,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            sizes: 10,
-            smallest: 64,
-            repeats: 16,
-            passes: 4,
-            gap: Duration::from_millis(10),
-            hops: 30,
-            framing: Framing::ETHERNET,
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::default();
-        let params = Self {
-            sizes: raw.get("sizes", base.sizes)?,
-            smallest: raw.get("smallest", base.smallest)?,
-            repeats: raw.get("repeats", base.repeats)?,
-            passes: raw.get("passes", base.passes)?,
-            gap: raw.get_duration("gap", base.gap)?,
-            hops: raw.get("hops", base.hops)?,
-            framing: read_framing(raw, base.framing)?,
-        };
-        within((2..=100).contains(&params.sizes), "sizes", params.sizes, "2 to 100")?;
-        let smallest = (28..=700).contains(&params.smallest);
-        within(smallest, "smallest", params.smallest, "28 to 700")?;
-        let repeats = (1..=1000).contains(&params.repeats);
-        within(repeats, "repeats", params.repeats, "1 to 1000")?;
-        within(params.passes <= 100, "passes", params.passes, "0 to 100")?;
-        let gap = units::format_duration(params.gap);
-        within(params.gap <= Duration::from_secs(10), "gap", gap.as_str(), "0 to 10 s")?;
-        within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Packet sizes.
+        pub sizes: u16 = "10" { range: Between("2", "100"), source: "tool; 2: as it began" },
+        /// IP octets of the smallest.
+        pub smallest: u16 = "64" { unit: "IP octets", range: Between("28", "700"), source: "tool: what its header needs" },
+        /// Probes per size and hop.
+        pub repeats: u32 = "16" { range: Between("1", "1000"), source: "ours: the tool goes on until it is stopped" },
+        /// Times that the worst half is probed again.
+        pub passes: u32 = "4" { range: Between("0", "100"), source: "ours, likewise" },
+        /// From an answer to the next probe.
+        pub gap: Duration = "10 ms" { range: Between("0 s", "10 s"), source: "ours, varied by half either way" },
+        /// Hops at most.
+        pub hops: u8 = "30" { range: Between("1", "64"), source: "ours: the tool is given two hosts" },
+        /// How links wrap packets.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
     }
 }
 

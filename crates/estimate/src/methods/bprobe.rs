@@ -32,18 +32,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `first` | IP octets | 124 | 64 to 1500 | `[Carter96]`, recalled |
-//! | `growth` | | 1.5 and 2.5 in turn | | `[Carter96]`, recalled: sizes that have no common factor |
-//! | `phases` | 1 | 7 | 2 to 20 | `[Carter96]`, recalled: up to 8000 octets; here the path MTU ends them, for fragments have spacings of their own |
-//! | `packets` | 1 | 10 | 3 to 100 | `[Carter96]`, recalled |
-//! | `rounds` | 1 | 2 | 1 to 50 | ours: each phase this often |
-//! | `tolerance` | of the rate | 0.05 | 0.001 to 0.3 | ours: half-width of an estimate that has no other error |
-//! | `spacing` | s | 50 ms | 0 to 10 s | ours: from train to train, varied by half either way |
-//! | `stamps` | | auto | auto, returned | ours: whether a reflector's stamps count |
-//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom to ask; auto: echo, then the others |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: the original counted IP octets, which makes small packets disagree with large ones by up to a quarter |
+//! Declared below; `narrows methods bprobe` prints the table.
 //!
 //! # Cost
 //!
@@ -119,7 +108,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(20),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("bprobe.rs"),
 };
 

@@ -3,15 +3,13 @@
 pub(crate) mod series;
 
 use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
 
 use units::{BitRate, Framing, Layer};
 
 use crate::contract::Refusal;
 use crate::facts::PathFacts;
 use crate::outcome::Reason;
-use crate::registry::{ParamError, RawParams};
+use crate::registry::ParamError;
 
 /// Registers a method for loads or transfers: `INFO`, `Params`, `Run` and `LAST_PROBE` are those of the module that says so, and the closure
 /// tells how long `Params` may last without the last probe.
@@ -35,26 +33,6 @@ macro_rules! method {
 }
 pub(super) use method;
 
-/// The value of `name`, `None` if it was not given; `unused` is what [`RawParams::get`] wants as a default.
-pub(super) fn optional<T>(params: &RawParams, name: &'static str, unused: T) -> Result<Option<T>, ParamError>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    if params.iter().any(|(known, _)| known == name) {
-        params.get(name, unused).map(Some)
-    } else {
-        Ok(None)
-    }
-}
-
-/// A rate above zero, `None` if it was not given.
-pub(super) fn optional_rate(params: &RawParams, name: &'static str) -> Result<Option<BitRate>, ParamError> {
-    let rate = optional(params, name, BitRate::ZERO)?;
-    check(name, rate != Some(BitRate::ZERO), "0", "a rate above zero")?;
-    Ok(rate)
-}
-
 /// Refuses a value outside its range.
 pub(super) fn check(name: &'static str, ok: bool, value: impl fmt::Display, why: &str) -> Result<(), ParamError> {
     if ok {
@@ -65,34 +43,6 @@ pub(super) fn check(name: &'static str, ok: bool, value: impl fmt::Display, why:
         value: value.to_string(),
         why: why.to_owned(),
     })
-}
-
-/// A duration within `low..=high`.
-pub(super) fn duration_within(
-    params: &RawParams,
-    name: &'static str,
-    default: Duration,
-    low: Duration,
-    high: Duration,
-) -> Result<Duration, ParamError> {
-    let value = params.get_duration(name, default)?;
-    let why = format!("{} to {}", units::format_duration(low), units::format_duration(high));
-    check(name, (low..=high).contains(&value), units::format_duration(value), &why)?;
-    Ok(value)
-}
-
-/// A duration within `low..=high`, `None` if it was not given.
-pub(super) fn optional_duration(
-    params: &RawParams,
-    name: &'static str,
-    low: Duration,
-    high: Duration,
-) -> Result<Option<Duration>, ParamError> {
-    if params.iter().any(|(known, _)| known == name) {
-        duration_within(params, name, low, low, high).map(Some)
-    } else {
-        Ok(None)
-    }
 }
 
 /// Why a refused probe leaves no number.

@@ -39,22 +39,7 @@
 //!   `telling`. Queue by delay: longest growth of the delay times the rate that comes through, and one packet.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `ip_octets` | octets | path MTU | 64 to path MTU | ours |
-//! | `available_bps` | bit/s | none | above 0 | for the pauses |
-//! | `bursts` | count | 20 | 1 to 1000 | 20 bound the loss probability to 14 % |
-//! | `confirm` | count | 1 | 1 to 10 | loss-free bursts that make a size survive; the sample corrects a lucky one |
-//! | `max_octets` | octets | 2 MB | 8 packets to 64 MB | largest burst |
-//! | `total_octets` | octets | 8 MB | above 0 | end of the search |
-//! | `max_time` | time | 3 s, at least 20 RTT | 10 ms to 10 min | end of the search |
-//! | `rates` | bit/s, comma between | none | up to 8 | `[Netest03]` varies the rate; the line is ours |
-//! | `detail` | flag | false | | long and small bursts and the curve; 16 MB, 200 MB and 30 s at most instead |
-//! | `curve` | count | 0, detail 4 | 0 to 8 | rates evenly in `1 / R` down to 1.5 times what comes through (ours) |
-//! | `rate_bursts` | count | 4 | 1 to 100 | ours |
-//! | `small_octets` | octets | 300 | 64 to 9000 | ours: a fifth of 1500 |
-//! | `load` | share | none | 0.001 to 1 | the procedure derived from `[Netest03]` has 0.05 |
-//! | `far_end` | word | auto | | `crate::methods::echoed` |
+//! Declared below; `narrows methods burst` prints the table.
 //!
 //! # Cost
 //! About `2 MBS` for the search, `3 MBS` for the bracket, 21 `MBS` for the sample: 2 MB and 1.5 s for a queue of 64 kB at
@@ -87,15 +72,14 @@ use std::time::Duration;
 
 use units::{BitRate, Metric, Octets};
 
-use super::bulk;
 use super::echoed::{Echoed, FAR_END};
 use crate::contract::Estimator;
 use crate::facts::Answering;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
+    Privilege, Protocol, Range, RawParams, Scope, joined, params,
 };
 use machine::Run;
 
@@ -131,34 +115,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(10),
         fills_path: false,
     },
-    parameters: &[
-        ("ip_octets", "length of each packet, octets; default: the path MTU"),
-        (
-            "available_bps",
-            "available rate, for the pauses; default: from the bursts",
-        ),
-        ("bursts", "bursts in the sample; default 20"),
-        ("confirm", "loss-free bursts that make a size survive; default 1"),
-        ("max_octets", "largest burst; default 2 MB"),
-        ("total_octets", "end of the search; default 8 MB"),
-        ("max_time", "end of the search; default 3 s"),
-        ("rates", "rates for the line in 1/R, comma between; default: none"),
-        (
-            "detail",
-            "true: what drops, what it counts, and the curve; default false",
-        ),
-        (
-            "curve",
-            "rates of the curve where `rates` gives none; default 0, with detail 4",
-        ),
-        ("rate_bursts", "cut bursts per rate of the curve; default 4"),
-        ("small_octets", "length of the small packets of detail; default 300"),
-        (
-            "load",
-            "share of what is available that bursts may average; default: no bound",
-        ),
-        FAR_END,
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("burst.rs"),
 };
 
@@ -200,24 +157,6 @@ fn machine(params: &RawParams) -> Result<Run, ParamError> {
     Ok(Run::new(Params::try_from(params)?))
 }
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, PartialEq)]
-struct Params {
-    ip_octets: Option<u16>,
-    available: Option<BitRate>,
-    bursts: usize,
-    confirm: u32,
-    max_octets: u64,
-    total_octets: u64,
-    max_time: Option<Duration>,
-    rates: Vec<BitRate>,
-    detail: bool,
-    curve: u32,
-    rate_bursts: usize,
-    small_octets: u16,
-    load: Option<f64>,
-}
-
 impl Params {
     /// How long the method may take where the caller does not say.
     fn patience(&self) -> Duration {
@@ -225,68 +164,63 @@ impl Params {
     }
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let rates: String = raw.get("rates", String::new())?;
-        let rates = rates
-            .split(',')
-            .filter(|text| !text.trim().is_empty())
-            .map(|text| {
-                text.parse()
-                    .map_err(|error: units::ParseQuantityError| ParamError::Unreadable {
-                        name: "rates".to_owned(),
-                        value: text.to_owned(),
-                        why: error.to_string(),
-                    })
-            })
-            .collect::<Result<Vec<BitRate>, _>>()?;
-        bulk::check("rates", rates.len() <= 8, rates.len(), "at most 8 of them")?;
-        bulk::check("rates", !rates.contains(&BitRate::ZERO), 0, "rates above zero")?;
-        let detail = raw.get("detail", false)?;
-        let octets = |usual, detailed| Octets::new(if detail { detailed } else { usual });
-        let params = Self {
-            ip_octets: bulk::optional(raw, "ip_octets", 0)?,
-            available: bulk::optional_rate(raw, "available_bps")?,
-            bursts: raw.get("bursts", 20)?,
-            confirm: raw.get("confirm", 1)?,
-            max_octets: raw.get("max_octets", octets(2_000_000, 16_000_000))?.count(),
-            total_octets: raw.get("total_octets", octets(8_000_000, 200_000_000))?.count(),
-            max_time: bulk::optional_duration(raw, "max_time", Duration::from_millis(10), Duration::from_secs(600))?,
-            rates,
-            detail,
-            curve: raw.get("curve", if detail { 4 } else { 0 })?,
-            rate_bursts: raw.get("rate_bursts", 4)?,
-            small_octets: raw.get("small_octets", 300)?,
-            load: bulk::optional(raw, "load", 0.0)?,
-        };
-        let octets = params.ip_octets.unwrap_or(1500);
-        bulk::check("ip_octets", octets >= 64, octets, "64 to the path MTU")?;
-        bulk::check(
-            "bursts",
-            (1..=1000).contains(&params.bursts),
-            params.bursts,
-            "1 to 1000",
-        )?;
-        bulk::check("confirm", (1..=10).contains(&params.confirm), params.confirm, "1 to 10")?;
-        let largest = params.max_octets;
-        bulk::check(
-            "max_octets",
-            (512..=64_000_000).contains(&largest),
-            largest,
-            "8 packets to 64 MB",
-        )?;
-        bulk::check("curve", params.curve <= 8, params.curve, "at most 8")?;
-        let each = params.rate_bursts;
-        bulk::check("rate_bursts", (1..=100).contains(&each), each, "1 to 100")?;
-        let small = params.small_octets;
-        bulk::check("small_octets", (64..=9000).contains(&small), small, "64 to 9000")?;
-        if let Some(load) = params.load {
-            let fine = load.is_finite() && (0.001..=1.0).contains(&load);
-            bulk::check("load", fine, load, "0.001 to 1")?;
-        }
-        bulk::check("total_octets", params.total_octets > 0, 0, "above zero")?;
-        Ok(params)
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// What drops, what it counts, and the curve.
+        detail: bool = "false" { range: Range::SWITCH, source: "ours" },
+        /// Length of each packet, no more than the path MTU.
+        ip_octets: Option<u16> = "path MTU" { unit: "IP octets", range: AtLeast("64"), source: "ours" },
+        /// Available rate, for the pauses.
+        available: Option<BitRate> = "from the bursts" {
+            name: "available_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
+        /// Bursts in the sample.
+        bursts: usize = "20" { range: Between("1", "1000"), source: "20 bound the loss probability to 14 %" },
+        /// Loss-free bursts that make a size survive.
+        confirm: u32 = "1" { range: Between("1", "10"), source: "ours; the sample corrects a lucky one" },
+        /// Largest burst; the least is 8 packets of 64.
+        max_octets: u64 = "2 MB" from Octets => (Octets::count) {
+            range: Between("512 B", "64 MB"), presets: &[("true", "16 MB")], source: "ours",
+        },
+        /// Octets that end the search.
+        total_octets: u64 = "8 MB" from Octets => (Octets::count) {
+            range: AtLeast("1 B"), presets: &[("true", "200 MB")], source: "ours",
+        },
+        /// End of the search.
+        max_time: Option<Duration> = "3 s, at least 20 RTT; true: 30 s" { range: Between("10 ms", "10 min"), source: "ours" },
+        /// Rates of the curve, comma between.
+        rates: Vec<BitRate> = "" with (rates) {
+            range: Described("up to 8, each above 0"), source: "[Netest03] varies the rate; the line is ours",
+        },
+        /// Rates of the curve where `rates` gives none, evenly in `1 / R` down to 1.5 times what comes through.
+        curve: u32 = "0" { range: Between("0", "8"), presets: &[("true", "4")], source: "ours" },
+        /// Cut bursts per rate of the curve.
+        rate_bursts: usize = "4" { range: Between("1", "100"), source: "ours" },
+        /// Length of the small packets of detail.
+        small_octets: u16 = "300" { unit: "IP octets", range: Between("64", "9000"), source: "ours: a fifth of 1500" },
+        /// What of the available rate bursts may average.
+        load: Option<f64> = "no bound" {
+            unit: "share", range: Between("0.001", "1"), source: "the procedure derived from [Netest03] has 0.05",
+        },
     }
 }
+
+/// Rates with commas between them.
+fn rates(text: &str) -> Result<Vec<BitRate>, String> {
+    let parts = text.split(',').filter(|part| !part.trim().is_empty());
+    let rates: Vec<BitRate> = parts
+        .map(|part| {
+            part.parse()
+                .map_err(|error: units::ParseQuantityError| error.to_string())
+        })
+        .collect::<Result<_, _>>()?;
+    if rates.len() > 8 || rates.contains(&BitRate::ZERO) {
+        return Err("write at most 8 rates above zero".to_owned());
+    }
+    Ok(rates)
+}
+
+/// With the far end, which `echoed` reads.
+const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[FAR_END]);

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use units::{Framing, Sender, Stamp};
+use units::{Sender, Stamp};
 
 use crate::PathFacts;
 use crate::contract::{Estimator, Event, Latest, Refusal, Step};
 use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
-use crate::registry::{ParamError, RawParams};
+use crate::registry::{ParamError, Range};
 
 /// Registers a campaign: `INFO`, `Params` and `Session` are those of the module that says so.
 macro_rules! method {
@@ -247,49 +247,18 @@ pub(super) fn refusal_reason(refusal: Refusal, what: &str) -> Reason {
     }
 }
 
-/// Reads the parameter `framing`: how the narrow link wraps packets.
-pub(super) fn read_framing(raw: &RawParams, default: Framing) -> Result<Framing, ParamError> {
-    let word: String = raw.get("framing", String::new())?;
-    match (word.as_str(), word.parse::<u16>()) {
-        ("", _) => Ok(default),
-        ("ethernet", _) => Ok(Framing::ETHERNET),
-        ("vlan", _) => Ok(Framing::ethernet(1)),
-        ("bare", _) => Ok(Framing::BARE),
-        (_, Ok(octets)) if octets <= 1000 => Ok(Framing::fixed(octets)),
-        _ => Err(unreadable(
-            "framing",
-            &word,
-            "write ethernet, vlan, bare, or 0 to 1000 octets per packet",
-        )),
-    }
-}
+/// What the parameter `via` accepts.
+pub(super) const VIA: Range = Range::Described("auto, sized_echo, echo, closed_port or tcp_syn");
 
-/// Reads the parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end can choose.
-pub(super) fn read_via(raw: &RawParams, auto: &[FarEnd], reply: u16) -> Result<Vec<FarEnd>, ParamError> {
-    let word: String = raw.get("via", "auto".to_owned())?;
-    let only = |far_end| Ok(vec![far_end]);
-    match word.as_str() {
+/// The parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end can choose.
+pub(super) fn parse_via(text: &str, auto: &[FarEnd], reply: u16) -> Result<Vec<FarEnd>, String> {
+    match text {
         "auto" => Ok(auto.to_vec()),
-        "sized_echo" => only(FarEnd::EchoSized(reply)),
-        "echo" => only(FarEnd::Echo),
-        "closed_port" => only(FarEnd::ClosedPort),
-        "tcp_syn" => only(FarEnd::TcpSyn),
-        _ => Err(unreadable(
-            "via",
-            &word,
-            "write auto, sized_echo, echo, closed_port or tcp_syn",
-        )),
-    }
-}
-
-/// Reads the parameter `stamps`: whether only round trips count, even where a reflector tells when it had the packet.
-pub(super) fn read_returned_only(raw: &RawParams, default: bool) -> Result<bool, ParamError> {
-    let word: String = raw.get("stamps", String::new())?;
-    match word.as_str() {
-        "" => Ok(default),
-        "auto" => Ok(false),
-        "returned" => Ok(true),
-        _ => Err(unreadable("stamps", &word, "write auto or returned")),
+        "sized_echo" => Ok(vec![FarEnd::EchoSized(reply)]),
+        "echo" => Ok(vec![FarEnd::Echo]),
+        "closed_port" => Ok(vec![FarEnd::ClosedPort]),
+        "tcp_syn" => Ok(vec![FarEnd::TcpSyn]),
+        _ => Err(format!("write {VIA}")),
     }
 }
 

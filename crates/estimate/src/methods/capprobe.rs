@@ -35,24 +35,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | paper | kernel | source |
-//! |---|---|---|---|---|
-//! | `preset` | | paper | | ours |
-//! | `far_end` | | auto | auto | ours; both originals send ICMP echoes |
-//! | `octets`, `second_octets` | octets | 900, 700 | 1200, 900 | recalled from `[CapProbe04]`; the kernel code |
-//! | `stable` | pairs | 40 | 20 | the paper, as `[pbprobe]` quotes it; the kernel code |
-//! | `least_pairs` | pairs | 0 | 120 | the kernel code |
-//! | `most_pairs` | pairs | 100 | 500 | recalled from `[CapProbe04]`; the kernel code |
-//! | `still` | pairs | 0 | 100 | the kernel code: winner moved by less than 2 % |
-//! | `tolerance` | 1 | 0.01 | 0.01 | both; of the dispersion, not of the delay sum (departs: see `mindelay`) |
-//! | `clean` | pairs | 3 | 3 | ours: one pair may be chance; 1 is the original |
-//! | `agree` | 1 | 0.05 | 0.05 | recalled; the kernel code |
-//! | `resize` | 1 | 0.2 | 0.2 | recalled; the kernel code |
-//! | `spread` | 1 | 50 | 5 | recalled; the kernel code, which judges at every second restart |
-//! | `restarts` | 1 | 6 | 6 | ours: the originals go on for ever |
-//! | `check` | | true | true | ours |
-//! | `utilisation` | 1 | 0.05 | 0.05 | the kernel code |
-//! | `framing` | | ethernet | ethernet | IEEE 802.3; the originals count IP octets |
+//! Declared below; `narrows methods capprobe` prints the table.
 //!
 //! Pairs that differ much in dispersion are compressed more than they should be, for want of resolution: sizes grow. Pairs alike that do
 //! not converge are expanded: sizes shrink, since a smaller packet finds empty queues more often. Departs from the kernel code where
@@ -142,7 +125,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("capprobe.rs"),
 };
 

@@ -25,7 +25,7 @@ mod session;
 pub(super) mod testing;
 pub(super) mod weigh;
 
-pub(super) use params::{Common, Settings};
+pub(super) use params::{Common, Settings, Shared};
 pub(super) use points::Chirp;
 pub(super) use session::Session;
 

@@ -32,17 +32,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `repeats` | 1 | 8 | 1 to 1000 | tool |
-//! | `step` | IP octets | 16 | 4 to 700 | tool: sizes from 28 |
-//! | `gap` | s | 10 ms | 0 to 10 s | ours, varied by half either way: the tool's pauses are what its hour is made of, and even ones meet even traffic at one point |
-//! | `hops` | 1 | 30 | 1 to 64 | tool |
-//! | `regress` | | both | probe, sum, both | ours: undoes what quotes do; `tool`: probe |
-//! | `fit` | | lsq | lsq, kendall, lms | tool |
-//! | `adaptive` | | true | | tool's source; `tool`: false, as released |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
-//! | `preset` | | | tool | pauses of ten round trips, the probe's length alone, not adaptive |
+//! Declared below; `narrows methods clink` prints the table.
 //!
 //! # Cost
 //!
@@ -68,13 +58,11 @@
 
 use std::time::Duration;
 
-use units::Framing;
-
 use super::vps;
 use super::vps::settings::{Draw, Pause, Regress, Settings};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
-use crate::registry::{Imposes, MethodInfo, ParamError, RawParams};
+use crate::registry::{Imposes, MethodInfo, ParamError, Range, RawParams};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -88,32 +76,37 @@ static INFO: MethodInfo = MethodInfo {
         typical_time: Duration::from_secs(25),
         ..vps::INFO.imposes
     },
+    parameters: Params::PARAMETERS,
     source: include_str!("clink.rs"),
     ..vps::INFO
 };
 
 vps::method!(Clink);
 
+vps::settings::declared! {
+    preset: "pauses of ten round trips, the probe's length alone, not adaptive",
+    repeats: "8" "tool",
+    step: "16" "tool: sizes from 28",
+    gap: "10 ms; tool: ten round trips" &[("", "10 ms")],
+    regress: "both" &[("tool", "probe")] => "ours: undoes what quotes do",
+    fit: "tool",
+    adaptive: "true" &[("tool", "false")] => "tool's source; tool: as released",
+}
+
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;
-    let own = Settings {
+    let params = Params::try_from(raw)?;
+    Ok(Settings {
         smallest: 28,
-        step: 16,
-        repeats: 8,
+        step: params.step,
+        repeats: params.repeats,
         reshuffled: true,
-        pause: Pause::Of(Duration::from_millis(10)),
-        hops: 30,
-        regress: Regress::Both,
-        draw: Draw::Lsq,
+        pause: params.gap.map_or(Pause::RoundTrips(10), Pause::Of),
+        hops: params.hops,
+        regress: params.regress,
+        draw: params.fit,
         halves: true,
-        adaptive: true,
-        framing: Framing::ETHERNET,
-    };
-    let tool = Settings {
-        pause: Pause::RoundTrips(10),
-        regress: Regress::Probe,
-        adaptive: false,
-        ..own.clone()
-    };
-    own.read(tool, raw)
+        adaptive: params.adaptive,
+        framing: params.framing,
+    })
 }

@@ -33,16 +33,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `trains` | | 10 | 2 to 200 | ours; original: 4, recalled |
-//! | `packets` | | 10 | 4 to 100 | original, recalled |
-//! | `dropped` | | 1 | 0 to 5 | original, recalled: extreme spacings at either end |
-//! | `size` | IP octets | path MTU | 68 and up | ours |
-//! | `spacing` | time | 100 ms | 0 to 10 s | ours: from train to train, varied by half |
-//! | `capacity` | bit/s | none | above 0 | the narrow link's at the IP layer, if known |
-//! | `symmetric` | | false | false, true | ours: the caller knows that both ways are alike |
-//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom to ask |
+//! Declared below; `narrows methods cprobe` prints the table.
 //!
 //! # Cost
 //!
@@ -115,7 +106,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(20),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("cprobe.rs"),
 };
 

@@ -30,16 +30,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `size` | IP octets | path MTU | 68 to 65535 | the tool: 1500 |
-//! | `train` | packets | 16, 32, 64 | 8 to 1000 | the tool: for `p` below 11, below 50, from 50 Mbit/s |
-//! | `levels` | rates | 10 | 5 to 50 | the tool |
-//! | `trains` | | 5 | 1 to 50 | the tool, at each rate |
-//! | `first` | trains | 10 | 1 to 50 | the tool, of 48 packets |
-//! | `bottom` | share | 1.0 | 0.01 to 10 | the tool: of `p` |
-//! | `top` | share | 1.5 | to 20 | the tool; its steps leave the top itself out |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours; the tool: 0.1 |
+//! Declared below; `narrows methods diettopp` prints the table.
 //!
 //! # Cost
 //!
@@ -65,7 +56,7 @@
 
 use crate::contract::Estimator;
 use crate::methods::campaign::Machine;
-use crate::methods::topp::{CLASS, IMPOSES, Kind, NEEDS, Params, Session};
+use crate::methods::topp::{CLASS, Diet, IMPOSES, Kind, NEEDS, Params, Session};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 use crate::registry::{Imposes, Method, MethodInfo, ParamError, RawParams};
@@ -82,16 +73,7 @@ static INFO: MethodInfo = MethodInfo {
     class: CLASS,
     needs: NEEDS,
     imposes: IMPOSES,
-    parameters: &[
-        ("size", "IP octets of a probe packet, 68..65535; path MTU"),
-        ("train", "packets of a train, 8..1000; 16, 32 or 64 by the path's rate"),
-        ("levels", "rates, 5..50; 10"),
-        ("trains", "trains at each rate, 1..50; 5"),
-        ("first", "back-to-back trains in front, 1..50; 10"),
-        ("bottom", "lowest rate as a share of what came of those, 0.01..10; 1"),
-        ("top", "highest rate, likewise, up to 20; 1.5"),
-        ("load", "mean load as a share of the path's rate, 0.001..1; 0.2"),
-    ],
+    parameters: Diet::PARAMETERS,
     source: include_str!("diettopp.rs"),
 };
 

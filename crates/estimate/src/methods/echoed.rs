@@ -11,19 +11,21 @@
 
 use units::{Receiver, Sender, Stamp};
 
+use super::campaign::unreadable;
 use super::mindelay::Via;
 use crate::contract::{Estimator, Event, Latest, Step};
 use crate::facts::{HostFacts, PathFacts};
 use crate::observations::Follower;
 use crate::outcome::{Caveat, Outcome};
 use crate::probe::{FarEnd, Fate, Probe, TrainReport};
-use crate::registry::{ParamError, RawParams};
+use crate::registry::{ParamError, Parameter, Range, RawParams, Value};
 
 /// The parameter that a method so wrapped has besides its own.
-pub(crate) const FAR_END: (&str, &str) = (
-    "far_end",
-    "who answers: auto, receiver, echo (its return alone counts: both ways) or reflector (its stamps count) (default: auto)",
-);
+pub(crate) const FAR_END: Parameter = Parameter {
+    range: Range::Words(&["auto", "receiver", "echo", "reflector"]),
+    source: "ours: an echo's return alone counts, both ways together; a reflector's stamps count",
+    ..Parameter::new("far_end", "Who answers.", "auto")
+};
 
 /// A state machine whose trains may be echoed.
 #[derive(Debug)]
@@ -49,15 +51,15 @@ impl<M> Echoed<M> {
         raw: &RawParams,
         machine: impl FnOnce(&RawParams) -> Result<M, ParamError>,
     ) -> Result<Self, ParamError> {
-        let asked = Via::read(raw)?;
-        if matches!(asked, Via::ClosedPort | Via::Syn) {
-            return Err(ParamError::Unreadable {
-                name: FAR_END.0.to_owned(),
-                value: raw.get(FAR_END.0, String::new())?,
-                why: "write auto, receiver, echo or reflector; hosts limit how often they answer otherwise".to_owned(),
-            });
-        }
-        let own: RawParams = raw.iter().filter(|(name, _)| *name != FAR_END.0).collect();
+        let word = raw.typed(FAR_END.name).unwrap_or(FAR_END.default);
+        let asked = match Via::parse(word) {
+            Ok(via) if !matches!(via, Via::ClosedPort | Via::Syn) => via,
+            _ => {
+                let why = format!("write {}; hosts limit how often they answer otherwise", FAR_END.range);
+                return Err(unreadable(FAR_END.name, word, &why));
+            }
+        };
+        let own: RawParams = raw.iter().filter(|(name, _)| *name != FAR_END.name).collect();
         Ok(Self {
             machine: machine(&own)?,
             asked,

@@ -53,19 +53,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | `slopes` | or `feedback` | the loop of phase 1 alone, with the confirmation below: `[Netest03]`, as far as it tells |
-//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
-//! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
-//! | `train-time` | time | 25 ms | 100 us to 1 s | ours: 200 packets at 100 Mbit/s average the traffic to 5 % |
-//! | `trains` | | 10 | 3 to 1000 | ours; twice as many while the run is under 3 s and the interval over 6 % |
-//! | `max-trains` | | 50 | from `trains` | ours: the end |
-//! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
-//! | `burst` | octets | 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours: short runs outweigh the 0.1 that long monitoring would take |
-//!
-//! | `far_end` | | auto | receiver, echo, reflector | ours: measured from one end |
+//! Declared below; `narrows methods fac2` prints the table.
 //!
 //! With `preset=feedback`: a train is congested if its rate falls by more than 1 %, or by what its stamps may be off; one that is not is
 //! a candidate, which a train 10 % faster confirms if its rate falls by at least half of what the law says, or else replaces. Ten rounds,
@@ -131,11 +119,12 @@ use units::{BitRate, Layer, Metric};
 
 use super::echoed::{Echoed, FAR_END};
 use crate::facts::Answering;
+use crate::methods::campaign::within;
 use crate::observations::{self, AnalyseError, Observations};
 use crate::probe::TrainReport;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
+    Privilege, Protocol, RawParams, Scope, joined, params,
 };
 use crate::{Estimator, Outcome, PathFacts};
 
@@ -151,124 +140,50 @@ pub enum Preset {
     Feedback,
 }
 
-/// Its parameters; the module's documentation gives unit, range and source of each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// How far it goes.
-    pub preset: Preset,
-    /// Length of the probe packets, IP header included; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link, if known.
-    pub capacity: Option<BitRate>,
-    /// Send time that a train aims at.
-    pub train_time: Duration,
-    /// Slope trains that end a run; twice as many in the first three seconds.
-    pub slope_trains: usize,
-    /// Trains at most, whatever they are for.
-    pub max_trains: usize,
-    /// Packets of a train at most.
-    pub max_packets: usize,
-    /// Octets of queue that a train may build, until losses say less.
-    pub burst_octets: u32,
-    /// Mean load that the trains impose, as a share of the path's rate.
-    pub load: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            preset: Preset::Slopes,
-            ip_octets: None,
-            capacity: None,
-            train_time: Duration::from_millis(25),
-            slope_trains: 10,
-            max_trains: 50,
-            max_packets: 4000,
-            burst_octets: 150_000,
-            load: 0.2,
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// How far it goes: slopes, or the published feedback loop alone, with its bracket for an interval.
+        pub preset: Preset = "slopes" is { "slopes" => Preset::Slopes, "feedback" => Preset::Feedback } {
+            source: "ours; feedback: phase 1 alone, with the confirmation below: [Netest03], as far as it tells",
+        },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "fewest packets per octet; 68: RFC 791",
+        },
+        /// IP-layer capacity of the tight link, if known.
+        pub capacity: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
+        /// Send time that a train aims at.
+        pub train_time: Duration = "25 ms" {
+            name: "train-time", range: Between("100 us", "1 s"), source: "ours: 200 packets at 100 Mbit/s average the traffic to 5 %",
+        },
+        /// Slope trains that end a run; twice as many while it is under 3 s and the interval over 6 %.
+        pub slope_trains: usize = "10" { name: "trains", range: Between("3", "1000"), source: "ours" },
+        /// Trains at most, whatever they are for; no fewer than trains.
+        pub max_trains: usize = "50" { name: "max-trains", range: AtLeast("3"), source: "ours: the end" },
+        /// Packets of a train at most.
+        pub max_packets: usize = "4000" {
+            name: "max-packets", range: Between("50", "20000"), source: "10 ms at 5 Gbit/s outweigh a 50 us interrupt timer",
+        },
+        /// Octets of queue that a train may build, until losses say less.
+        pub burst_octets: u32 = "150000" {
+            name: "burst", unit: "octets", range: AtLeast("20000"),
+            source: "ours: a dozen packets at least; half of a small switch's buffer",
+        },
+        /// Mean load that the trains impose, of the path's rate.
+        pub load: f64 = "0.2" {
+            unit: "share", range: Between("0.001", "1"), source: "ours: short runs outweigh the 0.1 that long monitoring would take",
+        },
     }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let default = Self::default();
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let preset: String = raw.get(PRESET, "slopes".to_owned())?;
-        let params = Self {
-            preset: match preset.as_str() {
-                "slopes" => Preset::Slopes,
-                "feedback" => Preset::Feedback,
-                _ => {
-                    return Err(ParamError::Unreadable {
-                        name: PRESET.to_owned(),
-                        value: preset,
-                        why: "write slopes or feedback".to_owned(),
-                    });
-                }
-            },
-            ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
-            capacity: given("capacity")
-                .then(|| raw.get("capacity", BitRate::ZERO))
-                .transpose()?,
-            train_time: raw.get_duration("train-time", default.train_time)?,
-            slope_trains: raw.get("trains", default.slope_trains)?,
-            max_trains: raw.get("max-trains", default.max_trains)?,
-            max_packets: raw.get("max-packets", default.max_packets)?,
-            burst_octets: raw.get("burst", default.burst_octets)?,
-            load: raw.get("load", default.load)?,
-        };
-        params.check()?;
-        Ok(params)
-    }
+    names INFO;
+    check Params::check;
 }
 
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
-        let refuse = |name: &'static str, value: String, why: &str| {
-            Err(ParamError::OutOfRange {
-                name,
-                value,
-                why: why.to_owned(),
-            })
-        };
-        if self.ip_octets.is_some_and(|octets| octets < 68) {
-            return refuse(
-                "size",
-                format!("{:?}", self.ip_octets),
-                "at least 68, the smallest MTU (RFC 791)",
-            );
-        }
-        if self.capacity == Some(BitRate::ZERO) {
-            return refuse("capacity", "0".to_owned(), "above 0");
-        }
-        let time = self.train_time;
-        if !(Duration::from_micros(100)..=Duration::from_secs(1)).contains(&time) {
-            return refuse("train-time", units::format_duration(time), "100 us to 1 s");
-        }
-        if !(3..=1000).contains(&self.slope_trains) {
-            return refuse("trains", self.slope_trains.to_string(), "3 to 1000");
-        }
-        if self.max_trains < self.slope_trains {
-            return refuse("max-trains", self.max_trains.to_string(), "at least trains");
-        }
-        if !(50..=20_000).contains(&self.max_packets) {
-            return refuse("max-packets", self.max_packets.to_string(), "50 to 20000");
-        }
-        if self.burst_octets < 20_000 {
-            return refuse(
-                "burst",
-                self.burst_octets.to_string(),
-                "at least 20000, a dozen packets",
-            );
-        }
-        if !(0.001..=1.0).contains(&self.load) {
-            return refuse("load", self.load.to_string(), "0.001 to 1");
-        }
-        Ok(())
+        let enough = self.max_trains >= self.slope_trains;
+        within(enough, "max-trains", self.max_trains, "at least trains")
     }
 }
 
@@ -330,27 +245,5 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("fac2.rs"),
 };
 
-const PRESET: &str = "preset";
-
-/// Name and meaning of each.
-pub(crate) const PARAMETERS: &[(&str, &str)] = &[
-    (
-        "preset",
-        "slopes, or feedback: the published loop alone, with its bracket for an interval (default: slopes)",
-    ),
-    ("size", "IP octets of a probe packet (default: path MTU)"),
-    (
-        "capacity",
-        "IP-layer capacity of the tight link, if known (default: fitted)",
-    ),
-    ("train-time", "send time that a train aims at (default: 25 ms)"),
-    (
-        "trains",
-        "slope trains that end a run; twice as many in its first 3 s (default: 10)",
-    ),
-    ("max-trains", "trains of all kinds at most (default: 50)"),
-    ("max-packets", "packets of a train at most (default: 4000)"),
-    ("burst", "octets of queue that a train may build (default: 150000)"),
-    ("load", "mean load as a share of the path's rate (default: 0.2)"),
-    FAR_END,
-];
+/// What can be set.
+pub(crate) const PARAMETERS: &[Parameter] = &joined::<10>(Params::PARAMETERS, &[FAR_END]);

@@ -69,13 +69,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `hops` | 1 | 30 | 1 to 64 | traceroute |
-//! | `pace` | s | 50 ms | 1 ms to 10 s | `capacity` §8.7: 20 probes per second and hop; varied by half either way |
-//! | `probes` | 1 | 200 | 24 to 2000 | ours: per hop at most, a fifth of it where the router limits its answers |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
-//! | `last_hop` | | answers | answers, stamps | ours: by what the last hop is told; stamps need a server there |
+//! Declared below; `narrows methods hops` prints the table.
 //!
 //! # Cost
 //!
@@ -126,12 +120,12 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use super::campaign::{method, read_framing, unreadable, within};
+use crate::methods::campaign::method;
 #[cfg(doc)]
 use crate::outcome::Caveat;
 use crate::registry::{
-    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
+    Range, Scope, params,
 };
 use session::Session;
 
@@ -139,49 +133,24 @@ use session::Session;
 #[derive(Debug, Clone, Copy)]
 pub struct Hops;
 
-/// Parameters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    hops: u8,
-    pace: Duration,
-    probes: u32,
-    framing: Framing,
-    /// The far end's own stamps tell the last hop, where they can be had.
-    far_stamps: bool,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let params = Self {
-            hops: raw.get("hops", 30)?,
-            pace: raw.get_duration("pace", Duration::from_millis(50))?,
-            probes: raw.get("probes", 200)?,
-            framing: read_framing(raw, Framing::ETHERNET)?,
-            far_stamps: read_last_hop(raw)?,
-        };
-        within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        within(
-            (24..=2000).contains(&params.probes),
-            "probes",
-            params.probes,
-            "24 to 2000",
-        )?;
-        let pace = units::format_duration(params.pace);
-        let range = Duration::from_millis(1)..=Duration::from_secs(10);
-        within(range.contains(&params.pace), "pace", pace.as_str(), "1 ms to 10 s")?;
-        Ok(params)
-    }
-}
-
-/// Reads the parameter `last_hop`.
-fn read_last_hop(raw: &RawParams) -> Result<bool, ParamError> {
-    let word: String = raw.get("last_hop", "answers".to_owned())?;
-    match word.as_str() {
-        "answers" => Ok(false),
-        "stamps" => Ok(true),
-        _ => Err(unreadable("last_hop", &word, "write answers or stamps")),
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Hops at most.
+        hops: u8 = "30" { range: Between("1", "64"), source: "traceroute" },
+        /// Time from round to round.
+        pace: Duration = "50 ms" {
+            range: Between("1 ms", "10 s"), source: "`capacity` §8.7: 20 probes per second and hop; varied by half either way",
+        },
+        /// Probes per hop at most.
+        probes: u32 = "200" { range: Between("24", "2000"), source: "ours; a fifth of it where the router limits its answers" },
+        /// How links wrap packets.
+        framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
+        /// Whether the far end's own stamps tell the last hop, where they can be had.
+        far_stamps: bool = "answers" is { "answers" => false, "stamps" => true } {
+            name: "last_hop", source: "ours: by what the last hop is told; stamps need a server there",
+        },
     }
 }
 
@@ -224,22 +193,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(300),
         fills_path: false,
     },
-    parameters: &[
-        ("hops", "hops at most, 1..64; 30"),
-        ("pace", "time from round to round, varied by half, 1 ms..10 s; 50 ms"),
-        (
-            "probes",
-            "probes per hop at most, 24..2000; 200, a fifth where answers are limited",
-        ),
-        (
-            "framing",
-            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-        (
-            "last_hop",
-            "told by answers, or by the stamps of a server there: answers, stamps; answers",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("hops.rs"),
 };
 

@@ -46,17 +46,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | adaptive, faithful | ours; constants of igi-ptr 2.x |
-//! | `size` | IP octets | 700 | 68 to 65535 | the paper (recalled); faithful: 528 (500 of payload) |
-//! | `capacity` | bit/s | measured | above 0 | the tight link's, if known |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours |
-//! | `train` | packets | 120 | 8 to 1000 | ours; `[IGI03]` and the tool: 60 |
-//! | `trains` | | 3 | 2 to 20 | the tool |
-//! | `tolerance` | share | 0.01 | 0.001 to 0.2 | ours; the tool: 5 us; the paper 10 % (recalled) |
-//! | `step` | share | 0.125 | 0.05 to 1 | the paper (recalled); the tool: 0.25 |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//! Declared below; `narrows methods igi` prints the table.
 //!
 //! # Cost
 //!
@@ -105,7 +95,7 @@ use crate::registry::{
     Protocol, RawParams, Scope,
 };
 
-pub(super) use params::PARAMETERS;
+pub(super) use params::PTR;
 pub use params::{Params, Preset};
 pub(super) use session::{Formula, Session};
 
@@ -133,23 +123,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: true,
     },
     imposes: IMPOSES,
-    parameters: &[
-        PARAMETERS[0],
-        ("size", "IP octets of a probe packet, 68..65535; 700 (faithful: 528)"),
-        (
-            "capacity",
-            "IP-layer capacity of the tight link for full-size packets, if known; measured",
-        ),
-        (
-            "framing",
-            "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-        PARAMETERS[2],
-        PARAMETERS[3],
-        PARAMETERS[4],
-        PARAMETERS[5],
-        PARAMETERS[6],
-    ],
+    parameters: &params::IGI,
     source: include_str!("igi.rs"),
 };
 

@@ -41,21 +41,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `size` | IP octets | path MTU | 68 and up | `[Kachan17]` table 2: 1472 octets of payload, 8972 at 10 Gbit/s |
-//! | `start` | bit/s | the sender's highest | above 0 | `[Kachan17]`: automatic; "1" at 10 Gbit/s, unit untold |
-//! | `packets` | | 20; 100 where the sender or its card reach 10 Gbit/s | 16 to 20000 | `[Kachan17]` table 2: samples of the initial measurement |
-//! | `max-packets` | | 4000 | 50 to 20000 | ours |
-//! | `factor` | | 1 | 0.1 to 1 | derived: the first step decreasing factor |
-//! | `streams` | | 2 | 1 to 100 | ours: two tell what trains differ by |
-//! | `max-streams` | | 4 | from `streams` | ours |
-//! | `resolution` | share or bit/s | 0.005 | above 0 | derived: 0.1 to 1 % |
-//! | `allowance` | deviations | 0.8 | 0 to 3 | ours: what a knee that packets round off adds |
-//! | `max-rounds` | | 40 | 3 to 200 | ours: the end of any search |
-//! | `loss` | share | 0.03 | 0 to 0.5 | ours |
-//! | `burst` | octets | 150000 | 20000 and up | ours: half of a small switch's buffer |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//! Declared below; `narrows methods kite` prints the table.
 //!
 //! # Cost
 //!
@@ -81,16 +67,16 @@ mod tests;
 
 use std::time::Duration;
 
-use units::{Layer, Metric};
+use units::{BitRate, Layer, Metric};
 
 use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, within};
-use crate::methods::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn};
+use crate::methods::campaign::Machine;
+use crate::methods::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn, settings};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 
 /// The registry entry.
@@ -106,61 +92,78 @@ pub struct Params {
     pub factor: f64,
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            search: Settings {
-                ip_octets: None,
-                start: None,
-                length: Length::Doubling {
-                    first: None,
-                    error: RESOLUTION / 2.0,
-                },
-                max_packets: 4000,
-                streams: 2,
-                most_streams: 4,
-                max_rounds: 40,
-                resolution: Resolution::Share(RESOLUTION),
-                floor: Duration::ZERO,
-                allowance: 0.8,
-                compression: false,
-                loss: 0.03,
-                burst_octets: 150_000,
-                load: 0.2,
-            },
-            factor: 1.0,
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug)]
+    struct Typed {
+        /// IP octets of a packet.
+        ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"),
+            source: "[Kachan17] table 2: 1472 octets of payload, 8972 at 10 Gbit/s",
+        },
+        /// Rate of the first train.
+        start: Option<BitRate> = "the sender's highest" {
+            range: AtLeast("1 bit/s"), source: "[Kachan17]: automatic; \"1\" at 10 Gbit/s, unit untold",
+        },
+        /// Packets of a train at most, whatever stamps and batches ask for.
+        max_packets: usize = "4000" {
+            name: "max-packets", range: Between("50", "20000"), source: "ours",
+        },
+        /// Trains of one rate, at least.
+        streams: usize = "2" { range: Between("1", "100"), source: "ours: two tell what trains differ by" },
+        /// Trains of one rate, at most; never below streams.
+        most_streams: usize = "4" {
+            name: "max-streams", range: Between("0", "100"), source: "ours",
+        },
+        /// The least difference of rates that counts.
+        resolution: Resolution = "0.005" { range: Resolution::RANGE, source: "derived: 0.1 to 1 %" },
+        /// Deviations of a full queue's train that the limit allows for.
+        allowance: f64 = "0.8" {
+            unit: "deviations", range: Between("0", "3"), source: "ours: what a knee that packets round off adds",
+        },
+        /// Rates tried at most.
+        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        /// Packets lost on the path from which a rate is too high.
+        loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours" },
+        /// Octets of queue that a train may build, until losses say less.
+        burst_octets: u32 = "150000" {
+            name: "burst", unit: "octets", range: AtLeast("20000"),
+            source: "ours: a dozen packets at least; half of a small switch's buffer",
+        },
+        /// Mean load that the trains impose, of the path's rate.
+        load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours" },
+        /// Packets of the first train.
+        packets: Option<usize> = "20, 100 where the sender reaches 10 Gbit/s" {
+            range: Between("16", "20000"), source: "[Kachan17] table 2: samples of the initial measurement",
+        },
+        /// First step decreasing factor.
+        factor: f64 = "1" { range: Between("0.1", "1"), source: "derived: the first step decreasing factor" },
     }
+    names INFO;
 }
-
-/// Share of the rate below which steps end (derived: 0.1 to 1 %).
-const RESOLUTION: f64 = 0.005;
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let base = Self::default();
-        let mut search = base.search;
-        if raw.iter().any(|(name, _)| name == "packets") {
-            search.length = Length::Doubling {
-                first: Some(raw.get("packets", 20)?),
-                error: RESOLUTION / 2.0,
-            };
-        }
-        let mut search = search.read(raw)?;
-        if let (Length::Doubling { first, .. }, Resolution::Share(share)) = (search.length, search.resolution) {
-            search.length = Length::Doubling {
-                first,
-                error: share / 2.0,
-            };
-        }
-        let factor = raw.get("factor", base.factor)?;
-        within((0.1..=1.0).contains(&factor), "factor", factor, "0.1 to 1")?;
-        Ok(Self { search, factor })
+        let typed = Typed::try_from(raw)?;
+        let share = match typed.resolution {
+            Resolution::Share(share) => share,
+            Resolution::Rate(_) => RESOLUTION,
+        };
+        let length = Length::Doubling {
+            first: typed.packets,
+            error: share / 2.0,
+        };
+        Ok(Self {
+            search: settings!(typed, length: length, floor: Duration::ZERO, compression: false),
+            factor: typed.factor,
+        })
     }
 }
+
+/// Share of the rate that bounds the error of trains where steps end at a rate (derived: 0.1 to 1 %).
+const RESOLUTION: f64 = 0.005;
 
 /// The rule of the step decreasing factor.
 #[derive(Debug, Clone)]
@@ -274,38 +277,9 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: PARAMETERS,
+    parameters: Typed::PARAMETERS,
     source: include_str!("kite.rs"),
 };
-
-/// Name and meaning of each.
-const PARAMETERS: &[(&str, &str)] = &[
-    ("size", "IP octets of a packet (default: path MTU)"),
-    ("start", "rate of the first train (default: the sender's highest)"),
-    (
-        "packets",
-        "packets of the first train (default: 20, 100 where the sender reaches 10 Gbit/s)",
-    ),
-    ("max-packets", "packets of a train at most (default: 4000)"),
-    ("factor", "first step decreasing factor, 0.1..1; 1"),
-    ("streams", "trains of one rate at least (default: 2)"),
-    ("max-streams", "trains of one rate at most (default: 4)"),
-    (
-        "resolution",
-        "share of the rate, or rate, at which steps end (default: 0.005)",
-    ),
-    (
-        "allowance",
-        "deviations of a full queue's train that are allowed for, 0..3; 0.8",
-    ),
-    ("max-rounds", "rates tried at most (default: 40)"),
-    (
-        "loss",
-        "share of packets lost from which a rate is too high (default: 0.03)",
-    ),
-    ("burst", "octets of queue that a train may build (default: 150000)"),
-    ("load", "mean load as a share of the path's rate (default: 0.2)"),
-];
 
 impl Method for Kite {
     fn info(&self) -> &'static MethodInfo {

@@ -37,26 +37,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | preset tool | range | source |
-//! |---|---|---|---|---|---|
-//! | `preset` | | adaptive | tool | | `[Kachan17]` table 2: the tool's defaults |
-//! | `mode` | | auto | pairs | auto, pairs, trains | tool: pairs, trains at 10 Gbit/s; ours: auto takes pairs and changes to trains where stamps hide them |
-//! | `size` | IP octets | path MTU | 1500 | 68 and up | tool: 1472 octets of payload, 8972 at 10 Gbit/s |
-//! | `start` | bit/s | the sender's highest | 100 Mbit/s | above 0 | tool; 1 Gbit/s at 10 Gbit/s; the text also says "the maximum possible" |
-//! | `occupied` | share | 0.01 | 0.0001 | 0.00001 to 0.2 | tool: 0.01 %, 1 % at 10 Gbit/s; read as what pairs take of the path |
-//! | `pairs` | | 40 | 40 | 10 to 1000 | ours: of one rate, at least |
-//! | `max-pairs` | | 100 | 100 | from `pairs` | ours: of one rate, at most |
-//! | `iterations` | | 3 | 3 | 1 to 20 | `[Kachan17]`: at least three |
-//! | `resolution` | share or bit/s | 0.01 | 0.01 | above 0 | ours |
-//! | `train-time` | time | 25 ms | 25 ms | 100 us to 1 s | ours |
-//! | `max-packets` | | 4000 | 4000 | 50 to 20000 | ours |
-//! | `streams` | | 2 | 2 | 1 to 100 | ours |
-//! | `max-streams` | | 10 | 10 | from `streams` | ours |
-//! | `allowance` | deviations | 0.8 | 0 | 0 to 3 | ours, trains: what a knee that packets round off adds |
-//! | `max-rounds` | | 40 | 40 | 3 to 200 | ours |
-//! | `loss` | share | 0.03 | 0.03 | 0 to 0.5 | ours |
-//! | `burst` | octets | 150000 | 150000 | 20000 and up | ours |
-//! | `load` | share | 0.16 | 0.16 | 0.001 to 1 | `[Kachan17]`: 1.6 Gbit/s on 10, trains |
+//! Declared below; `narrows methods kite2` prints the table.
 //!
 //! # Cost
 //!
@@ -263,7 +244,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(60),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: params::Typed::PARAMETERS,
     source: include_str!("kite2.rs"),
 };
 

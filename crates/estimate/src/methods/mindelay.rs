@@ -26,7 +26,7 @@ use crate::{PathFacts, StampSource};
 
 pub(crate) use batches::{Batching, Inner};
 pub(crate) use hunt::{Found, Hunt, State, Stop};
-pub(crate) use words::{Via, answers_take_too_long, checked, framing, share};
+pub(crate) use words::{Via, answers_take_too_long};
 
 /// A run of one of these methods: what it makes of each event.
 pub(crate) trait Runs {

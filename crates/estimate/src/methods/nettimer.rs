@@ -38,18 +38,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default (tool) | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | adaptive, tool | ours; `[Abut18]` table 5 |
-//! | `end` | | sender | sender, receiver | `[Abut18]` §IV.A: who stamps |
-//! | `via` | | auto | `auto`, `sized_echo`, `echo`, `closed_port`, `tcp_syn` | ours: whom the sender asks; auto tries them in this order |
-//! | `stamps` | | auto (returned) | auto, returned | ours: whether a reflector's stamps count |
-//! | `pairs` | 1 | 64 at most (8) | 2 to 1000 | ours; `[Abut18]` §IV.B: always 8 |
-//! | `octets` | IP octets | path MTU (565) | 64 to 65535 | ours: large pairs give large spacings; 10 KB over 32 packets with replies of 60 |
-//! | `reply` | IP octets | 60 | 28 to 1500 | derived likewise; where the far end can choose |
-//! | `spacing` | s | 20 ms (125 ms) | 0 to 10 s | ours, and varied by half either way, lest periodic traffic meet all pairs alike; a second for eight pairs |
-//! | `width` | of the rate | 0.10 | 0.01 to 0.5 | `[Nettimer01]`, recalled |
-//! | `framing` | | ethernet (bare) | ethernet, vlan, bare, octets | ours: `bare` counts IP octets of the probes alone |
+//! Declared below; `narrows methods nettimer` prints the table.
 //!
 //! # Cost
 //!
@@ -129,7 +118,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: params::Typed::PARAMETERS,
     source: include_str!("nettimer.rs"),
 };
 

@@ -31,17 +31,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `repeats` | 1 | 32 | 1 to 1000 | `[Abut18]`: 45 sizes, 32 repeats; from 64 on is recalled |
-//! | `step` | IP octets | 32 | 4 to 700 | `[Abut18]`: 45 sizes, 32 repeats; from 64 on is recalled: sizes from 64 |
-//! | `gap` | s | 10 ms | 0 to 10 s | ours, varied by half either way: the tool's pauses are what its hour is made of, and even ones meet even traffic at one point |
-//! | `hops` | 1 | 30 | 1 to 64 | `[Abut18]`: 45 sizes, 32 repeats; from 64 on is recalled |
-//! | `regress` | | both | probe, sum, both | ours: undoes what quotes do; `tool`: probe |
-//! | `fit` | | lsq | lsq, kendall, lms | `[Downey99]` |
-//! | `adaptive` | | false | | ours |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
-//! | `preset` | | | tool | pauses of 0.9 s (`[Abut18]` table 9, derived), the probe's length alone |
+//! Declared below; `narrows methods pathchar` prints the table.
 //!
 //! # Cost
 //!
@@ -64,15 +54,11 @@
 //! - `[Abut18]` table 7 to 9: sizes, repeats, what it read.
 //! - `[PDM03]` R. Prasad, C. Dovrolis, B. Mah: The effect of layer-2 store-and-forward devices on per-hop capacity estimation, Infocom 2003.
 
-use std::time::Duration;
-
-use units::Framing;
-
 use super::vps;
 use super::vps::settings::{Draw, Pause, Regress, Settings};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
-use crate::registry::{MethodInfo, ParamError, RawParams};
+use crate::registry::{MethodInfo, ParamError, Range, RawParams};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -81,31 +67,37 @@ pub struct Pathchar;
 static INFO: MethodInfo = MethodInfo {
     name: "pathchar",
     summary: "capacity of each hop from least round trips over packet sizes",
+    parameters: Params::PARAMETERS,
     source: include_str!("pathchar.rs"),
     ..vps::INFO
 };
 
 vps::method!(Pathchar);
 
+vps::settings::declared! {
+    preset: "[Abut18] table 9, derived: pauses of 0.9 s, the probe's length alone",
+    repeats: "32" "[Abut18]: 45 sizes, 32 repeats; from 64 on is recalled",
+    step: "32" "[Abut18]: 45 sizes, 32 repeats; from 64 on is recalled",
+    gap: "10 ms" &[("", "10 ms"), ("tool", "900 ms")],
+    regress: "both" &[("tool", "probe")] => "ours: undoes what quotes do",
+    fit: "[Downey99]",
+    adaptive: "false" &[] => "ours",
+}
+
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;
-    let own = Settings {
+    let params = Params::try_from(raw)?;
+    Ok(Settings {
         smallest: 64,
-        step: 32,
-        repeats: 32,
+        step: params.step,
+        repeats: params.repeats,
         reshuffled: false,
-        pause: Pause::Of(Duration::from_millis(10)),
-        hops: 30,
-        regress: Regress::Both,
-        draw: Draw::Lsq,
+        pause: params.gap.map_or(Pause::RoundTrips(10), Pause::Of),
+        hops: params.hops,
+        regress: params.regress,
+        draw: params.fit,
         halves: false,
-        adaptive: false,
-        framing: Framing::ETHERNET,
-    };
-    let tool = Settings {
-        pause: Pause::Of(Duration::from_millis(900)),
-        regress: Regress::Probe,
-        ..own.clone()
-    };
-    own.read(tool, raw)
+        adaptive: params.adaptive,
+        framing: params.framing,
+    })
 }

@@ -45,18 +45,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | ours | ours, tool | tool: spread 1.2, 10 to 200 Mbit/s, 1028 octets, 11 chirps, one packet per rate, clocks of 1 us, its rules of range and coalescence |
-//! | `low`, `high` | bit/s | found | 1 kbit/s up | tool: 10, 200 Mbit/s |
-//! | `spread` | factor | 1.05 | 1.005 to 2 | tool: 1.2; A is known to one step |
-//! | `decrease` | factor | 1.5 | above 1 to 10 | F, pathChirp 2.3.7 |
-//! | `busy` | steps | 5 | 1 to 100 | L, pathChirp 2.3.7 |
-//! | `chirps` | | 33 | 3 to 1000 | tool: 11 |
-//! | `group` | packets | as stamps ask for, 4 at least | 1 to 20 | tool: `-J`, 1 |
-//! | `octets` | IP octets | path MTU | 64 to 65535 | tool: 1000 of payload |
-//! | `load` | share | 0.1 | above 0 to 0.5 | ours: of what is expected, on the mean |
-//! | `tick` | s | 0 | 0 to 1 ms | what gaps and stamps are cut to; tool: 1 us |
+//! Declared below; `narrows methods pathchirp` prints the table.
 //!
 //! # Cost
 //!
@@ -87,15 +76,15 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::methods::campaign::{self, unreadable, within};
+use crate::methods::campaign::{self, within};
 use crate::methods::chirps::excursions::Rule;
 use crate::methods::chirps::weigh::weigh;
-use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, Shared, ladder};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
+    Protocol, RawParams, Scope, joined, params,
 };
 
 /// The registry entry.
@@ -170,34 +159,50 @@ const BURSTS_ABOVE: f64 = 0.25;
 type Params = Settings<Excursionist>;
 type Session = chirps::Session<Excursionist>;
 
+params! {
+    /// What can be set of this method alone, as it is typed.
+    #[derive(Debug)]
+    struct Typed {
+        /// Constants and rules: ours, or those of pathChirp 2.3.7.
+        tool: bool = "ours" is { "ours" => false, "tool" => true } { name: "preset", source: "ours" },
+        /// Ratio of neighbouring rates.
+        spread: f64 = "1.05" {
+            unit: "factor", range: Between("1.005", "2"), presets: &[("tool", "1.2")], source: "ours: A is known to one step",
+        },
+        /// F: an excursion ends below its height over this; above 1.
+        decrease: f64 = "1.5" { unit: "factor", range: Between("1", "10"), source: "F, pathChirp 2.3.7" },
+        /// L: steps of an excursion that counts.
+        busy: usize = "5" { unit: "steps", range: Between("1", "100"), source: "L, pathChirp 2.3.7" },
+        /// Chirps that the answer rests on.
+        chirps: usize = "22" { range: Between("3", "1000"), presets: &[("tool", "11")], source: "ours; the tool" },
+    }
+    names INFO;
+    check Typed::check;
+}
+
+impl Typed {
+    fn check(&self) -> Result<(), ParamError> {
+        within(self.decrease > 1.0, "decrease", self.decrease, "above 1, at most 10")
+    }
+}
+
+/// With what all such methods share.
+const PARAMETERS: [Parameter; 11] = joined(Typed::PARAMETERS, Shared::ROWS);
+
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let word: String = raw.get("preset", "ours".to_owned())?;
-        let (tool, base, spread) = match word.as_str() {
-            "ours" => (false, Common::ours(Excursionist::CHIRPS, LEAST_GROUP), 1.05),
-            "tool" => (true, Common::tool(true), 1.2),
-            _ => return Err(unreadable("preset", &word, "write ours or tool")),
-        };
-        let flavour = Excursionist {
-            tool,
-            spread: raw.get("spread", spread)?,
-            decrease: raw.get("decrease", 1.5)?,
-            busy: raw.get("busy", 5)?,
-        };
-        let (spread, decrease, busy) = (flavour.spread, flavour.decrease, flavour.busy);
-        within((1.005..=2.0).contains(&spread), "spread", spread, "1.005 to 2")?;
-        within(
-            decrease > 1.0 && decrease <= 10.0,
-            "decrease",
-            decrease,
-            "above 1, at most 10",
-        )?;
-        within((1..=100).contains(&busy), "busy", busy, "1 to 100")?;
-        let common = base.read(raw)?;
-        Ok(Self { common, flavour })
+        let typed = Typed::try_from(raw)?;
+        Ok(Self {
+            common: Common::read(raw, typed.chirps, LEAST_GROUP, true)?,
+            flavour: Excursionist {
+                tool: typed.tool,
+                spread: typed.spread,
+                decrease: typed.decrease,
+                busy: typed.busy,
+            },
+        })
     }
 }
 
@@ -232,39 +237,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &[
-        (
-            "preset",
-            "ours, or tool: constants and rules of pathChirp 2.3.7 (default: ours)",
-        ),
-        ("low", "lowest rate, with high (default: found; tool: 10 Mbit/s)"),
-        ("high", "highest rate, with low (default: found; tool: 200 Mbit/s)"),
-        (
-            "spread",
-            "ratio of neighbouring rates, 1.005..2 (default: 1.05; tool: 1.2)",
-        ),
-        (
-            "decrease",
-            "F: an excursion ends below its height over this, 1..10 (default: 1.5)",
-        ),
-        ("busy", "L: steps of an excursion that counts, 1..100 (default: 5)"),
-        (
-            "chirps",
-            "chirps that the answer rests on, 3..1000 (default: 33; tool: 11)",
-        ),
-        (
-            "group",
-            "packets per rate, 1..20 (default: as stamps ask for, at least 4; tool: 1)",
-        ),
-        (
-            "octets",
-            "IP octets of a packet, 64..65535 (default: path MTU; tool: 1028)",
-        ),
-        ("load", "mean load over what is expected, above 0 to 0.5 (default: 0.1)"),
-        (
-            "tick",
-            "what gaps and stamps are cut to, 0..1 ms (default: 0; tool: 1 us)",
-        ),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("pathchirp.rs"),
 };

@@ -66,18 +66,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `packets` | packets | 100 | 40 to 1000 | pathload 1.3.2 |
-//! | `streams` | streams | 12 | 1 to 100 | pathload 1.3.2 |
-//! | `fraction` | share | 0.6 | above 0.5 to 1 | pathload 1.3.2; 0.7 in `[SLoPS03]` |
-//! | `resolution` | bit/s | 2 % of the initial rate | above 0 | pathload 1.3.2; 5 % under coalescence |
-//! | `grey-resolution` | bit/s | 5 % of the initial rate | above 0 | pathload 1.3.2 |
-//! | `idle` | stream lengths | 9 | 1 to 100 | pathload 1.3.2: load of a tenth of the rate |
-//! | `max-fleets` | fleets | 60 | 1 to 1000 | ours: the end |
-//! | `full-size` | | true | | ours, see above |
-//! | `quick` | | false | | ours: half the streams, a third of the idle time |
-//! | `far_end` | | auto | receiver, echo, reflector | ours: measured from one end |
+//! Declared below; `narrows methods pathload` prints the table.
 //!
 //! # Cost
 //!
@@ -131,115 +120,48 @@ use crate::observations::{self, AnalyseError, Observations};
 use crate::probe::TrainReport;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, Range, RawParams, Scope, joined, params,
 };
 use crate::{Estimator, Outcome, PathFacts};
 
 /// The method.
 pub struct Pathload;
 
-/// Its parameters; the module's documentation gives unit, range and source of each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Packets of a stream.
-    pub stream_packets: usize,
-    /// Streams of a fleet.
-    pub streams: usize,
-    /// Share of streams that must agree.
-    pub fraction: f64,
-    /// Width of the range that ends the search.
-    pub resolution: Option<BitRate>,
-    /// Sharpness of the grey region's edges that ends the search.
-    pub grey_resolution: Option<BitRate>,
-    /// Idle time after a stream, in lengths of the stream.
-    pub idle: u32,
-    /// Fleets at most.
-    pub max_fleets: u32,
-    /// Half the streams, and less than half the idle time.
-    pub quick: bool,
-    /// Largest packets down to 12 Mbit/s, where the tool shrinks them below 150 Mbit/s.
-    pub full_size: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            stream_packets: 100,
-            streams: 12,
-            fraction: 0.6,
-            resolution: None,
-            grey_resolution: None,
-            idle: 9,
-            max_fleets: 60,
-            quick: false,
-            full_size: true,
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// Packets of a stream.
+        pub stream_packets: usize = "100" {
+            name: "packets", range: Between("40", "1000"), source: "pathload 1.3.2; fewer than 40 give no trend",
+        },
+        /// Streams of a fleet.
+        pub streams: usize = "12" { range: Between("1", "100"), source: "pathload 1.3.2" },
+        /// Share of streams that must agree.
+        pub fraction: f64 = "0.6" { unit: "share", range: Above("0.5", "1"), source: "pathload 1.3.2; 0.7 in [SLoPS03]" },
+        /// Width of the range that ends the search.
+        pub resolution: Option<BitRate> = "2 % of the initial dispersion rate" {
+            range: AtLeast("1 bit/s"), source: "pathload 1.3.2; 5 % under coalescence",
+        },
+        /// Sharpness of the grey region's edges that ends the search.
+        pub grey_resolution: Option<BitRate> = "5 % of the initial dispersion rate" {
+            name: "grey-resolution", range: AtLeast("1 bit/s"), source: "pathload 1.3.2",
+        },
+        /// Idle time after a stream.
+        pub idle: u32 = "9" {
+            unit: "stream lengths", range: Between("1", "100"), source: "pathload 1.3.2: load of a tenth of the rate",
+        },
+        /// Fleets at most.
+        pub max_fleets: u32 = "60" { name: "max-fleets", range: Between("1", "1000"), source: "ours: the end" },
+        /// Largest packets down to 12 Mbit/s, where the tool shrinks them below 150 Mbit/s.
+        pub full_size: bool = "true" { name: "full-size", range: Range::SWITCH, source: "ours, see above" },
+        /// Half the streams, and a third of the idle time.
+        pub quick: bool = "false" { range: Range::SWITCH, source: "ours" },
     }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let default = Self::default();
-        let rate = |name: &'static str| {
-            let given = raw.iter().any(|(known, _)| known == name);
-            given.then(|| raw.get(name, BitRate::ZERO)).transpose()
-        };
-        let params = Self {
-            stream_packets: raw.get("packets", default.stream_packets)?,
-            streams: raw.get("streams", default.streams)?,
-            fraction: raw.get("fraction", default.fraction)?,
-            resolution: rate("resolution")?,
-            grey_resolution: rate("grey-resolution")?,
-            idle: raw.get("idle", default.idle)?,
-            max_fleets: raw.get("max-fleets", default.max_fleets)?,
-            quick: raw.get("quick", default.quick)?,
-            full_size: raw.get("full-size", default.full_size)?,
-        };
-        params.check()?;
-        Ok(params)
-    }
+    names INFO;
 }
 
 impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        let refuse = |name: &'static str, value: String, why: &str| {
-            Err(ParamError::OutOfRange {
-                name,
-                value,
-                why: why.to_owned(),
-            })
-        };
-        if !(40..=1000).contains(&self.stream_packets) {
-            return refuse(
-                "packets",
-                self.stream_packets.to_string(),
-                "40 (fewer give no trend) to 1000",
-            );
-        }
-        if !(1..=100).contains(&self.streams) {
-            return refuse("streams", self.streams.to_string(), "1 to 100");
-        }
-        if !(self.fraction > 0.5 && self.fraction <= 1.0) {
-            return refuse("fraction", self.fraction.to_string(), "above 0.5, at most 1");
-        }
-        if self.resolution == Some(BitRate::ZERO) {
-            return refuse("resolution", "0".to_owned(), "above 0");
-        }
-        if self.grey_resolution == Some(BitRate::ZERO) {
-            return refuse("grey-resolution", "0".to_owned(), "above 0");
-        }
-        if !(1..=100).contains(&self.idle) {
-            return refuse("idle", self.idle.to_string(), "1 to 100 stream lengths");
-        }
-        if !(1..=1000).contains(&self.max_fleets) {
-            return refuse("max-fleets", self.max_fleets.to_string(), "1 to 1000");
-        }
-        Ok(())
-    }
-
     fn fleet_streams(&self) -> usize {
         if self.quick {
             self.streams.div_ceil(2)
@@ -307,29 +229,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &[
-        ("packets", "packets of a stream (default: 100)"),
-        ("streams", "streams of a fleet (default: 12)"),
-        ("fraction", "share of streams that must agree (default: 0.6)"),
-        (
-            "resolution",
-            "width of the range that ends the search (default: 2 % of the initial dispersion rate)",
-        ),
-        (
-            "grey-resolution",
-            "sharpness of the grey region's edges (default: 5 % of the same)",
-        ),
-        ("idle", "idle time after a stream, in stream lengths (default: 9)"),
-        ("max-fleets", "fleets at most (default: 60)"),
-        (
-            "full-size",
-            "largest packets down to 12 Mbit/s: true or false (default: true)",
-        ),
-        (
-            "quick",
-            "half the streams and a third of the idle time: true or false (default: false)",
-        ),
-        FAR_END,
-    ],
+    parameters: &joined::<10>(Params::PARAMETERS, &[FAR_END]),
     source: include_str!("pathload.rs"),
 };

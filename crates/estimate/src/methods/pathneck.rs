@@ -39,17 +39,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `hops` | 1 | 30 | 2 to 60 | tool: measurement packets on either side |
-//! | `load` | 1 | 60 | 10 to 1000 | tool; 20 on access links of 10 Mbit/s and less |
-//! | `octets` | IP octets | 500 | 100 to 9000 | tool |
-//! | `small` | IP octets | 60 | 28 to 500 | tool |
-//! | `runs` | 1 | 10 | 5 to 1000 | tool |
-//! | `step` | s | 100 us | 1 us to 1 s | tool |
-//! | `spacing` | s | 300 ms | 0 to 60 s | tool's pause before a train, varied by half either way |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
-//! | `preset` | | | tool | the three bugs above |
+//! Declared below; `narrows methods pathneck` prints the table.
 //!
 //! # Cost
 //!
@@ -84,12 +74,12 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use crate::methods::campaign::{self, read_framing, unreadable, within};
+use crate::methods::campaign;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
+    Range, Scope, params,
 };
 
 use session::Session;
@@ -124,103 +114,34 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(60),
         fills_path: false,
     },
-    parameters: &[
-        ("hops", "measurement packets on either side, 2..60; 30"),
-        ("load", "load packets, 10..1000; 60"),
-        ("octets", "IP octets of a load packet, 100..9000; 500"),
-        ("small", "IP octets of a measurement packet, 28..500; 60"),
-        ("runs", "trains, 5..1000; 10"),
-        ("step", "least difference of two segments' gaps, 1 us..1 s; 100 us"),
-        ("spacing", "pause before a train, 0..60 s; 300 ms"),
-        (
-            "framing",
-            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-        (
-            "preset",
-            "tool: as the original counts, cleans up, and sees the first hop",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("pathneck.rs"),
 };
 
 campaign::method!(Pathneck, answered_by: &EVERYTHING);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Measurement packets on either side.
-    pub hops: u8,
-    /// Load packets.
-    pub load: u16,
-    /// IP octets of a load packet.
-    pub load_octets: u16,
-    /// IP octets of a measurement packet.
-    pub small_octets: u16,
-    /// Trains.
-    pub runs: u32,
-    /// Least difference of two segments' gaps.
-    pub step: Duration,
-    /// Pause before a train.
-    pub spacing: Duration,
-    /// How links wrap packets.
-    pub framing: Framing,
-    /// As the original counts, cleans up, and sees the first hop.
-    pub as_tool: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            hops: 30,
-            load: 60,
-            load_octets: 500,
-            small_octets: 60,
-            runs: 10,
-            step: Duration::from_micros(100),
-            spacing: Duration::from_millis(300),
-            framing: Framing::ETHERNET,
-            as_tool: false,
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::default();
-        let preset: String = raw.get("preset", String::new())?;
-        let as_tool = match preset.as_str() {
-            "" => false,
-            "tool" => true,
-            _ => return Err(unreadable("preset", &preset, "write tool")),
-        };
-        let params = Self {
-            hops: raw.get("hops", base.hops)?,
-            load: raw.get("load", base.load)?,
-            load_octets: raw.get("octets", base.load_octets)?,
-            small_octets: raw.get("small", base.small_octets)?,
-            runs: raw.get("runs", base.runs)?,
-            step: raw.get_duration("step", base.step)?,
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            framing: read_framing(raw, base.framing)?,
-            as_tool,
-        };
-        within((2..=60).contains(&params.hops), "hops", params.hops, "2 to 60")?;
-        within((10..=1000).contains(&params.load), "load", params.load, "10 to 1000")?;
-        let octets = (100..=9000).contains(&params.load_octets);
-        within(octets, "octets", params.load_octets, "100 to 9000")?;
-        let small = (28..=500).contains(&params.small_octets);
-        within(small, "small", params.small_octets, "28 to 500")?;
-        within((5..=1000).contains(&params.runs), "runs", params.runs, "5 to 1000")?;
-        let step = (Duration::from_micros(1)..=Duration::from_secs(1)).contains(&params.step);
-        let text = units::format_duration(params.step);
-        within(step, "step", text.as_str(), "1 us to 1 s")?;
-        let text = units::format_duration(params.spacing);
-        let spacing = params.spacing <= Duration::from_secs(60);
-        within(spacing, "spacing", text.as_str(), "0 to 60 s")?;
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// With `tool` as the original counts, cleans up, and sees the first hop.
+        pub as_tool: bool = "" is { "" => false, "tool" => true } { name: "preset", source: "the three bugs of the tool" },
+        /// Measurement packets on either side.
+        pub hops: u8 = "30" { range: Between("2", "60"), source: "tool" },
+        /// Load packets.
+        pub load: u16 = "60" { range: Between("10", "1000"), source: "tool; 20 on access links of 10 Mbit/s and less" },
+        /// IP octets of a load packet.
+        pub load_octets: u16 = "500" { name: "octets", unit: "IP octets", range: Between("100", "9000"), source: "tool" },
+        /// IP octets of a measurement packet.
+        pub small_octets: u16 = "60" { name: "small", unit: "IP octets", range: Between("28", "500"), source: "tool" },
+        /// Trains.
+        pub runs: u32 = "10" { range: Between("5", "1000"), source: "tool" },
+        /// Least difference of two segments' gaps.
+        pub step: Duration = "100 us" { range: Between("1 us", "1 s"), source: "tool" },
+        /// Pause before a train.
+        pub spacing: Duration = "300 ms" { range: Between("0 s", "60 s"), source: "tool, varied by half either way" },
+        /// How links wrap packets.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
     }
 }
 

@@ -47,18 +47,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | source |
-//! |---|---|---|---|
-//! | `preset` | | faithful | ours |
-//! | `merit` | | kurtosis | the tool since 2.3.2; density before |
-//! | `framing` | | bare | the tool compares IP octets |
-//! | `spacing` | s | 0.5 | the tool; at least 1.25 round trips |
-//! | `quick_cv` | 1 | 0.05 | the tool |
-//! | `batch_minus_one` | | true | the tool; false is the unbiased form |
-//! | `utilisation`, `max_octets`, `bucket_octets` | | | of the preset adaptive |
-//! | `sizes` | 1 | 40 | the tool |
-//! | `pairs_per_size` | 1 | 25 | the tool |
-//! | `trains` | 1 | 500 | the tool |
+//! Declared below; `narrows methods pathrate` prints the table.
 //!
 //! Departures from the tool, all of them slips of its source: the last preliminary rate counts; a bell's right side starts from its
 //! own tolerance; a mode without variance is infinitely narrow rather than no mode; a mode of Phase II is stated by its centre, not its
@@ -168,7 +157,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(1000),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("pathrate.rs"),
 };
 

@@ -43,21 +43,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | source |
-//! |---|---|---|---|
-//! | `far_end` | | auto | ours; the way back is measured by a run in that direction |
-//! | `octets` | octets | path MTU | `[PBProbe08]` |
-//! | `threshold` | s | 1 ms | a comment in `[pbprobe]` |
-//! | `growth` | 1 | 10 | `[PBProbe08]` |
-//! | `most_packets` | packets | 10 000 | ours: what 100 Gbit/s take |
-//! | `stable` | bulks | 40 | `[pbprobe]`; 0 keeps the paper's fixed count |
-//! | `bulks` | bulks | 200 | recalled from `[PBProbe08]` |
-//! | `tolerance` | 1 | 0.01 | `[pbprobe]`; of the dispersion (see `mindelay`) |
-//! | `clean` | bulks | 3 | ours: one bulk may be chance |
-//! | `utilisation` | 1 | 0.01 | recalled from `[PBProbe08]` |
-//! | `shorten` | | true | ours |
-//! | `check` | | true | ours: by gaps, smaller packets and paced bulks |
-//! | `framing` | | ethernet | IEEE 802.3; the original counts IP octets and a header |
+//! Declared below; `narrows methods pbprobe` prints the table.
 //!
 //! # Cost
 //!
@@ -140,7 +126,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(300),
         fills_path: false,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("pbprobe.rs"),
 };
 

@@ -31,17 +31,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `repeats` | 1 | 32 | 1 to 1000 | tool: multiples of 32 up to the MTU |
-//! | `step` | IP octets | 32 | 4 to 700 | tool: multiples of 32 up to the MTU: sizes from 32 |
-//! | `gap` | s | 10 ms | 0 to 10 s | ours, varied by half either way: the tool's pauses are what its hour is made of, and even ones meet even traffic at one point |
-//! | `hops` | 1 | 30 | 1 to 64 | tool: multiples of 32 up to the MTU |
-//! | `regress` | | sum | probe, sum, both | tool |
-//! | `fit` | | lsq | lsq, kendall, lms | tool |
-//! | `adaptive` | | false | | ours |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
-//! | `preset` | | | tool | pauses of 0.25 s |
+//! Declared below; `narrows methods pchar` prints the table.
 //!
 //! # Cost
 //!
@@ -64,15 +54,11 @@
 //! - `[Abut18]` tables 7 to 9: what it read.
 //! - `[PDM03]` R. Prasad, C. Dovrolis, B. Mah: The effect of layer-2 store-and-forward devices on per-hop capacity estimation, Infocom 2003.
 
-use std::time::Duration;
-
-use units::Framing;
-
 use super::vps;
 use super::vps::settings::{Draw, Pause, Regress, Settings};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
-use crate::registry::{MethodInfo, ParamError, RawParams};
+use crate::registry::{MethodInfo, ParamError, Range, RawParams};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -81,30 +67,37 @@ pub struct Pchar;
 static INFO: MethodInfo = MethodInfo {
     name: "pchar",
     summary: "capacity of each hop from least round trips over packet sizes, by one of three fits",
+    parameters: Params::PARAMETERS,
     source: include_str!("pchar.rs"),
     ..vps::INFO
 };
 
 vps::method!(Pchar);
 
+vps::settings::declared! {
+    preset: "pauses of 0.25 s",
+    repeats: "32" "tool",
+    step: "32" "tool: multiples of 32 up to the MTU",
+    gap: "10 ms" &[("", "10 ms"), ("tool", "250 ms")],
+    regress: "sum" &[] => "tool",
+    fit: "tool",
+    adaptive: "false" &[] => "ours",
+}
+
 fn settings(raw: &RawParams) -> Result<Settings, ParamError> {
     raw.check_names(&INFO)?;
-    let own = Settings {
+    let params = Params::try_from(raw)?;
+    Ok(Settings {
         smallest: 32,
-        step: 32,
-        repeats: 32,
+        step: params.step,
+        repeats: params.repeats,
         reshuffled: false,
-        pause: Pause::Of(Duration::from_millis(10)),
-        hops: 30,
-        regress: Regress::Sum,
-        draw: Draw::Lsq,
+        pause: params.gap.map_or(Pause::RoundTrips(10), Pause::Of),
+        hops: params.hops,
+        regress: params.regress,
+        draw: params.fit,
         halves: false,
-        adaptive: false,
-        framing: Framing::ETHERNET,
-    };
-    let tool = Settings {
-        pause: Pause::Of(Duration::from_millis(250)),
-        ..own.clone()
-    };
-    own.read(tool, raw)
+        adaptive: params.adaptive,
+        framing: params.framing,
+    })
 }

@@ -34,16 +34,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `packets` | 1 | 24 | 6 to 500 | ours; 20 and more by the derivation |
-//! | `trains` | 1 | 20 | 4 to 1000 | ours |
-//! | `least` | 1 | 5 | 2 to 100 | ours: packets of a part |
-//! | `every` | 1 | 1 | 1 to 100 | ours: only each so many-th packet dies at the hop, the others go on as load |
-//! | `octets` | IP octets | path MTU | 100 to 65535 | ours |
-//! | `spacing` | s | 30 ms | 0 to 60 s | ours, varied by half either way |
-//! | `hops` | 1 | 30 | 1 to 64 | ours |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
+//! Declared below; `narrows methods pipechar` prints the table.
 //!
 //! # Cost
 //!
@@ -75,12 +66,12 @@ use std::time::Duration;
 
 use units::{Framing, Layer, Metric};
 
-use crate::methods::campaign::{self, read_framing, within};
+use crate::methods::campaign::{self, within};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
     Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, Range, Scope, params,
 };
 
 use session::Session;
@@ -115,99 +106,48 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(300),
         fills_path: false,
     },
-    parameters: &[
-        ("packets", "of a train, 6..500; 24"),
-        ("trains", "per hop, 4..1000; 20"),
-        ("least", "packets of a part of a train, 2..100; 5"),
-        ("every", "each so many-th packet dies at the hop, 1..100; 1"),
-        ("octets", "IP octets of a packet, 100..65535; path MTU"),
-        ("spacing", "from train to train, 0..60 s; 30 ms"),
-        ("hops", "hops at most, 1..64; 30"),
-        (
-            "framing",
-            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("pipechar.rs"),
 };
 
 campaign::method!(Pipechar, answered_by: &EVERYTHING);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Packets of a train.
-    pub packets: u16,
-    /// Trains per hop.
-    pub trains: u32,
-    /// Packets of a part.
-    pub least: u16,
-    /// Each so many-th packet dies at the hop.
-    pub every: u16,
-    /// IP octets of a packet; `None`: what the path takes.
-    pub octets: Option<u16>,
-    /// From train to train.
-    pub spacing: Duration,
-    /// Hops at most.
-    pub hops: u8,
-    /// How links wrap packets.
-    pub framing: Framing,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            packets: 24,
-            trains: 20,
-            least: 5,
-            every: 1,
-            octets: None,
-            spacing: Duration::from_millis(30),
-            hops: 30,
-            framing: Framing::ETHERNET,
-        }
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Packets of a train.
+        pub packets: u16 = "24" { range: Between("6", "500"), source: "ours; 20 and more by the derivation" },
+        /// Trains per hop.
+        pub trains: u32 = "20" { range: Between("4", "1000"), source: "ours" },
+        /// Packets of a part of a train, no more than of the train.
+        pub least: u16 = "5" { range: Between("2", "100"), source: "ours" },
+        /// One in this many packets dies at the hop, the others go on as load; fewer than packets.
+        pub every: u16 = "1" { range: Between("1", "100"), source: "ours" },
+        /// IP octets of a packet.
+        pub octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: Between("100", "65535"), unset: Some("0"), source: "ours",
+        },
+        /// From train to train.
+        pub spacing: Duration = "30 ms" { range: Between("0 s", "60 s"), source: "ours, varied by half either way" },
+        /// Hops at most.
+        pub hops: u8 = "30" { range: Between("1", "64"), source: "ours" },
+        /// How links wrap packets.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
     }
+    check Params::check;
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::default();
-        let octets: u16 = raw.get("octets", 0)?;
-        let params = Self {
-            packets: raw.get("packets", base.packets)?,
-            trains: raw.get("trains", base.trains)?,
-            least: raw.get("least", base.least)?,
-            every: raw.get("every", base.every)?,
-            octets: Some(octets).filter(|octets| *octets > 0),
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            hops: raw.get("hops", base.hops)?,
-            framing: read_framing(raw, base.framing)?,
-        };
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        let (least, every) = (self.least, self.every);
         within(
-            (6..=500).contains(&params.packets),
-            "packets",
-            params.packets,
-            "6 to 500",
+            least <= self.packets,
+            "least",
+            least,
+            "2 to 100, and no more than packets",
         )?;
-        within(
-            (4..=1000).contains(&params.trains),
-            "trains",
-            params.trains,
-            "4 to 1000",
-        )?;
-        let least = (2..=100).contains(&params.least) && params.least <= params.packets;
-        within(least, "least", params.least, "2 to 100, and no more than packets")?;
-        let every = (1..=100).contains(&params.every) && params.every < params.packets;
-        within(every, "every", params.every, "1 to 100, and fewer than packets")?;
-        let large = params.octets.is_none_or(|octets| octets >= 100);
-        within(large, "octets", octets, "100 to 65535")?;
-        let text = units::format_duration(params.spacing);
-        let spacing = params.spacing <= Duration::from_secs(60);
-        within(spacing, "spacing", text.as_str(), "0 to 60 s")?;
-        within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        Ok(params)
+        within(every < self.packets, "every", every, "1 to 100, and fewer than packets")
     }
 }
 

@@ -26,11 +26,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `floor` | IP octets | 576, IPv6 1280 | 68 to 9000 | RFC 791 and RFC 8200: what any host must take |
-//! | `ceiling` | IP octets | 65535 | 68 to 65535 | ours: the interface's limit holds anyway |
-//! | `spacing` | s | 5 ms | 0 to 1 s | ours: apart enough not to fill a queue |
+//! Declared below; `narrows methods pmtu` prints the table.
 //!
 //! # Cost
 //!
@@ -70,7 +66,7 @@ use crate::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Finding
 use crate::probe::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 
 /// The registry entry.
@@ -103,11 +99,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: &[
-        ("floor", "IP octets that surely fit, 68..9000; 576, or 1280 over IPv6"),
-        ("ceiling", "IP octets to try at most, 68..65535; 65535"),
-        ("spacing", "time between packets, 0..1 s; 5 ms"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("pmtu.rs"),
 };
 
@@ -131,53 +123,35 @@ impl Method for Pmtu {
     }
 }
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
-    /// IP octets that surely fit; `None` takes what the IP version guarantees.
-    pub floor: Option<u16>,
-    /// IP octets to try at most.
-    pub ceiling: u16,
-    /// Time between packets.
-    pub spacing: Duration,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            floor: None,
-            ceiling: u16::MAX,
-            spacing: Duration::from_millis(5),
-        }
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// IP octets that surely fit.
+        pub floor: Option<u16> = "576, over IPv6 1280" {
+            unit: "IP octets", range: Between("68", "9000"), unset: Some("0"),
+            source: "RFC 791 and RFC 8200: what any host must take",
+        },
+        /// IP octets to try at most, no fewer than the floor.
+        pub ceiling: u16 = "65535" {
+            unit: "IP octets", range: Between("68", "65535"), source: "ours: the interface's limit holds anyway",
+        },
+        /// Time between packets.
+        pub spacing: Duration = "5 ms" { range: Between("0 s", "1 s"), source: "ours: apart enough not to fill a queue" },
     }
+    check Params::check;
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let default = Self::default();
-        let floor: u16 = raw.get("floor", 0)?;
-        let params = Self {
-            floor: (floor > 0).then_some(floor),
-            ceiling: raw.get("ceiling", default.ceiling)?,
-            spacing: raw.get_duration("spacing", default.spacing)?,
-        };
-        let out = |name, value: String, why: &str| ParamError::OutOfRange {
-            name,
-            value,
-            why: why.to_owned(),
-        };
-        if params.floor.is_some_and(|floor| !(68..=9000).contains(&floor)) {
-            return Err(out("floor", floor.to_string(), "68 to 9000"));
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        if self.floor.is_none_or(|floor| floor <= self.ceiling) {
+            return Ok(());
         }
-        if params.ceiling < params.floor.unwrap_or(68) {
-            return Err(out("ceiling", params.ceiling.to_string(), "68, or the floor, to 65535"));
-        }
-        if params.spacing > Duration::from_secs(1) {
-            return Err(out("spacing", format!("{:?}", params.spacing), "at most 1 s"));
-        }
-        Ok(params)
+        Err(ParamError::OutOfRange {
+            name: "ceiling",
+            value: self.ceiling.to_string(),
+            why: "68, or the floor, to 65535".to_owned(),
+        })
     }
 }
 

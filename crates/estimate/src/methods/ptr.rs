@@ -31,15 +31,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | adaptive, faithful | ours; constants of igi-ptr 2.x |
-//! | `size` | IP octets | path MTU | 68 to 65535 | faithful: 528 (500 of payload) |
-//! | `train` | packets | 120 | 8 to 1000 | ours; `[IGI03]` and the tool: 60 |
-//! | `trains` | | 3 | 2 to 20 | the tool |
-//! | `tolerance` | share | 0.01 | 0.001 to 0.2 | ours; the tool: 5 us per gap |
-//! | `step` | share | 0.125 | 0.05 to 1 | the paper (recalled); the tool: 0.25 |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//! Declared below; `narrows methods ptr` prints the table.
 //!
 //! # Cost
 //!
@@ -66,7 +58,7 @@ use units::{Layer, Metric};
 
 use crate::contract::Estimator;
 use crate::methods::campaign::Machine;
-use crate::methods::igi::{Formula, IMPOSES, PARAMETERS, Params, Session};
+use crate::methods::igi::{Formula, IMPOSES, PTR, Params, Session};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 use crate::registry::{
@@ -98,7 +90,7 @@ static INFO: MethodInfo = MethodInfo {
         pacing: true,
     },
     imposes: IMPOSES,
-    parameters: PARAMETERS,
+    parameters: PTR,
     source: include_str!("ptr.rs"),
 };
 

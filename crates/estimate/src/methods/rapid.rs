@@ -43,19 +43,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `packets` | packets | 64 | 16 to 200 | rates of a stream, `[BASS14]` abstract |
-//! | `width` | factor | 1.5 | 1.1 to 4 | highest over lowest rate, the same |
-//! | `growth` | share | 0.01 | 0.001 to 0.1 | portable rule: 1 to 2 % |
-//! | `run` | gaps | 6 | 1 to 50 | the authors' notes: 4 to 8 |
-//! | `batch` | packets | 5 | 1 to 100 | portable rule: mean packets of a batch, above which it refuses |
-//! | `low`, `high` | bit/s | found | 1 kbit/s up | |
-//! | `chirps` | streams | 33 | 3 to 1000 | portable rule: 11 at least |
-//! | `group` | packets | as stamps ask for, 2 at least | 1 to 20 | ours: packets per rate |
-//! | `octets` | IP octets | path MTU | 64 to 65535 | studies at 10 Gbit/s used 9000 |
-//! | `load` | share | 0.1 | above 0 to 0.5 | ours |
-//! | `tick` | s | 0 | 0 to 1 ms | what gaps and stamps are cut to |
+//! Declared below; `narrows methods rapid` prints the table.
 //!
 //! # Cost
 //!
@@ -86,13 +74,13 @@ use std::time::Duration;
 
 use units::{Layer, Metric};
 
-use crate::methods::campaign::{self, within};
-use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, ladder};
+use crate::methods::campaign;
+use crate::methods::chirps::{self, Chirp, Common, Flavour, Found, Settings, Shared, ladder};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
+    Protocol, RawParams, Scope, joined, params,
 };
 use smooth::{Gap, run_begins, segments};
 
@@ -189,27 +177,44 @@ fn gaps(chirp: &Chirp) -> Vec<Gap> {
 type Params = Settings<MultiRate>;
 type Session = chirps::Session<MultiRate>;
 
+params! {
+    /// What can be set of this method alone, as it is typed.
+    #[derive(Debug)]
+    struct Typed {
+        /// Rates of a stream, one fewer than its packets.
+        packets: u32 = "64" { unit: "packets", range: Between("16", "200"), source: "[BASS14] abstract" },
+        /// Highest over lowest rate.
+        width: f64 = "1.5" { unit: "factor", range: Between("1.1", "4"), source: "[BASS14] abstract" },
+        /// Growth of gaps that counts.
+        growth: f64 = "0.01" { unit: "share", range: Between("0.001", "0.1"), source: "portable rule: 1 to 2 %" },
+        /// Least length of the final run.
+        run: usize = "6" { unit: "gaps", range: Between("1", "50"), source: "the authors' notes: 4 to 8" },
+        /// Mean packets of a batch above which it refuses.
+        batch: f64 = "5" { unit: "packets", range: Between("1", "100"), source: "portable rule" },
+        /// Streams that the answer rests on.
+        chirps: usize = "33" { range: Between("3", "1000"), source: "portable rule: 11 at least" },
+    }
+    names INFO;
+}
+
+/// With what all such methods share.
+const PARAMETERS: [Parameter; 12] = joined(Typed::PARAMETERS, Shared::ROWS);
+
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let flavour = MultiRate {
-            packets: raw.get("packets", 64)?,
-            width: raw.get("width", 1.5)?,
-            growth: raw.get("growth", 0.01)?,
-            run: raw.get("run", 6)?,
-            batch: raw.get("batch", 5.0)?,
-        };
-        let (packets, width, growth) = (flavour.packets, flavour.width, flavour.growth);
-        let (run, batch) = (flavour.run, flavour.batch);
-        within((16..=200).contains(&packets), "packets", packets, "16 to 200")?;
-        within((1.1..=4.0).contains(&width), "width", width, "1.1 to 4")?;
-        within((0.001..=0.1).contains(&growth), "growth", growth, "0.001 to 0.1")?;
-        within((1..=50).contains(&run), "run", run, "1 to 50")?;
-        within((1.0..=100.0).contains(&batch), "batch", batch, "1 to 100")?;
-        let common = Common::ours(MultiRate::CHIRPS, LEAST_GROUP).read(raw)?;
-        Ok(Self { common, flavour })
+        let typed = Typed::try_from(raw)?;
+        Ok(Self {
+            common: Common::read(raw, typed.chirps, LEAST_GROUP, false)?,
+            flavour: MultiRate {
+                packets: typed.packets,
+                width: typed.width,
+                growth: typed.growth,
+                run: typed.run,
+                batch: typed.batch,
+            },
+        })
     }
 }
 
@@ -244,28 +249,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &[
-        ("packets", "rates of a stream, and one, 16..200 (default: 64)"),
-        ("width", "highest over lowest rate, 1.1..4 (default: 1.5)"),
-        ("growth", "growth of gaps that counts, 0.001..0.1 (default: 0.01)"),
-        ("run", "least length of the final run in gaps, 1..50 (default: 6)"),
-        (
-            "batch",
-            "mean packets of a batch above which it refuses, 1..100 (default: 5)",
-        ),
-        ("low", "lowest rate, with high (default: found)"),
-        ("high", "highest rate, with low (default: found)"),
-        ("chirps", "streams that the answer rests on, 3..1000 (default: 33)"),
-        (
-            "group",
-            "packets per rate, 1..20 (default: as stamps ask for, at least 2)",
-        ),
-        ("octets", "IP octets of a packet, 64..65535 (default: path MTU)"),
-        ("load", "mean load over what is expected, above 0 to 0.5 (default: 0.1)"),
-        (
-            "tick",
-            "what gaps and stamps are cut to, 0..1 ms (default: as they are)",
-        ),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("rapid.rs"),
 };

@@ -32,22 +32,7 @@
 //!   than everything in the second half is told.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `algorithm` | word | `B` | `B`, `C` | RFC 9097 §8.1; C as the reference program has it |
-//! | `duration` | time | 10 s | 1 s to 1 h | RFC 9097 §8.1 `I`; the reference program: 5 s to 1 h |
-//! | `sub_interval` | time | 1 s | 100 ms to 1 min | RFC 9097 §8.1 `dt` |
-//! | `interval` | time | 50 ms | 5 ms to 250 ms | RFC 9097 §8.1 |
-//! | `low`, `upper` | time | 30 ms, 90 ms | 1 ms to 10 s | RFC 9097 §8.1; range of the reference program |
-//! | `sequence_errors` | count | 10 | 0 to 65535 | RFC 9097 §8.1; range of the reference program |
-//! | `count_reordering` | 0, 1 | 0 | | the reference program ignores it by default |
-//! | `fast_increase` | rows | 10 | 2 to 30 | RFC 9097 §8.1; three times as many down |
-//! | `slow_after` | trials | 3 | 1 to 100 | RFC 9097 §8.1 |
-//! | `start_bps` | bit/s, IP | 500 kbit/s | above 0 | RFC 9097 §8.1: the first row |
-//! | `max_bps` | bit/s, IP | 10 Gbit/s | above 0 | ours |
-//! | `max_loss` | share | 1 | 0 to 1 | PM; ours: none |
-//! | `initial` | count | 0 | 0 to 60 | RFC 9097 §6.6 |
-//! | `ip_octets` | octets | 1250 | 64 to path MTU | the reference program's: rows are whole Mbit/s |
+//! Declared below; `narrows methods rfc9097` prints the table.
 //!
 //! Both algorithms were compared with the reference program's (OB-UDPST, `adjust_sending_rate`) branch by branch: the same, its quirks
 //! included (the count of congested trials is taken back only by a fast step; C counts retries down as well as up, and waits longer only after
@@ -91,7 +76,7 @@ use crate::outcome::{Outcome, Reason};
 use crate::probe::{Load, LoadReport, LoadStatus, Probe, Then};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    RawParams, Scope, params,
 };
 use intervals::Intervals;
 use search::{Algorithm, Search, Trial, Tuning, Verdict};
@@ -128,33 +113,79 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(15),
         fills_path: true,
     },
-    parameters: &[
-        ("algorithm", "load adjustment: B or C; default B"),
-        ("duration", "length of the test; default 10 s"),
-        ("sub_interval", "time over which a rate is taken; default 1 s"),
-        ("interval", "length of a trial; default 50 ms"),
-        ("low", "delay below which a trial is clear; default 30 ms"),
-        ("upper", "delay above which a trial is congested; default 90 ms"),
-        ("sequence_errors", "losses that a trial may have; default 10"),
-        (
-            "count_reordering",
-            "1: reordered and doubled packets count as lost; default 0",
-        ),
-        (
-            "fast_increase",
-            "rows per clear trial while the search is fast; default 10",
-        ),
-        ("slow_after", "congested trials that make it slow; default 3"),
-        ("start_bps", "IP-layer rate of the first trial; default 500 kbit/s"),
-        ("max_bps", "highest IP-layer rate to try; default 10 Gbit/s"),
-        ("max_loss", "share that a sub-interval may lose to count; default 1"),
-        ("initial", "sub-intervals at the begin to set apart; default 0"),
-        ("ip_octets", "length of each packet, octets; default 1250"),
-    ],
+    parameters: Typed::PARAMETERS,
     source: include_str!("rfc9097.rs"),
 };
 
 bulk::method!(Rfc9097, |params| params.duration);
+
+params! {
+    /// What can be set, as it is typed.
+    #[derive(Debug)]
+    struct Typed {
+        /// Load adjustment.
+        algorithm: Algorithm = "B" with (algorithm) {
+            range: Described("B or C"), source: "RFC 9097 §8.1; C as the reference program has it",
+        },
+        /// Length of the test.
+        duration: Duration = "10 s" {
+            range: Between("1 s", "1 h"), source: "RFC 9097 §8.1 `I`; the reference program: 5 s to 1 h",
+        },
+        /// Time over which a rate is taken, no longer than the test.
+        sub_interval: Duration = "1 s" { range: Between("100 ms", "1 min"), source: "RFC 9097 §8.1 `dt`" },
+        /// Length of a trial, no longer than that.
+        interval: Duration = "50 ms" { range: Between("5 ms", "250 ms"), source: "RFC 9097 §8.1" },
+        /// Delay below which a trial is clear.
+        low: Duration = "30 ms" { range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program" },
+        /// Delay above which a trial is congested, at least low.
+        upper: Duration = "90 ms" { range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program" },
+        /// Losses that a trial may have.
+        sequence_errors: u64 = "10" { range: Between("0", "65535"), source: "RFC 9097 §8.1; range of the reference program" },
+        /// With 1, reordered and doubled packets count as lost.
+        count_reordering: u8 = "0" { range: Between("0", "1"), source: "the reference program ignores it by default" },
+        /// Rows per clear trial while the search is fast.
+        fast_increase: usize = "10" { unit: "rows", range: Between("2", "30"), source: "RFC 9097 §8.1; three times as many down" },
+        /// Congested trials that make it slow.
+        slow_after: u32 = "3" { unit: "trials", range: Between("1", "100"), source: "RFC 9097 §8.1" },
+        /// IP-layer rate of the first trial.
+        start: Option<BitRate> = "500 kbit/s" {
+            name: "start_bps", range: AtLeast("1 bit/s"), source: "RFC 9097 §8.1: the first row",
+        },
+        /// Highest IP-layer rate to try.
+        max: BitRate = "10 Gbit/s" { name: "max_bps", range: AtLeast("1 bit/s"), source: "ours" },
+        /// Share that a sub-interval may lose to count.
+        max_loss: f64 = "1" { unit: "share", range: Between("0", "1"), source: "PM; ours: none" },
+        /// Sub-intervals at the begin to set apart.
+        initial: usize = "0" { range: Between("0", "60"), source: "RFC 9097 §6.6" },
+        /// Length of each packet, no more than the path MTU.
+        ip_octets: u16 = "1250" {
+            unit: "IP octets", range: AtLeast("64"), source: "the reference program's: rows are whole Mbit/s",
+        },
+    }
+    check Typed::check;
+}
+
+impl Typed {
+    fn check(&self) -> Result<(), ParamError> {
+        bulk::check(
+            "upper",
+            self.low <= self.upper,
+            units::format_duration(self.upper),
+            "at least low",
+        )?;
+        let fits = self.sub_interval <= self.duration && self.interval <= self.sub_interval;
+        let sub_interval = units::format_duration(self.sub_interval);
+        bulk::check("sub_interval", fits, sub_interval, "between a trial and the test")
+    }
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    match text {
+        "B" | "b" => Ok(Algorithm::B),
+        "C" | "c" => Ok(Algorithm::C),
+        _ => Err("write B or C".to_owned()),
+    }
+}
 
 /// Parameters, as in the table above.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,66 +202,31 @@ struct Params {
     ip_octets: u16,
 }
 
-const DEFAULT_MAX: BitRate = BitRate::from_gbps(10);
-
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let ms = Duration::from_millis;
-        let algorithm: String = raw.get("algorithm", "B".to_owned())?;
-        let algorithm = algorithm.to_ascii_uppercase();
-        bulk::check(
-            "algorithm",
-            ["B", "C"].contains(&algorithm.as_str()),
-            &algorithm,
-            "B or C",
-        )?;
-        let delay = |name, default| bulk::duration_within(raw, name, default, ms(1), Duration::from_secs(10));
-        let (low, upper) = (delay("low", ms(30))?, delay("upper", ms(90))?);
-        bulk::check("upper", low <= upper, units::format_duration(upper), "at least low")?;
-        let whole = |name, default: usize, least: usize, most: usize| -> Result<usize, ParamError> {
-            let value: usize = raw.get(name, default)?;
-            bulk::check(
-                name,
-                (least..=most).contains(&value),
-                value,
-                &format!("{least} to {most}"),
-            )?;
-            Ok(value)
-        };
-        let max = bulk::optional_rate(raw, "max_bps")?.unwrap_or(DEFAULT_MAX);
-        let params = Self {
+        let typed = Typed::try_from(raw)?;
+        Ok(Self {
             tuning: Tuning {
-                algorithm: if algorithm == "C" { Algorithm::C } else { Algorithm::B },
-                low,
-                upper,
-                sequence_errors: u64::try_from(whole("sequence_errors", 10, 0, 65_535)?).unwrap_or(u64::MAX),
-                fast_increase: whole("fast_increase", 10, 2, 30)?,
-                slow_after: u32::try_from(whole("slow_after", 3, 1, 100)?).unwrap_or(u32::MAX),
-                most: search::row_of(max),
+                algorithm: typed.algorithm,
+                low: typed.low,
+                upper: typed.upper,
+                sequence_errors: typed.sequence_errors,
+                fast_increase: typed.fast_increase,
+                slow_after: typed.slow_after,
+                most: search::row_of(typed.max),
             },
-            duration: bulk::duration_within(raw, "duration", ms(10_000), ms(1000), ms(3_600_000))?,
-            sub_interval: bulk::duration_within(raw, "sub_interval", ms(1000), ms(100), ms(60_000))?,
-            interval: bulk::duration_within(raw, "interval", ms(50), ms(5), ms(250))?,
-            count_reordering: whole("count_reordering", 0, 0, 1)? == 1,
-            start: bulk::optional_rate(raw, "start_bps")?,
-            max,
-            max_loss: raw.get("max_loss", 1.0)?,
-            initial: whole("initial", 0, 0, 60)?,
-            ip_octets: raw.get("ip_octets", 1250)?,
-        };
-        let (loss, octets) = (params.max_loss, params.ip_octets);
-        bulk::check("max_loss", (0.0..=1.0).contains(&loss), loss, "0 to 1")?;
-        bulk::check("ip_octets", octets >= 64, octets, "64 to the path MTU")?;
-        let fits = params.sub_interval <= params.duration && params.interval <= params.sub_interval;
-        bulk::check(
-            "sub_interval",
-            fits,
-            units::format_duration(params.sub_interval),
-            "between a trial and the test",
-        )?;
-        Ok(params)
+            duration: typed.duration,
+            sub_interval: typed.sub_interval,
+            interval: typed.interval,
+            count_reordering: typed.count_reordering == 1,
+            start: typed.start,
+            max: typed.max,
+            max_loss: typed.max_loss,
+            initial: typed.initial,
+            ip_octets: typed.ip_octets,
+        })
     }
 }
 

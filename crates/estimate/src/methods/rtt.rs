@@ -27,12 +27,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `probes` | 1 | 20 | 1 to 1000 | ours: RFC 2681 leaves it open; twenty make a 95th percentile |
-//! | `spacing` | s | 20 ms | 1 ms to 10 s | ours: beyond the queue memory of access links at small load |
-//! | `octets` | IP octets | 64 | 28 to 1500 | ours: small, raised to what the probe header needs |
-//! | `duration` | s | 3 s | 1 ms to 1 h | ours: no new train begins after it |
+//! Declared below; `narrows methods rtt` prints the table.
 //!
 //! # Cost
 //!
@@ -78,7 +73,7 @@ use crate::outcome::{
 use crate::probe::{Arrival, Fate, HopReplyKind, TrainReport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 
 /// The registry entry.
@@ -111,15 +106,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(10),
         fills_path: false,
     },
-    parameters: &[
-        ("probes", "packets in all, 1..1000; 20"),
-        ("spacing", "time between packets, 1 ms..10 s; 20 ms"),
-        ("octets", "IP octets of a packet, 28..1500; 64"),
-        (
-            "duration",
-            "no new train of ten packets begins after this time, 1 ms..1 h; 3 s",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("rtt.rs"),
 };
 
@@ -157,60 +144,25 @@ impl Method for Rtt {
     }
 }
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
-    /// Packets in all.
-    pub probes: u32,
-    /// Time between packets.
-    pub spacing: Duration,
-    /// IP octets of a packet.
-    pub ip_octets: u16,
-    /// No new train begins after this time.
-    pub duration: Duration,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            probes: 20,
-            spacing: Duration::from_millis(20),
-            ip_octets: 64,
-            duration: Duration::from_secs(3),
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let default = Self::default();
-        let params = Self {
-            probes: raw.get("probes", default.probes)?,
-            spacing: raw.get_duration("spacing", default.spacing)?,
-            ip_octets: raw.get("octets", default.ip_octets)?,
-            duration: raw.get_duration("duration", default.duration)?,
-        };
-        let out = |name, value: String, why: &str| ParamError::OutOfRange {
-            name,
-            value,
-            why: why.to_owned(),
-        };
-        if !(1..=1000).contains(&params.probes) {
-            return Err(out("probes", params.probes.to_string(), "1 to 1000"));
-        }
-        let millisecond = Duration::from_millis(1);
-        if !(millisecond..=Duration::from_secs(10)).contains(&params.spacing) {
-            return Err(out("spacing", format!("{:?}", params.spacing), "1 ms to 10 s"));
-        }
-        if !(28..=1500).contains(&params.ip_octets) {
-            return Err(out("octets", params.ip_octets.to_string(), "28 to 1500"));
-        }
-        if !(millisecond..=Duration::from_secs(3600)).contains(&params.duration) {
-            return Err(out("duration", format!("{:?}", params.duration), "1 ms to 1 h"));
-        }
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Packets in all.
+        pub probes: u32 = "20" {
+            range: Between("1", "1000"), source: "ours: RFC 2681 leaves it open; twenty make a 95th percentile",
+        },
+        /// Time between packets.
+        pub spacing: Duration = "20 ms" {
+            range: Between("1 ms", "10 s"), source: "ours: beyond the queue memory of access links at small load",
+        },
+        /// IP octets of a packet.
+        pub ip_octets: u16 = "64" {
+            name: "octets", unit: "IP octets", range: Between("28", "1500"),
+            source: "ours: small, raised to what the probe header needs",
+        },
+        /// No new train of ten packets begins after this time.
+        pub duration: Duration = "3 s" { range: Between("1 ms", "1 h"), source: "ours" },
     }
 }
 

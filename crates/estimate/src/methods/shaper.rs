@@ -47,25 +47,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | adaptive | faithful | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | | ours |
-//! | `ip_octets` | octets | path MTU | 1428 | the tool's 1400 of payload |
-//! | `max_octets` | octets | 1 MB | | ours; depth that is found is a fifth of it and more |
-//! | `max_train` | time | 400 ms | | ours |
-//! | `total_octets` | octets | 4 MB | | ours |
-//! | `max_time` | time | 15 s | | ours |
-//! | `confirm` | 1 | 3 | | ours; capacity practice wants 2 |
-//! | `agreement` | 1 | 0.10 | | derived |
-//! | `min_ratio` | 1 | 1.10 | 1.10 | the tool |
-//! | `trains`, `train_packets`, `spacing` | 1, 1, s | | 10, 50, 0.5 | the tool |
-//! | `settle`, `settle_below_bps` | s, bit/s | | 5, 80 M | the tool |
-//! | `rate_cap_bps` | bit/s | | 200 M | the tool, which then probes at 195 M |
-//! | `quiet` | s | 10 | 10 | the tool |
-//! | `probe_time` | s | 0 | 60 | the tool |
-//! | `probe_octets` | octets | none | none | ours |
-//! | `bin` | s | 0.3 | 0.3 | the tool (its library 0.5) |
-//! | `min_before`, `min_after` | 1 | 4, 8 | 4, 8 | the tool |
+//! Declared below; `narrows methods shaper` prints the table.
 //!
 //! What departs from the tool, in the faithful preset too: all rates count IP octets (the tool counts 1400 octets in intervals and
 //! 1428 in trains, 2 % apart); the correcting flow is not sent where its result would not be used, and not believed where it met
@@ -155,44 +137,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(20),
         fills_path: false,
     },
-    parameters: &[
-        ("preset", "adaptive or faithful; default adaptive"),
-        (
-            "ip_octets",
-            "length of each packet, octets; default: the path MTU, faithful 1428",
-        ),
-        ("max_octets", "adaptive: longest train, octets; default 1 MB"),
-        ("max_train", "adaptive: longest train, time; default 400 ms"),
-        ("total_octets", "adaptive: end of the search, octets; default 4 MB"),
-        ("max_time", "adaptive: end of the search, time; default 15 s"),
-        ("confirm", "adaptive: trains that must agree; default 3"),
-        ("agreement", "adaptive: how far they may differ, share; default 0.10"),
-        (
-            "min_ratio",
-            "least ratio of the rates before and after the bucket is empty; default 1.10",
-        ),
-        ("trains", "faithful: trains of the capacity phase; default 10"),
-        ("train_packets", "faithful: packets of each; default 50"),
-        ("spacing", "faithful: time between them; default 500 ms"),
-        ("settle", "faithful: constant-rate flow after them, time; default 5 s"),
-        (
-            "settle_below_bps",
-            "faithful: capacity below which that flow corrects it; default 80 Mbit/s",
-        ),
-        (
-            "rate_cap_bps",
-            "faithful: capacity from which the probe keeps 2.5 % below this; default 200 Mbit/s",
-        ),
-        (
-            "quiet",
-            "time for the bucket to fill before the long probe; default 10 s",
-        ),
-        ("probe_time", "longest long probe, time; default none, faithful 60 s"),
-        ("probe_octets", "end of the long probe, octets; default none"),
-        ("bin", "interval of the long probe, time; default 300 ms"),
-        ("min_before", "fewest intervals before the rate falls; default 4"),
-        ("min_after", "fewest after; default 8"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("shaper.rs"),
 };
 

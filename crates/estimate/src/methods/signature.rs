@@ -58,15 +58,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `ip_octets` | octets | path MTU | 200 to 65 535 | ours |
-//! | `trains` | count | 10 | 3 to 200 | `capacity` §11.2: at least 10 |
-//! | `longest` | packets | 1000 | 64 to 20 000 | ours; §11.1 asks for at least 200 and three bursts, §11.2 for 20 slots |
-//! | `singles` | count | 32 | 0 to 1000 | ours; 10 to 11 ms apart, §11.1 |
-//! | `flows` | count | 8 | 1 to 64 | §11.3: up to 8 |
-//! | `rest` | times | 2 | 0 to 100 | ours: a bucket that a train has emptied is full again |
-//! | `span` | s | 1 | 0.01 to 60 | ours: bounds long trains on slow paths |
+//! Declared below; `narrows methods signature` prints the table.
 //!
 //! # Cost
 //!
@@ -159,7 +151,7 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(60),
         fills_path: true,
     },
-    parameters: params::PARAMETERS,
+    parameters: Params::PARAMETERS,
     source: include_str!("signature.rs"),
 };
 

@@ -81,21 +81,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `far_end` | | auto | receiver, echo, reflector | ours: whose stamps count |
-//! | `mode` | | slope | slope, curve | specification's two estimators |
-//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
-//! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
-//! | `narrow` | bit/s | fitted | above 0 | the narrow link's, if known: likely, not certain, to be the tight one's |
-//! | `start` | bit/s | searched | above 0 | where the knee is believed; skips the search |
-//! | `trains` | | 5 | 3 to 1000 | ours: fewest near the knee |
-//! | `max-trains` | | 120 | from `trains` | ours: the end |
-//! | `max-packets` | | 4000 | 50 to 20000 | 10 ms at 5 Gbit/s outweigh a 50 us interrupt timer |
-//! | `octets` | octets | 0.88 MB, or 55 ms of the path's rate | 100000 and up | ours: 2 % of the capacity at Poisson traffic of six tenths |
-//! | `burst` | octets | 100 kB, or 0.5 ms of the path's rate | 20000 and up | ours: half of a small switch's buffer; losses lower it |
-//! | `load` | share | what spends the octets in 2.4 s, 0.027 to 0.2 | 0.001 to 1 | ours |
-//! | `time` | time | 2.6 s | 10 ms to 600 s | ours |
+//! Declared below; `narrows methods slope` prints the table.
 //!
 //! # Cost
 //!
@@ -160,8 +146,8 @@ pub use params::{Mode, Params};
 use super::echoed::{Echoed, FAR_END};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
+    Privilege, Protocol, RawParams, Scope, joined,
 };
 use crate::{Answering, Estimator, Outcome};
 
@@ -220,37 +206,5 @@ static INFO: MethodInfo = MethodInfo {
     source: include_str!("slope.rs"),
 };
 
-/// Name and meaning of each.
-pub(crate) const PARAMETERS: &[(&str, &str)] = &[
-    FAR_END,
-    (
-        "mode",
-        "slope (constant rates) or curve (growing rates) (default: slope)",
-    ),
-    ("size", "IP octets of a probe packet (default: path MTU)"),
-    (
-        "capacity",
-        "IP-layer capacity of the tight link, if known (default: fitted)",
-    ),
-    (
-        "narrow",
-        "IP-layer capacity of the narrow link, if known (default: fitted)",
-    ),
-    ("start", "where to begin, if something is known (default: searched)"),
-    ("trains", "fewest trains near the knee (default: 5)"),
-    ("max-trains", "trains of all kinds at most (default: 120)"),
-    ("max-packets", "packets of a train at most (default: 4000)"),
-    (
-        "octets",
-        "octets after which a fair interval ends the run (default: 0.88 MB, or 55 ms of the path's rate)",
-    ),
-    (
-        "burst",
-        "octets of queue that a train may build (default: 100000, or 0.5 ms of the path's rate)",
-    ),
-    (
-        "load",
-        "mean load as a share of the path's rate (default: what spends the octets in 2.4 s)",
-    ),
-    ("time", "time after which a fair interval ends the run (default: 2.6 s)"),
-];
+/// What can be set.
+pub(crate) const PARAMETERS: &[Parameter] = &joined::<13>(&[FAR_END], Params::PARAMETERS);

@@ -32,14 +32,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `trains` | 1 | 10 | 3 to 100 | ours: at most, and no more than it takes |
-//! | `enough` | 1 | 5 | 3 to 100 | ours: trains that count, after which no more are sent |
-//! | `small` | 1 | 3 | 1 to 20 | ours: small SYNs on either side |
-//! | `octets` | IP octets | path MTU | 200 to 65535 | recalled: 1500 |
-//! | `spacing` | s | 500 ms | 0 to 10 s | ours: SYNs to a host that is not ours are sent rarely |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours |
+//! Declared below; `narrows methods sprobe` prints the table.
 //!
 //! # Cost
 //!
@@ -75,12 +68,12 @@ use std::time::Duration;
 use units::{Framing, Layer, Metric};
 
 use crate::facts::Answering;
-use crate::methods::campaign::{self, read_framing, within};
+use crate::methods::campaign;
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Range, Scope,
+    params,
 };
 
 use session::Session;
@@ -115,79 +108,32 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: &[
-        ("trains", "trains at most, 3..100; 10"),
-        ("enough", "trains that count, after which no more are sent, 3..100; 5"),
-        ("small", "small SYNs on either side of the pair, 1..20; 3"),
-        ("octets", "IP octets of a large SYN, 200..65535; path MTU"),
-        ("spacing", "from train to train, 0..10 s; 500 ms"),
-        (
-            "framing",
-            "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("sprobe.rs"),
 };
 
 campaign::method!(Sprobe, answered_by: &[Answering::TcpSyn]);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Trains at most.
-    pub trains: u32,
-    /// Trains that count, after which no more are sent.
-    pub enough: u32,
-    /// Small SYNs on either side of the pair.
-    pub small: usize,
-    /// IP octets of a large SYN; `None`: what the path takes.
-    pub ip_octets: Option<u16>,
-    /// From the begin of one train to the begin of the next.
-    pub spacing: Duration,
-    /// How the narrow link wraps packets.
-    pub framing: Framing,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            trains: 10,
-            enough: 5,
-            small: 3,
-            ip_octets: None,
-            spacing: Duration::from_millis(500),
-            framing: Framing::ETHERNET,
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::default();
-        let octets: u16 = raw.get("octets", 0)?;
-        let params = Self {
-            trains: raw.get("trains", base.trains)?,
-            enough: raw.get("enough", base.enough)?,
-            small: raw.get("small", base.small)?,
-            ip_octets: Some(octets).filter(|octets| *octets > 0),
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            framing: read_framing(raw, base.framing)?,
-        };
-        within((3..=100).contains(&params.trains), "trains", params.trains, "3 to 100")?;
-        within((3..=100).contains(&params.enough), "enough", params.enough, "3 to 100")?;
-        within((1..=20).contains(&params.small), "small", params.small, "1 to 20")?;
-        let large = params.ip_octets.is_none_or(|octets| octets >= 200);
-        within(large, "octets", octets, "200 to 65535")?;
-        let spacing = params.spacing <= Duration::from_secs(10);
-        within(
-            spacing,
-            "spacing",
-            units::format_duration(params.spacing).as_str(),
-            "0 to 10 s",
-        )?;
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Trains at most.
+        pub trains: u32 = "10" { range: Between("3", "100"), source: "ours: at most, and no more than it takes" },
+        /// Trains that count, after which no more are sent.
+        pub enough: u32 = "5" { range: Between("3", "100"), source: "ours" },
+        /// Small SYNs on either side of the pair.
+        pub small: usize = "3" { range: Between("1", "20"), source: "ours" },
+        /// IP octets of a large SYN.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "octets", unit: "IP octets", range: Between("200", "65535"), unset: Some("0"), source: "recalled: 1500",
+        },
+        /// From the begin of one train to the begin of the next.
+        pub spacing: Duration = "500 ms" {
+            range: Between("0 s", "10 s"), source: "ours: SYNs to a host that is not ours are sent rarely",
+        },
+        /// How the narrow link wraps packets.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours" },
     }
 }
 

@@ -32,14 +32,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | adaptive, faithful | ours; constants and formula of spruce 0.3 |
-//! | `size` | IP octets | path MTU | 68 to 65535 | the tool: 1500 on the wire |
-//! | `capacity` | bit/s | measured | above 0 | the original: told by the user |
-//! | `pairs` | | 300 | 10 to 10000 | ours; faithful: 100 |
-//! | `spacing` | time | 10 ms | 0 to 10 s | mean from pair to pair; ours; faithful: 100 ms |
-//! | `load` | share | 0.05 | 0.001 to 1 | the tool: pairs never load the path more |
+//! Declared below; `narrows methods spruce` prints the table.
 //!
 //! # Cost
 //!
@@ -75,12 +68,11 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
-use crate::methods::campaign::{self, unreadable, within};
+use crate::methods::campaign;
 #[cfg(doc)]
 use crate::outcome::Caveat;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
 };
 
 use session::Session;
@@ -115,94 +107,32 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(60),
         fills_path: false,
     },
-    parameters: &[
-        ("preset", "adaptive, or faithful to spruce 0.3; adaptive"),
-        ("size", "IP octets of a probe packet, 68..65535; path MTU"),
-        ("capacity", "IP-layer capacity of the tight link, if known; measured"),
-        ("pairs", "pairs, 10..10000; 300 (faithful: 100)"),
-        (
-            "spacing",
-            "mean time from pair to pair, 0..10 s; 10 ms (faithful: 100 ms)",
-        ),
-        ("load", "largest mean load as a share of capacity, 0.001..1; 0.05"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("spruce.rs"),
 };
 
 campaign::method!(Spruce);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// The tool's constants and formula.
-    pub faithful: bool,
-    /// IP octets of a probe packet; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link, if known.
-    pub capacity: Option<BitRate>,
-    /// Pairs to send.
-    pub pairs: u32,
-    /// Mean time from pair to pair.
-    pub spacing: Duration,
-    /// Largest mean load, as a share of capacity.
-    pub load: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            faithful: false,
-            ip_octets: None,
-            capacity: None,
-            pairs: 300,
-            spacing: Duration::from_millis(10),
-            load: 0.05,
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("preset", "adaptive".to_owned())?;
-        let base = match word.as_str() {
-            "adaptive" => Self::default(),
-            "faithful" => Self {
-                faithful: true,
-                pairs: 100,
-                spacing: Duration::from_millis(100),
-                ..Self::default()
-            },
-            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
-        };
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let (size, capacity): (u16, BitRate) = (raw.get("size", 0)?, raw.get("capacity", BitRate::ZERO)?);
-        let params = Self {
-            ip_octets: given("size").then_some(size),
-            capacity: given("capacity").then_some(capacity),
-            pairs: raw.get("pairs", base.pairs)?,
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            load: raw.get("load", base.load)?,
-            ..base
-        };
-        within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
-        within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
-        within(
-            (10..=10_000).contains(&params.pairs),
-            "pairs",
-            params.pairs,
-            "10 to 10000",
-        )?;
-        let text = units::format_duration(params.spacing);
-        within(
-            params.spacing <= Duration::from_secs(10),
-            "spacing",
-            text.as_str(),
-            "0 to 10 s",
-        )?;
-        within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// Constants and formula: ours, or those of spruce 0.3.
+        pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } { name: "preset", source: "ours; spruce 0.3" },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "the tool: 1500 on the wire",
+        },
+        /// IP-layer capacity of the tight link, if known.
+        pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "the original: told by the user" },
+        /// Pairs to send.
+        pub pairs: u32 = "300" { range: Between("10", "10000"), source: "ours", presets: &[("faithful", "100")] },
+        /// Mean time from pair to pair.
+        pub spacing: Duration = "10 ms" { range: Between("0 s", "10 s"), source: "ours", presets: &[("faithful", "100 ms")] },
+        /// Largest mean load, as a share of capacity.
+        pub load: f64 = "0.05" {
+            unit: "share", range: Between("0.001", "1"), source: "the tool: pairs never load the path more",
+        },
     }
 }
 

@@ -33,19 +33,7 @@
 //!   times as much with.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `thorough` | flag | false | | separate runs, up to intrusion and harm |
-//! | `available_bps` | bit/s, IP | none | above 0 | measured beforehand |
-//! | `available_high_bps` | bit/s, IP | `available_bps` | above 0 | upper end of its interval |
-//! | `single_bps` | bit/s, TCP payload | none | above 0 | one stream's rate, if measured; thorough measures it anyway |
-//! | `max_streams` | count | 16 (thorough 64) | 1 to 256 | a peer's cap may be lower |
-//! | `max_time` | time | 6 s (thorough 10 min) | 100 ms to 1 h | |
-//! | `run` | time | 1 s (thorough max(5 s, 20 RTT)) | 100 ms to 60 s | ours |
-//! | `runs` | count | 1 (thorough 3) | 1 to 20 | thorough: in another order each time |
-//! | `congestion` | word | host's default | a kernel's name | |
-//! | `beyond` | count | 2 | 1 to 20 | thorough: steps beyond the filling number; harm ends it |
-//! | `buffers` | flag | false | | one run more, as netest's `-FullD` |
+//! Declared below; `narrows methods streams` prints the table.
 //!
 //! # Cost
 //! Quick: 1.3 s at full rate per number tried, two to four of them. Thorough: minutes. Fills the tight link, and beyond the filling
@@ -78,8 +66,8 @@ use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Range, Scope,
+    params,
 };
 use analyse::{Available, Level};
 
@@ -115,87 +103,44 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(8),
         fills_path: true,
     },
-    parameters: &[
-        (
-            "thorough",
-            "true: separate runs, up to intrusion and harm; default false",
-        ),
-        ("available_bps", "available IP-layer rate; default: not known"),
-        (
-            "available_high_bps",
-            "upper end of its interval; default: available_bps",
-        ),
-        ("single_bps", "TCP rate of one stream, if measured; default: not known"),
-        ("max_streams", "most streams to try; default 16, thorough 64"),
-        ("max_time", "end of the search; default 6 s, thorough 10 min"),
-        (
-            "run",
-            "length of one measurement; default 1 s, thorough 5 s, at least 20 RTT",
-        ),
-        ("runs", "measurements per number of streams; default 1, thorough 3"),
-        (
-            "congestion",
-            "congestion control by its kernel name; default: the host's",
-        ),
-        (
-            "beyond",
-            "thorough: steps beyond the filling number, unless harm ends it; default 2",
-        ),
-        (
-            "buffers",
-            "true: one more run with explicit buffers at both sides of this host; default false",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("streams.rs"),
 };
 
 bulk::method!(Streams, |params| params.max_time);
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, PartialEq)]
-struct Params {
-    thorough: bool,
-    available: Option<BitRate>,
-    available_high: Option<BitRate>,
-    single: Option<BitRate>,
-    max_streams: u16,
-    max_time: Duration,
-    run: Option<Duration>,
-    runs: usize,
-    congestion: Option<Congestion>,
-    beyond: usize,
-    buffers: bool,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let thorough = raw.get("thorough", false)?;
-        let (least, minute) = (Duration::from_millis(100), Duration::from_secs(60));
-        let time = if thorough { 10 * minute } else { Duration::from_secs(6) };
-        let params = Self {
-            thorough,
-            available: bulk::optional_rate(raw, "available_bps")?,
-            available_high: bulk::optional_rate(raw, "available_high_bps")?,
-            single: bulk::optional_rate(raw, "single_bps")?,
-            max_streams: raw.get("max_streams", if thorough { 64 } else { 16 })?,
-            max_time: bulk::duration_within(raw, "max_time", time, least, 60 * minute)?,
-            run: bulk::optional_duration(raw, "run", least, minute)?,
-            runs: raw.get("runs", if thorough { 3 } else { 1 })?,
-            congestion: bulk::optional(raw, "congestion", String::new())?.map(|name| Congestion::from_name(&name)),
-            beyond: raw.get("beyond", 2)?,
-            buffers: raw.get("buffers", false)?,
-        };
-        bulk::check("beyond", (1..=20).contains(&params.beyond), params.beyond, "1 to 20")?;
-        bulk::check(
-            "max_streams",
-            (1..=256).contains(&params.max_streams),
-            params.max_streams,
-            "1 to 256",
-        )?;
-        bulk::check("runs", (1..=20).contains(&params.runs), params.runs, "1 to 20")?;
-        Ok(params)
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// Separate runs, up to intrusion and harm.
+        thorough: bool = "false" { range: Range::SWITCH, source: "ours" },
+        /// Available IP-layer rate.
+        available: Option<BitRate> = "not known" {
+            name: "available_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
+        /// Upper end of its interval.
+        available_high: Option<BitRate> = "available_bps" {
+            name: "available_high_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
+        /// TCP payload rate of one stream; thorough measures it anyway.
+        single: Option<BitRate> = "not known" { name: "single_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        /// Most streams to try; a peer's cap may be lower.
+        max_streams: u16 = "16" { range: Between("1", "256"), presets: &[("true", "64")], source: "ours" },
+        /// End of the search.
+        max_time: Duration = "6 s" { range: Between("100 ms", "1 h"), presets: &[("true", "10 min")], source: "ours" },
+        /// Length of one measurement.
+        run: Option<Duration> = "1 s; true: 5 s, at least 20 RTT" { range: Between("100 ms", "60 s"), source: "ours" },
+        /// Measurements per number of streams; in thorough, in another order each time.
+        runs: usize = "1" { range: Between("1", "20"), presets: &[("true", "3")], source: "ours" },
+        /// Congestion control, by its kernel name.
+        congestion: Option<Congestion> = "the host's" from Option<String> => (|name: Option<String>| {
+            name.map(|name| Congestion::from_name(&name))
+        }) { source: "the host" },
+        /// Thorough: steps beyond the filling number, unless harm ends it.
+        beyond: usize = "2" { range: Between("1", "20"), source: "ours" },
+        /// One more run with explicit buffers at both sides of this host.
+        buffers: bool = "false" { range: Range::SWITCH, source: "netest's `-FullD`" },
     }
 }
 

@@ -34,15 +34,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `rounds` | 1 | 60 | 4 to 1000 | ours: trains per hop at most; ends when errors are 1 % of the slowest hop's time |
-//! | `hops` | 1 | 16 | 1 to 64 | ours: more make the chain's errors large anyway |
-//! | `octets` | IP octets | path MTU | 200 to 65535 | `[Lai00]`: as large as fits |
-//! | `small` | IP octets | 64 | 40 to 500 | `[Lai00]`: 40; raised to what the world takes |
-//! | `spacing` | s | 20 ms | 0 to 10 s | ours, varied by half either way |
-//! | `lead` | s | 5 ms | 100 us to 1 s | ours: by which a lone small packet goes before each train |
-//! | `framing` | | ethernet | ethernet, vlan, bare, octets | ours: of every link |
+//! Declared below; `narrows methods tailgate` prints the table.
 //!
 //! # Cost
 //!
@@ -80,12 +72,12 @@ use std::time::Duration;
 use units::{Framing, Layer, Metric};
 
 use crate::facts::Answering;
-use crate::methods::campaign::{self, read_framing, within};
+use crate::methods::campaign::{self, within};
 #[cfg(doc)]
 use crate::outcome::{Caveat, Reason};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Range, Scope, params,
 };
 
 use session::Session;
@@ -120,101 +112,51 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &[
-        ("rounds", "trains per hop at most, 4..1000; 60"),
-        ("hops", "hops at most, 1..64; 16"),
-        ("octets", "IP octets of a large packet, 200..65535; path MTU"),
-        ("small", "IP octets of a small packet, 40..500; 64"),
-        ("spacing", "from train to train, 0..10 s; 20 ms"),
-        (
-            "lead",
-            "by which a lone small packet goes before each train, 100 us..1 s; 5 ms",
-        ),
-        (
-            "framing",
-            "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("tailgate.rs"),
 };
 
 campaign::method!(Tailgate, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Trains per hop at most.
-    pub rounds: u32,
-    /// Hops at most.
-    pub hops: u8,
-    /// IP octets of a large packet; `None`: what the path takes.
-    pub large_octets: Option<u16>,
-    /// IP octets of a small packet.
-    pub small_octets: u16,
-    /// From the begin of one train to the begin of the next.
-    pub spacing: Duration,
-    /// From the lone small packet to the train.
-    pub lead: Duration,
-    /// How links wrap packets.
-    pub framing: Framing,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            rounds: 60,
-            hops: 16,
-            large_octets: None,
-            small_octets: 64,
-            spacing: Duration::from_millis(20),
-            lead: Duration::from_millis(5),
-            framing: Framing::ETHERNET,
-        }
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Trains per hop at most.
+        pub rounds: u32 = "60" {
+            range: Between("4", "1000"), source: "ours; ends when errors are 1 % of the slowest hop's time",
+        },
+        /// Hops at most.
+        pub hops: u8 = "16" { range: Between("1", "64"), source: "ours: more make the chain's errors large anyway" },
+        /// IP octets of a large packet.
+        pub large_octets: Option<u16> = "path MTU" {
+            name: "octets", unit: "IP octets", range: Between("200", "65535"), unset: Some("0"),
+            source: "[Lai00]: as large as fits",
+        },
+        /// IP octets of a small packet, half of a large one's at most.
+        pub small_octets: u16 = "64" {
+            name: "small", unit: "IP octets", range: Between("40", "500"),
+            source: "[Lai00]: 40; raised to what the world takes",
+        },
+        /// From the begin of one train to the begin of the next.
+        pub spacing: Duration = "20 ms" { range: Between("0 s", "10 s"), source: "ours, varied by half either way" },
+        /// From the lone small packet to the train.
+        pub lead: Duration = "5 ms" { range: Between("100 us", "1 s"), source: "ours" },
+        /// How links wrap packets.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
     }
+    check Params::check;
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::default();
-        let octets: u16 = raw.get("octets", 0)?;
-        let params = Self {
-            rounds: raw.get("rounds", base.rounds)?,
-            hops: raw.get("hops", base.hops)?,
-            large_octets: Some(octets).filter(|octets| *octets > 0),
-            small_octets: raw.get("small", base.small_octets)?,
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            lead: raw.get_duration("lead", base.lead)?,
-            framing: read_framing(raw, base.framing)?,
-        };
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        let fits = self.large_octets.is_none_or(|large| self.small_octets * 2 <= large);
         within(
-            (4..=1000).contains(&params.rounds),
-            "rounds",
-            params.rounds,
-            "4 to 1000",
-        )?;
-        within((1..=64).contains(&params.hops), "hops", params.hops, "1 to 64")?;
-        let large = params.large_octets.is_none_or(|octets| octets >= 200);
-        within(large, "octets", octets, "200 to 65535")?;
-        let small = params.small_octets;
-        let fits = (40..=500).contains(&small) && params.large_octets.is_none_or(|large| small * 2 <= large);
-        within(fits, "small", small, "40 to 500, and half of octets at most")?;
-        let spacing = params.spacing <= Duration::from_secs(10);
-        within(
-            spacing,
-            "spacing",
-            units::format_duration(params.spacing).as_str(),
-            "0 to 10 s",
-        )?;
-        let lead = (Duration::from_micros(100)..=Duration::from_secs(1)).contains(&params.lead);
-        within(
-            lead,
-            "lead",
-            units::format_duration(params.lead).as_str(),
-            "100 us to 1 s",
-        )?;
-        Ok(params)
+            fits,
+            "small",
+            self.small_octets,
+            "40 to 500, and half of octets at most",
+        )
     }
 }
 

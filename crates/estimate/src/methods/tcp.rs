@@ -40,16 +40,7 @@
 //!   growing and others; the first that holds. Code: `limits.rs`, thresholds there.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `mode` | word | `quick` | `quick`, `full` | `[QuickMode03]` |
-//! | `rule` | word | `composite` | `composite`, `seed003` | see above |
-//! | `duration` | time | quick 6 s, full 10 s | 500 ms to 1 h | end of quick mode; length of full; `[QuickMode03]` has 10 s for both |
-//! | `omit` | time | max(1 s, 20 RTT) | 0 to 10 min | full length: left out at its begin |
-//! | `interval` | time | 100 ms | 10 ms to 10 s | full length: slots |
-//! | `congestion` | word | host's default | a kernel's name | |
-//! | `window_octets` | octets | autotuned | 1 kB to 1 GB | |
-//! | `pacing_bps` | bit/s, IP | none | above 0 | |
+//! Declared below; `narrows methods tcp` prints the table.
 //!
 //! # Cost
 //! Quick: ramp plus 1 s at full rate, 1.5 s and 20 MB on 100 Mbit/s over 20 ms. Full: `omit + duration`. Fills the tight link.
@@ -88,8 +79,8 @@ use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, Value,
+    params,
 };
 pub use quick::{Held, Quick, Stop, Verdict};
 pub use ramp::Rule;
@@ -128,95 +119,53 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(12),
         fills_path: true,
     },
-    parameters: &[
-        ("mode", "quick or full; default quick"),
-        ("rule", "end of the ramp: composite or seed003; default composite"),
-        (
-            "duration",
-            "end of quick mode, or length of full; default 6 s, full 10 s",
-        ),
-        (
-            "omit",
-            "left out at the begin of full length; default 1 s, at least 20 RTT",
-        ),
-        ("interval", "slots of full length; default 100 ms"),
-        (
-            "congestion",
-            "congestion control by its kernel name; default: the host's",
-        ),
-        ("window_octets", "window to ask for; default: autotuned"),
-        ("pacing_bps", "pacing rate; default: none"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("tcp.rs"),
 };
 
 bulk::method!(Tcp, |params| params.omit.unwrap_or(LEAST_OMIT) + params.duration);
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, PartialEq)]
-struct Params {
-    full: bool,
-    rule: Rule,
-    duration: Duration,
-    omit: Option<Duration>,
-    interval: Duration,
-    congestion: Option<Congestion>,
-    window_octets: Option<u32>,
-    pacing: Option<BitRate>,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let ms = Duration::from_millis;
-        let mode: String = raw.get("mode", "quick".to_owned())?;
-        bulk::check(
-            "mode",
-            ["quick", "full"].contains(&mode.as_str()),
-            &mode,
-            "quick or full",
-        )?;
-        let rule: String = raw.get("rule", "composite".to_owned())?;
-        bulk::check(
-            "rule",
-            ["composite", "seed003"].contains(&rule.as_str()),
-            &rule,
-            "composite or seed003",
-        )?;
-        let name = bulk::optional(raw, "congestion", String::new())?;
-        let short = name.as_ref().is_none_or(|name| (1..16).contains(&name.len()));
-        bulk::check("congestion", short, name.as_deref().unwrap_or(""), "1 to 15 letters")?;
-        let duration = Duration::from_secs(if mode == "full" { 10 } else { 6 });
-        Ok(Self {
-            full: mode == "full",
-            rule: if rule == "seed003" {
-                Rule::Seed003
-            } else {
-                Rule::Composite
-            },
-            duration: bulk::duration_within(raw, "duration", duration, ms(500), Duration::from_secs(3600))?,
-            omit: bulk::optional_duration(raw, "omit", Duration::ZERO, Duration::from_secs(600))?,
-            interval: bulk::duration_within(raw, "interval", ms(100), ms(10), Duration::from_secs(10))?,
-            congestion: name.map(|name| Congestion::from_name(&name)),
-            window_octets: window(raw)?,
-            pacing: bulk::optional_rate(raw, "pacing_bps")?,
-        })
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// The end of the ramp and what follows, or the full length.
+        full: bool = "quick" is { "quick" => false, "full" => true } { name: "mode", source: "[QuickMode03]" },
+        /// End of the ramp.
+        rule: Rule = "composite" is { "composite" => Rule::Composite, "seed003" => Rule::Seed003 } { source: "see Formula" },
+        /// End of quick mode, or length of full.
+        duration: Duration = "6 s" {
+            range: Between("500 ms", "1 h"), presets: &[("full", "10 s")], source: "[QuickMode03] has 10 s for both",
+        },
+        /// Full length: left out at its begin.
+        omit: Option<Duration> = "1 s, at least 20 RTT" { range: Between("0 s", "10 min"), source: "ours" },
+        /// Slots of full length.
+        interval: Duration = "100 ms" { range: Between("10 ms", "10 s"), source: "ours" },
+        /// Congestion control, by its kernel name.
+        congestion: Option<Congestion> = "the host's" from Option<KernelName> => (|name: Option<KernelName>| {
+            name.map(|name| name.0)
+        }) { range: Described("1 to 15 letters"), source: "the host" },
+        /// Window to ask for.
+        window_octets: Option<u32> = "autotuned" from Option<Octets> => (|octets: Option<Octets>| {
+            octets.and_then(|octets| u32::try_from(octets.count()).ok())
+        }) { range: Between("1 kB", "1 GB"), source: "the host" },
+        /// Pacing rate at the IP layer.
+        pacing: Option<BitRate> = "none" { name: "pacing_bps", range: AtLeast("1 bit/s"), source: "the host" },
     }
 }
 
-fn window(raw: &RawParams) -> Result<Option<u32>, ParamError> {
-    let Some(octets) = bulk::optional(raw, "window_octets", Octets::new(0))? else {
-        return Ok(None);
-    };
-    let octets = octets.count();
-    bulk::check(
-        "window_octets",
-        (1000..=1_000_000_000).contains(&octets),
-        octets,
-        "1 kB to 1 GB",
-    )?;
-    Ok(u32::try_from(octets).ok())
+/// A congestion control, by a name that the kernel can have.
+#[derive(PartialEq)]
+struct KernelName(Congestion);
+
+impl Value for KernelName {
+    fn parse(text: &str) -> Result<Self, String> {
+        if (1..16).contains(&text.len()) {
+            Ok(Self(Congestion::from_name(text)))
+        } else {
+            Err("write 1 to 15 letters".to_owned())
+        }
+    }
 }
 
 /// Where the method stands.

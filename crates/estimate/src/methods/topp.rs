@@ -37,16 +37,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `size` | IP octets | path MTU | 68 to 65535 | ours |
-//! | `train` | packets | 60 | 8 to 1000 | ours; the original sends pairs (recalled), whose gaps receivers cannot stamp today |
-//! | `levels` | rates | 24 | 5 to 50 | ours |
-//! | `trains` | | 3 | 1 to 50 | ours, at each rate |
-//! | `first` | trains | 3 | 1 to 50 | ours: back to back, to know the range |
-//! | `bottom` | share | 0.05 | 0.01 to 10 | ours: of what came of those |
-//! | `top` | share | 1.3 | to 20 | ours |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//! Declared below; `narrows methods topp` prints the table.
 //!
 //! # Cost
 //!
@@ -87,8 +78,8 @@ use crate::registry::{
     Protocol, RawParams, Scope,
 };
 
-pub(super) use params::Kind;
 pub use params::Params;
+pub(super) use params::{Diet, Kind};
 pub(super) use session::Session;
 
 /// The registry entry.
@@ -102,16 +93,7 @@ static INFO: MethodInfo = MethodInfo {
     class: CLASS,
     needs: NEEDS,
     imposes: IMPOSES,
-    parameters: &[
-        ("size", "IP octets of a probe packet, 68..65535; path MTU"),
-        ("train", "packets of a train, 8..1000; 60"),
-        ("levels", "rates, 5..50; 24"),
-        ("trains", "trains at each rate, 1..50; 3"),
-        ("first", "back-to-back trains in front, 1..50; 3"),
-        ("bottom", "lowest rate as a share of what came of those, 0.01..10; 0.05"),
-        ("top", "highest rate, likewise, up to 20; 1.3"),
-        ("load", "mean load as a share of the path's rate, 0.001..1; 0.2"),
-    ],
+    parameters: params::Topp::PARAMETERS,
     source: include_str!("topp.rs"),
 };
 

@@ -51,19 +51,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `duration` | time | 60 s | 1 ms to 366 d | ours |
-//! | `load` | share | 0.01 | 0.0001 to 0.5 | ours: what a path does not feel |
-//! | `period` | time | 250 ms | 10 ms to 60 s | ours: eight trains in the 2 s within which a change is to be seen |
-//! | `memory` | time | 2 s | 10 ms to 1 h | ours |
-//! | `window` | time | 1 s | 10 ms to 1 d | ours: of the percentiles at the end |
-//! | `size` | IP octets | path MTU | 68 and up | fewest packets per octet |
-//! | `capacity` | bit/s | fitted | above 0 | the tight link's, if known |
-//! | `burst` | octets | 0.5 ms of the path, at least 150000 | 20000 and up | ours: half of a small switch's buffer; losses lower it |
-//! | `max-packets` | | 4000 | 50 to 20000 | ours |
-//! | `patience` | time | 10 s | 1 s to 1 h | ours: silence that ends it |
-//! | `stale` | time | 3 s | 100 ms to 1 h | ours: no train that tells for so long, and nothing is told |
+//! Declared below; `narrows methods track` prints the table.
 //!
 //! # Cost
 //!
@@ -102,137 +90,55 @@ mod tests;
 
 use std::time::Duration;
 
-use units::{BitRate, Layer, Metric, format_duration};
+use units::{BitRate, Layer, Metric};
 
 use crate::observations::{self, AnalyseError, Observations};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 use crate::{Estimator, Outcome};
 
 /// The method.
 pub struct Track;
 
-/// Its parameters; the module's documentation gives unit, range and source of each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// How long it goes on.
-    pub duration: Duration,
-    /// Mean load, as a share of the path's rate.
-    pub load: f64,
-    /// Time from train to train.
-    pub period: Duration,
-    /// Time over which trains are averaged.
-    pub memory: Duration,
-    /// Windows whose percentiles are told at the end.
-    pub window: Duration,
-    /// Length of the probe packets, IP header included; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link, if known.
-    pub capacity: Option<BitRate>,
-    /// Octets of queue that a train may build, until losses say less.
-    pub burst_octets: Option<u32>,
-    /// Packets of a train at most.
-    pub max_packets: usize,
-    /// Silence that ends it.
-    pub patience: Duration,
-    /// Time without a train that tells after which nothing is told.
-    pub stale: Duration,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            duration: Duration::from_secs(60),
-            load: 0.01,
-            period: Duration::from_millis(250),
-            memory: Duration::from_secs(2),
-            window: Duration::from_secs(1),
-            ip_octets: None,
-            capacity: None,
-            burst_octets: None,
-            max_packets: 4000,
-            patience: Duration::from_secs(10),
-            stale: Duration::from_secs(3),
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// How long it goes on.
+        pub duration: Duration = "60 s" { range: Between("1 ms", "8784 h"), source: "ours: a leap year at most" },
+        /// Mean load, of the path's rate.
+        pub load: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.5"), source: "ours: what a path does not feel" },
+        /// Time from train to train.
+        pub period: Duration = "250 ms" {
+            range: Between("10 ms", "60 s"), source: "ours: eight trains in the 2 s within which a change is to be seen",
+        },
+        /// Time over which trains are averaged.
+        pub memory: Duration = "2 s" { range: Between("10 ms", "1 h"), source: "ours" },
+        /// Windows whose percentiles are told at the end.
+        pub window: Duration = "1 s" { range: Between("10 ms", "24 h"), source: "ours" },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "fewest packets per octet; 68: RFC 791",
+        },
+        /// IP-layer capacity of the tight link, if known.
+        pub capacity: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
+        /// Octets of queue that a train may build, until losses say less.
+        pub burst_octets: Option<u32> = "0.5 ms of the path, at least 150000" {
+            name: "burst", unit: "octets", range: AtLeast("20000"),
+            source: "ours: a dozen packets at least; half of a small switch's buffer",
+        },
+        /// Packets of a train at most.
+        pub max_packets: usize = "4000" { name: "max-packets", range: Between("50", "20000"), source: "ours" },
+        /// Silence that ends it.
+        pub patience: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
+        /// Time without a train that tells after which nothing is told.
+        pub stale: Duration = "3 s" { range: Between("100 ms", "1 h"), source: "ours" },
     }
+    names INFO;
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let default = Self::default();
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let params = Self {
-            duration: raw.get_duration("duration", default.duration)?,
-            load: raw.get("load", default.load)?,
-            period: raw.get_duration("period", default.period)?,
-            memory: raw.get_duration("memory", default.memory)?,
-            window: raw.get_duration("window", default.window)?,
-            ip_octets: given("size").then(|| raw.get("size", 1500)).transpose()?,
-            capacity: given("capacity")
-                .then(|| raw.get("capacity", BitRate::ZERO))
-                .transpose()?,
-            burst_octets: given("burst").then(|| raw.get("burst", 0)).transpose()?,
-            max_packets: raw.get("max-packets", default.max_packets)?,
-            patience: raw.get_duration("patience", default.patience)?,
-            stale: raw.get_duration("stale", default.stale)?,
-        };
-        params.check()?;
-        Ok(params)
-    }
-}
-
-const fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        let refuse = |name: &'static str, value: String, why: &str| {
-            Err(ParamError::OutOfRange {
-                name,
-                value,
-                why: why.to_owned(),
-            })
-        };
-        let times = [
-            ("duration", self.duration, (ms(1), LONGEST), "1 ms to 366 d"),
-            ("period", self.period, (ms(10), ms(60_000)), "10 ms to 60 s"),
-            ("memory", self.memory, (ms(10), ms(3_600_000)), "10 ms to 1 h"),
-            ("window", self.window, (ms(10), ms(86_400_000)), "10 ms to 1 d"),
-            ("patience", self.patience, (ms(1000), ms(3_600_000)), "1 s to 1 h"),
-            ("stale", self.stale, (ms(100), ms(3_600_000)), "100 ms to 1 h"),
-        ];
-        for (name, value, (least, most), why) in times {
-            if !(least..=most).contains(&value) {
-                return refuse(name, format_duration(value), why);
-            }
-        }
-        if !(0.0001..=0.5).contains(&self.load) {
-            return refuse("load", self.load.to_string(), "0.0001 to 0.5");
-        }
-        if let Some(octets) = self.ip_octets.filter(|&octets| octets < 68) {
-            return refuse("size", octets.to_string(), "at least 68, the smallest MTU (RFC 791)");
-        }
-        if self.capacity == Some(BitRate::ZERO) {
-            return refuse("capacity", "0".to_owned(), "above 0");
-        }
-        if let Some(octets) = self.burst_octets.filter(|&octets| octets < 20_000) {
-            return refuse("burst", octets.to_string(), "at least 20000, a dozen packets");
-        }
-        if !(50..=20_000).contains(&self.max_packets) {
-            return refuse("max-packets", self.max_packets.to_string(), "50 to 20000");
-        }
-        Ok(())
-    }
-}
-
-/// A year, for those who let it run.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// Time that the last train may take beyond `duration`.
 const LAST_TRAIN: Duration = Duration::from_secs(5);
 
@@ -294,27 +200,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(65),
         fills_path: false,
     },
-    parameters: &[
-        ("duration", "how long it goes on (default: 60 s)"),
-        ("load", "mean load as a share of the path's rate (default: 0.01)"),
-        ("period", "time from train to train (default: 250 ms)"),
-        ("memory", "time over which trains are averaged (default: 2 s)"),
-        ("window", "windows whose percentiles are told at the end (default: 1 s)"),
-        ("size", "IP octets of a probe packet (default: path MTU)"),
-        (
-            "capacity",
-            "IP-layer capacity of the tight link, if known (default: fitted)",
-        ),
-        (
-            "burst",
-            "octets of queue that a train may build (default: 0.5 ms of the path, at least 150000)",
-        ),
-        ("max-packets", "packets of a train at most (default: 4000)"),
-        ("patience", "silence that ends it (default: 10 s)"),
-        (
-            "stale",
-            "time without a train that tells after which nothing is told (default: 3 s)",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("track.rs"),
 };

@@ -25,8 +25,7 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use crate::methods::campaign::within;
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, Range, Value};
 
 pub(super) use round::{Round, Seen};
 pub(super) use session::{Ending, Session, Turn};
@@ -110,88 +109,6 @@ const CLEAR: f64 = 1.5;
 const SPANNED: f64 = 3.0;
 
 impl Settings {
-    /// Reads what all rules share, `self` being the defaults of the preset.
-    pub(super) fn read(self, raw: &RawParams) -> Result<Self, ParamError> {
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let settings = Self {
-            ip_octets: if given("size") {
-                Some(raw.get("size", 1500)?)
-            } else {
-                self.ip_octets
-            },
-            start: if given("start") {
-                Some(raw.get("start", BitRate::ZERO)?)
-            } else {
-                self.start
-            },
-            max_packets: raw.get("max-packets", self.max_packets)?,
-            streams: raw.get("streams", self.streams)?,
-            most_streams: raw.get("max-streams", self.most_streams)?,
-            max_rounds: raw.get("max-rounds", self.max_rounds)?,
-            resolution: read_resolution(raw, self.resolution)?,
-            allowance: raw.get("allowance", self.allowance)?,
-            loss: raw.get("loss", self.loss)?,
-            burst_octets: raw.get("burst", self.burst_octets)?,
-            load: raw.get("load", self.load)?,
-            ..self
-        };
-        let settings = Self {
-            most_streams: settings.most_streams.max(settings.streams),
-            ..settings
-        };
-        settings.check()?;
-        Ok(settings)
-    }
-
-    fn check(&self) -> Result<(), ParamError> {
-        let octets = self.ip_octets.unwrap_or(1500);
-        within(octets >= 68, "size", octets, "at least 68, the smallest MTU (RFC 791)")?;
-        let start = self.start.map_or(1, BitRate::bps);
-        within(start > 0, "start", start, "above 0")?;
-        within(
-            (50..=20_000).contains(&self.max_packets),
-            "max-packets",
-            self.max_packets,
-            "50 to 20000",
-        )?;
-        within((1..=100).contains(&self.streams), "streams", self.streams, "1 to 100")?;
-        within(self.most_streams <= 100, "max-streams", self.most_streams, "up to 100")?;
-        within(
-            (3..=200).contains(&self.max_rounds),
-            "max-rounds",
-            self.max_rounds,
-            "3 to 200",
-        )?;
-        within(
-            (0.0..=3.0).contains(&self.allowance),
-            "allowance",
-            self.allowance,
-            "0 to 3",
-        )?;
-        within((0.0..=0.5).contains(&self.loss), "loss", self.loss, "0 to 0.5")?;
-        within(
-            self.burst_octets >= 20_000,
-            "burst",
-            self.burst_octets,
-            "at least 20000, a dozen packets",
-        )?;
-        within((0.001..=1.0).contains(&self.load), "load", self.load, "0.001 to 1")?;
-        match self.length {
-            Length::Doubling { first: None, .. } => {}
-            Length::Packets(packets)
-            | Length::Doubling {
-                first: Some(packets), ..
-            } => {
-                within((16..=20_000).contains(&packets), "packets", packets, "16 to 20000")?;
-            }
-            Length::Time(time) => {
-                let fine = (Duration::from_micros(100)..=Duration::from_secs(1)).contains(&time);
-                within(fine, "train-time", time.as_secs_f64(), "100 us to 1 s")?;
-            }
-        }
-        Ok(())
-    }
-
     /// What a run imposes with these settings, `usual` being that of the defaults: trains of the most packets at every round's most
     /// trains would be the end of every budget, so the octets at most are the usual, unless trains are longer.
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
@@ -215,21 +132,47 @@ pub(super) const LONGEST: usize = 600;
 /// No method here asks for more than this, whatever its parameters.
 const MOST_OCTETS: u64 = 1_000_000_000;
 
-/// A share of the rate (`0.01`, up to 1) or a rate (`500 kbit/s`).
-fn read_resolution(raw: &RawParams, default: Resolution) -> Result<Resolution, ParamError> {
-    let Some((_, text)) = raw.iter().find(|(name, _)| *name == "resolution") else {
-        return Ok(default);
-    };
-    if let Some(share) = text.parse::<f64>().ok().filter(|share| *share <= 1.0) {
-        within(
-            (0.0001..=0.2).contains(&share),
-            "resolution",
-            share,
-            "0.0001 to 0.2 of the rate, or a rate",
-        )?;
-        return Ok(Resolution::Share(share));
-    }
-    let rate = raw.get("resolution", BitRate::ZERO)?;
-    within(rate > BitRate::ZERO, "resolution", rate.bps(), "above 0")?;
-    Ok(Resolution::Rate(rate))
+impl Resolution {
+    /// What is accepted.
+    pub(super) const RANGE: Range = Range::Described("0.0001 to 0.2 of the rate, or a rate above 0");
 }
+
+/// A share of the rate (`0.01`, up to 1) or a rate (`500 kbit/s`).
+impl Value for Resolution {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(share) = text.parse().ok().filter(|share| *share <= 1.0) {
+            return Ok(Self::Share(share));
+        }
+        BitRate::parse(text).map(Self::Rate)
+    }
+
+    fn lies_in(&self, _: Range) -> bool {
+        match *self {
+            Self::Share(share) => (0.0001..=0.2).contains(&share),
+            Self::Rate(rate) => rate > BitRate::ZERO,
+        }
+    }
+}
+
+/// The [`Settings`] of what was read under the same names; `most_streams` is never below `streams`.
+macro_rules! settings {
+    ($typed:ident, length: $length:expr, floor: $floor:expr, compression: $compression:expr $(,)?) => {
+        $crate::methods::turning::Settings {
+            ip_octets: $typed.ip_octets,
+            start: $typed.start,
+            length: $length,
+            max_packets: $typed.max_packets,
+            streams: $typed.streams,
+            most_streams: $typed.most_streams.max($typed.streams),
+            max_rounds: $typed.max_rounds,
+            resolution: $typed.resolution,
+            floor: $floor,
+            allowance: $typed.allowance,
+            compression: $compression,
+            loss: $typed.loss,
+            burst_octets: $typed.burst_octets,
+            load: $typed.load,
+        }
+    };
+}
+pub(super) use settings;

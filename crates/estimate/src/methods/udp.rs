@@ -30,17 +30,7 @@
 //! - `streams = 2`: `g = T2 / T1`, two sockets over one. At least 1.15: recommended; above 0.9: not; else harmful.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `start_bps` | bit/s, IP | none | above 0 | the available rate, if measured |
-//! | `max_bps` | bit/s, IP | none | above 0 | highest rate to try |
-//! | `max_loss` | share | 0.01 | 0.0001 to 0.5 | `[Netest03]` |
-//! | `resolution` | share | 0.02 | 0.002 to 0.5 | ours |
-//! | `segment` | time | 500 ms | 50 ms to 60 s | ours: 5 % of a 10 ms queue, growing, are seen |
-//! | `confirm` | time | 1 s | 50 ms to 60 s | ours |
-//! | `max_time` | time | 4 s, without a start 6 s | 100 ms to 10 min | end of the search |
-//! | `ip_octets` | octets | path MTU | 64 to path MTU | largest is cheapest for the hosts |
-//! | `streams` | count | 1 | 1 or 2 | `[Netest03]`: one against two sockets |
+//! Declared below; `narrows methods udp` prints the table.
 //!
 //! # Cost
 //! Three or four segments at about the answer's rate: 2.5 s, 30 MB at 100 Mbit/s. Fills the tight link and its queue.
@@ -75,8 +65,7 @@ use crate::observations::Follower;
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Load, LoadReport, Probe, Then};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
 };
 use bracket::{Bracket, Next};
 use trial::Trial;
@@ -113,69 +102,46 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(8),
         fills_path: true,
     },
-    parameters: &[
-        (
-            "start_bps",
-            "IP-layer rate of the first trial; default: found by steps of 4",
-        ),
-        ("max_bps", "highest IP-layer rate to try; default: none"),
-        ("max_loss", "share that may be lost; default 0.01"),
-        ("resolution", "width of the final bracket as a share; default 0.02"),
-        ("segment", "length of a trial; default 500 ms"),
-        ("confirm", "length of the confirmation; default 1 s"),
-        ("max_time", "end of the search; default 4 s, without a start 6 s"),
-        ("ip_octets", "length of each packet, octets; default: the path MTU"),
-        ("streams", "2: compare two sockets with one; default 1"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("udp.rs"),
 };
 
-bulk::method!(Udp, |params| params.max_time);
+bulk::method!(Udp, |params| params.max_time());
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, PartialEq)]
-struct Params {
-    start: Option<BitRate>,
-    max: Option<BitRate>,
-    max_loss: f64,
-    resolution: f64,
-    segment: Duration,
-    confirm: Duration,
-    max_time: Duration,
-    ip_octets: Option<u16>,
-    streams: u16,
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// IP-layer rate of the first trial; without it the search begins by steps of 4.
+        start: Option<BitRate> = "none" { name: "start_bps", range: AtLeast("1 bit/s"), source: "the available rate, if measured" },
+        /// Highest IP-layer rate to try.
+        max: Option<BitRate> = "none" { name: "max_bps", range: AtLeast("1 bit/s"), source: "ours" },
+        /// Share that may be lost.
+        max_loss: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.5"), source: "[Netest03]" },
+        /// Width of the final bracket.
+        resolution: f64 = "0.02" { unit: "share", range: Between("0.002", "0.5"), source: "ours" },
+        /// Length of a trial.
+        segment: Duration = "500 ms" {
+            range: Between("50 ms", "60 s"), source: "ours: 5 % of a 10 ms queue, growing, are seen",
+        },
+        /// Length of the confirmation.
+        confirm: Duration = "1 s" { range: Between("50 ms", "60 s"), source: "ours" },
+        /// End of the search.
+        max_time: Option<Duration> = "4 s, without a start 6 s" { range: Between("100 ms", "10 min"), source: "ours" },
+        /// Length of each packet, no more than the path MTU.
+        ip_octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: AtLeast("64"), source: "largest is cheapest for the hosts",
+        },
+        /// Sockets: two are compared with one.
+        streams: u16 = "1" { range: Between("1", "2"), source: "[Netest03]: one against two sockets" },
+    }
 }
 
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
-        let start = bulk::optional_rate(raw, "start_bps")?;
-        let time = Duration::from_secs(if start.is_some() { 4 } else { 6 });
-        let params = Self {
-            start,
-            max: bulk::optional_rate(raw, "max_bps")?,
-            max_loss: raw.get("max_loss", 0.01)?,
-            resolution: raw.get("resolution", 0.02)?,
-            segment: bulk::duration_within(raw, "segment", Duration::from_millis(500), short, long)?,
-            confirm: bulk::duration_within(raw, "confirm", Duration::from_secs(1), short, long)?,
-            max_time: bulk::duration_within(raw, "max_time", time, 2 * short, 10 * long)?,
-            ip_octets: bulk::optional(raw, "ip_octets", 0)?,
-            streams: raw.get("streams", 1)?,
-        };
-        let (loss, resolution) = (params.max_loss, params.resolution);
-        bulk::check("max_loss", (1e-4..=0.5).contains(&loss), loss, "0.0001 to 0.5")?;
-        bulk::check(
-            "resolution",
-            (0.002..=0.5).contains(&resolution),
-            resolution,
-            "0.002 to 0.5",
-        )?;
-        bulk::check("streams", (1..=2).contains(&params.streams), params.streams, "1 or 2")?;
-        let octets = params.ip_octets.unwrap_or(1500);
-        bulk::check("ip_octets", octets >= 64, octets, "64 to the path MTU")?;
-        Ok(params)
+impl Params {
+    /// End of the search, which takes longer where nothing is known.
+    fn max_time(&self) -> Duration {
+        let usual = Duration::from_secs(if self.start.is_some() { 4 } else { 6 });
+        self.max_time.unwrap_or(usual)
     }
 }
 
@@ -271,12 +237,12 @@ impl Run {
             Phase::Ramp => RAMP_SEGMENT,
             // Short of time, a shorter confirmation is better than none.
             Phase::Confirm => {
-                let left = self.params.max_time.saturating_sub(now.since(self.began));
+                let left = self.params.max_time().saturating_sub(now.since(self.began));
                 self.params.confirm.min(left.max(self.params.segment))
             }
             Phase::Bracket | Phase::Two(_) => self.params.segment,
         };
-        if now.since(self.began) + duration > self.params.max_time {
+        if now.since(self.began) + duration > self.params.max_time() {
             self.known.out_of_time = true;
             return Step::Done(self.conclude(None));
         }

@@ -52,7 +52,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(600),
         fills_path: false,
     },
-    parameters: settings::PARAMETERS,
+    parameters: &[],
     source: "",
 };
 

@@ -34,15 +34,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `preset` | | adaptive | adaptive, faithful | ours; constants of the tool |
-//! | `size` | IP octets | path MTU | 68 to 65535 | ours |
-//! | `capacity` | bit/s | measured | above 0 | the tight link's, if known |
-//! | `pairs` | | 60 | 10 to 1000 | ours; faithful: 30, as published |
-//! | `packets` | | 60 | 10 to 1000 | of a train; ours; faithful: 30, as published |
-//! | `trains` | | 10 | 1 to 100 | ours; faithful: 1, as published |
-//! | `load` | share | 0.2 | 0.001 to 1 | ours |
+//! Declared below; `narrows methods wbest` prints the table.
 //!
 //! # Cost
 //!
@@ -75,10 +67,9 @@ use std::time::Duration;
 
 use units::{BitRate, Layer, Metric};
 
-use crate::methods::campaign::{self, unreadable, within};
+use crate::methods::campaign;
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
 };
 
 use session::Session;
@@ -113,92 +104,34 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: &[
-        ("preset", "adaptive, or faithful to the tool's counts; adaptive"),
-        ("size", "IP octets of a probe packet, 68..65535; path MTU"),
-        ("capacity", "IP-layer capacity of the tight link, if known; measured"),
-        ("pairs", "pairs, 10..1000; 60 (faithful: 30)"),
-        ("packets", "packets of a train, 10..1000; 60 (faithful: 30)"),
-        ("trains", "trains, 1..100; 10 (faithful: 1)"),
-        ("load", "mean load as a share of the path's rate, 0.001..1; 0.2"),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("wbest.rs"),
 };
 
 campaign::method!(Wbest);
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// The tool's counts and formula.
-    pub faithful: bool,
-    /// IP octets of a probe packet; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link, if known.
-    pub capacity: Option<BitRate>,
-    /// Pairs to send.
-    pub pairs: u32,
-    /// Packets of a train.
-    pub packets: usize,
-    /// Trains to send.
-    pub trains: usize,
-    /// Mean load, as a share of the path's rate.
-    pub load: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            faithful: false,
-            ip_octets: None,
-            capacity: None,
-            pairs: 60,
-            packets: 60,
-            trains: 10,
-            load: 0.2,
-        }
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("preset", "adaptive".to_owned())?;
-        let base = match word.as_str() {
-            "adaptive" => Self::default(),
-            "faithful" => Self {
-                faithful: true,
-                pairs: 30,
-                packets: 30,
-                trains: 1,
-                ..Self::default()
-            },
-            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
-        };
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let (size, capacity): (u16, BitRate) = (raw.get("size", 0)?, raw.get("capacity", BitRate::ZERO)?);
-        let params = Self {
-            ip_octets: given("size").then_some(size),
-            capacity: given("capacity").then_some(capacity),
-            pairs: raw.get("pairs", base.pairs)?,
-            packets: raw.get("packets", base.packets)?,
-            trains: raw.get("trains", base.trains)?,
-            load: raw.get("load", base.load)?,
-            ..base
-        };
-        within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
-        within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
-        within((10..=1000).contains(&params.pairs), "pairs", params.pairs, "10 to 1000")?;
-        within(
-            (10..=1000).contains(&params.packets),
-            "packets",
-            params.packets,
-            "10 to 1000",
-        )?;
-        within((1..=100).contains(&params.trains), "trains", params.trains, "1 to 100")?;
-        within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
-        Ok(params)
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// Counts and formula: ours, or the tool's.
+        pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } {
+            name: "preset", source: "ours; constants of the tool",
+        },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "ours",
+        },
+        /// IP-layer capacity of the tight link, if known.
+        pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "ours" },
+        /// Pairs to send.
+        pub pairs: u32 = "60" { range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")] },
+        /// Packets of a train.
+        pub packets: usize = "60" { range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")] },
+        /// Trains to send.
+        pub trains: usize = "10" { range: Between("1", "100"), source: "ours; as published", presets: &[("faithful", "1")] },
+        /// Mean load, of the path's rate.
+        pub load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours" },
     }
 }
 

@@ -24,17 +24,7 @@
 //! - Buffers to ask for: twice the window, because kernels charge their own overhead to them.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `available_bps` | bit/s, IP | required | above 0 | measured beforehand |
-//! | `burst_octets` | octets | none | above 0 | the maximum burst size, 10th percentile |
-//! | `paced` | flag | false | | pacing makes the burst limit nearly irrelevant |
-//! | `rtt` | time | smallest seen | 1 µs to 100 s | |
-//! | `verify` | flag | true | | |
-//! | `run` | time | max(400 ms, 5 RTT) | 50 ms to 60 s | ours |
-//! | `max_time` | time | max(3 s, 50 RTT) | 100 ms to 10 min | end of the verification |
-//! | `default_bps` | bit/s, TCP payload | none | above 0 | rate with the default window, for the gain |
-//! | `congestion` | word | host's default | a kernel's name | |
+//! Declared below; `narrows methods window` prints the table.
 //!
 //! # Cost
 //! Nothing without verification; with it up to five transfers of 0.5 s: 25 MB at 100 Mbit/s.
@@ -67,8 +57,8 @@ use crate::observations::Follower;
 use crate::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, WindowFinding};
 use crate::probe::{Congestion, Probe, Then, Transfer, TransferReport};
 use crate::registry::{
-    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Range, Scope,
+    params,
 };
 use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 
@@ -104,60 +94,38 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(5),
         fills_path: true,
     },
-    parameters: &[
-        ("available_bps", "available IP-layer rate; required"),
-        ("burst_octets", "maximum burst size, octets; default: not known"),
-        ("paced", "true if the sender paces; default false"),
-        ("rtt", "round-trip time of the empty path; default: the smallest seen"),
-        ("verify", "false: the formula alone; default true"),
-        ("run", "length of one measurement; default 400 ms, at least 5 RTT"),
-        ("max_time", "end of the verification; default 3 s, at least 50 RTT"),
-        (
-            "default_bps",
-            "TCP rate with the default window, for the gain; default: not known",
-        ),
-        (
-            "congestion",
-            "congestion control by its kernel name; default: the host's",
-        ),
-    ],
+    parameters: Params::PARAMETERS,
     source: include_str!("window.rs"),
 };
 
 bulk::method!(Window, |params| params.max_time.unwrap_or_default());
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, PartialEq)]
-struct Params {
-    available: Option<BitRate>,
-    burst: Option<u64>,
-    paced: bool,
-    rtt: Option<Duration>,
-    verify: bool,
-    run: Option<Duration>,
-    max_time: Option<Duration>,
-    default: Option<BitRate>,
-    congestion: Option<Congestion>,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let (ms, us) = (Duration::from_millis, Duration::from_micros(1));
-        let burst = bulk::optional(raw, "burst_octets", Octets::new(0))?.map(Octets::count);
-        bulk::check("burst_octets", burst != Some(0), 0, "above zero")?;
-        Ok(Self {
-            available: bulk::optional_rate(raw, "available_bps")?,
-            burst,
-            paced: raw.get("paced", false)?,
-            rtt: bulk::optional_duration(raw, "rtt", us, Duration::from_secs(100))?,
-            verify: raw.get("verify", true)?,
-            run: bulk::optional_duration(raw, "run", ms(50), Duration::from_secs(60))?,
-            max_time: bulk::optional_duration(raw, "max_time", ms(100), Duration::from_secs(600))?,
-            default: bulk::optional_rate(raw, "default_bps")?,
-            congestion: bulk::optional(raw, "congestion", String::new())?.map(|name| Congestion::from_name(&name)),
-        })
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// Available IP-layer rate.
+        available: Option<BitRate> = "required" { name: "available_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        /// Maximum burst size, its 10th percentile.
+        burst: Option<u64> = "not known" from Option<Octets> => (|octets: Option<Octets>| octets.map(Octets::count)) {
+            name: "burst_octets", range: AtLeast("1 B"), source: "measured beforehand",
+        },
+        /// The sender paces, which makes the burst limit nearly irrelevant.
+        paced: bool = "false" { range: Range::SWITCH, source: "ours" },
+        /// Round-trip time of the empty path.
+        rtt: Option<Duration> = "the smallest seen" { range: Between("1 us", "100 s"), source: "measured beforehand" },
+        /// Measures with the window, not only by the formula.
+        verify: bool = "true" { range: Range::SWITCH, source: "ours" },
+        /// Length of one measurement.
+        run: Option<Duration> = "400 ms, at least 5 RTT" { range: Between("50 ms", "60 s"), source: "ours" },
+        /// End of the verification.
+        max_time: Option<Duration> = "3 s, at least 50 RTT" { range: Between("100 ms", "10 min"), source: "ours" },
+        /// TCP payload rate with the default window, for the gain.
+        default: Option<BitRate> = "not known" { name: "default_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        /// Congestion control, by its kernel name.
+        congestion: Option<Congestion> = "the host's" from Option<String> => (|name: Option<String>| {
+            name.map(|name| Congestion::from_name(&name))
+        }) { source: "the host" },
     }
 }
 

@@ -38,26 +38,7 @@
 //!
 //! # Parameters
 //!
-//! | name | unit | default | preset tool | range | source |
-//! |---|---|---|---|---|---|
-//! | `preset` | | adaptive | tool | | the tool's constants, read in its source |
-//! | `size` | IP octets | path MTU | 1500 | 68 and up | tool |
-//! | `min-size` | IP octets | 200 | 200 | 68 and up | tool |
-//! | `start` | bit/s | the sender's highest | 40 us per packet | above 0 | tool: 300 Mbit/s for 1500 octets; it ignores its own option |
-//! | `packets` | | by `train-time` | 50 | 16 to 20000 | tool: 2 to 250 |
-//! | `train-time` | time | 25 ms | - | 100 us to 1 s | ours: 50 to 600 packets |
-//! | `max-packets` | | 4000 | 250 | 50 to 20000 | tool; ours |
-//! | `streams` | | 2 | 1 | 1 to 100 | tool: 1 to 5; ours: two tell what trains differ by |
-//! | `max-streams` | | 12 | 1 | from `streams` | ours |
-//! | `resolution` | bit/s or share | 0.01 | 500 kbit/s | above 0 | tool; a share of the rate is ours |
-//! | `floor` | time | 0 | 1 us | 0 to 1 ms | tool: clocks of a microsecond |
-//! | `step` | | 1 | 0.5 | 0.1 to 1 | tool; ours |
-//! | `allowance` | deviations | 0.8 | 0 | 0 to 3 | ours: what a knee that packets round off adds |
-//! | `max-gap` | time | 3.2 ms | 3.2 ms | 10 us to 100 ms | tool: 1 ms, or the least packet at the resolution |
-//! | `max-rounds` | | 40 | 40 | 3 to 200 | ours: the end of any search |
-//! | `loss` | share | 0.03 | 0.03 | 0 to 0.5 | ours; the tool: one packet |
-//! | `burst` | octets | 150000 | 10000000 | 20000 and up | ours: half of a small switch's buffer |
-//! | `load` | share | 0.2 | 0.2 | 0.001 to 1 | ours; the tool pauses for 50 ms on the mean |
+//! Declared below; `narrows methods yaz` prints the table.
 //!
 //! # Cost
 //!
@@ -100,13 +81,13 @@ use std::time::Duration;
 use units::{BitRate, Layer, Metric};
 
 use crate::contract::Estimator;
-use crate::methods::campaign::{Machine, nanos, unreadable, within};
-use crate::methods::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn};
+use crate::methods::campaign::{Machine, nanos};
+use crate::methods::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn, settings};
 use crate::observations::{self, AnalyseError, Observations};
 use crate::outcome::Outcome;
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Protocol, RawParams, Scope, params,
 };
 
 /// The registry entry.
@@ -126,91 +107,92 @@ pub struct Params {
     pub max_gap: Duration,
 }
 
-impl Params {
-    fn adaptive() -> Self {
-        Self {
-            search: Settings {
-                ip_octets: None,
-                start: None,
-                length: Length::Time(Duration::from_millis(25)),
-                max_packets: 4000,
-                streams: 2,
-                most_streams: 12,
-                max_rounds: 40,
-                resolution: Resolution::Share(0.01),
-                floor: Duration::ZERO,
-                allowance: 0.8,
-                compression: false,
-                loss: 0.03,
-                burst_octets: 150_000,
-                load: 0.2,
-            },
-            min_octets: 200,
-            step: 1.0,
-            max_gap: Duration::from_micros(3200),
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug)]
+    struct Typed {
+        /// Constants and the rule for spacing that shrinks: ours, or the tool's.
+        compression: bool = "adaptive" is { "adaptive" => false, "tool" => true } {
+            name: "preset", source: "the tool's constants, read in its source",
+        },
+        /// IP octets of a packet.
+        ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"), source: "tool", presets: &[("tool", "1500")],
+        },
+        /// Rate of the first train.
+        start: Option<BitRate> = "the sender's highest" {
+            range: AtLeast("1 bit/s"),
+            source: "tool: 40 us per packet of 1500 octets; it ignores its own option", presets: &[("tool", "300 Mbit/s")],
+        },
+        /// Packets of a train at most, whatever stamps and batches ask for.
+        max_packets: usize = "4000" {
+            name: "max-packets", range: Between("50", "20000"), source: "tool; ours", presets: &[("tool", "250")],
+        },
+        /// Trains of one rate, at least.
+        streams: usize = "2" {
+            range: Between("1", "100"), source: "tool: 1 to 5; ours: two tell what trains differ by", presets: &[("tool", "1")],
+        },
+        /// Trains of one rate, at most; never below streams.
+        most_streams: usize = "12" {
+            name: "max-streams", range: Between("0", "100"), source: "ours", presets: &[("tool", "1")],
+        },
+        /// The least difference of rates that counts.
+        resolution: Resolution = "0.01" {
+            range: Resolution::RANGE, source: "tool; a share of the rate is ours", presets: &[("tool", "500 kbit/s")],
+        },
+        /// Deviations of a full queue's train that the limit allows for.
+        allowance: f64 = "0.8" {
+            unit: "deviations", range: Between("0", "3"),
+            source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
+        },
+        /// Rates tried at most.
+        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        /// Packets lost on the path from which a rate is too high.
+        loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours; the tool: one packet" },
+        /// Octets of queue that a train may build, until losses say less.
+        burst_octets: u32 = "150000" {
+            name: "burst", unit: "octets", range: AtLeast("20000"),
+            source: "ours: a dozen packets at least; half of a small switch's buffer", presets: &[("tool", "10000000")],
+        },
+        /// Mean load that the trains impose, of the path's rate.
+        load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours; the tool pauses for 50 ms on the mean" },
+        /// IP octets of a packet at least, where rates are low.
+        min_octets: u16 = "200" { name: "min-size", unit: "IP octets", range: Between("68", "65535"), source: "tool" },
+        /// Packets of a train.
+        packets: Option<usize> = "by train-time" {
+            range: Between("16", "20000"), source: "tool: 2 to 250", presets: &[("tool", "50")],
+        },
+        /// Send time that a train aims at.
+        train_time: Duration = "25 ms" { name: "train-time", range: Between("100 us", "1 s"), source: "ours: 50 to 600 packets" },
+        /// Difference of mean spacings that never counts.
+        floor: Duration = "0 s" {
+            range: Between("0 s", "1 ms"), source: "tool: clocks of a microsecond", presets: &[("tool", "1 us")],
+        },
+        /// Share of the stretch by which the spacing grows.
+        step: f64 = "1" { unit: "share", range: Between("0.1", "1"), source: "tool; ours", presets: &[("tool", "0.5")] },
+        /// Widest spacing before packets are halved.
+        max_gap: Duration = "3.2 ms" {
+            name: "max-gap", range: Between("10 us", "100 ms"), source: "tool: 1 ms, or the least packet at the resolution",
+        },
     }
-
-    fn tool() -> Self {
-        let octets = 1500;
-        Self {
-            search: Settings {
-                ip_octets: Some(octets),
-                start: BitRate::over(octets.into(), Duration::from_micros(40)),
-                length: Length::Packets(50),
-                max_packets: 250,
-                streams: 1,
-                most_streams: 1,
-                resolution: Resolution::Rate(BitRate::from_bps(500_000)),
-                floor: Duration::from_micros(1),
-                allowance: 0.0,
-                compression: true,
-                burst_octets: 10_000_000,
-                ..Self::adaptive().search
-            },
-            step: 0.5,
-            ..Self::adaptive()
-        }
-    }
+    names INFO;
 }
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        raw.check_names(&INFO)?;
-        let base = match raw.get("preset", "adaptive".to_owned())?.as_str() {
-            "adaptive" => Self::adaptive(),
-            "tool" => Self::tool(),
-            other => return Err(unreadable("preset", other, "write adaptive or tool")),
-        };
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let mut search = base.search;
-        if given("train-time") {
-            search.length = Length::Time(raw.get_duration("train-time", Duration::ZERO)?);
-        }
-        if given("packets") {
-            search.length = Length::Packets(raw.get("packets", 50)?);
-        }
-        search.floor = raw.get_duration("floor", search.floor)?;
-        let params = Self {
-            search: search.read(raw)?,
-            min_octets: raw.get("min-size", base.min_octets)?,
-            step: raw.get("step", base.step)?,
-            max_gap: raw.get_duration("max-gap", base.max_gap)?,
-        };
-        within(
-            params.min_octets >= 68,
-            "min-size",
-            params.min_octets,
-            "at least 68, the smallest MTU (RFC 791)",
-        )?;
-        within((0.1..=1.0).contains(&params.step), "step", params.step, "0.1 to 1")?;
-        let floor = params.search.floor.as_secs_f64();
-        within(floor <= 1e-3, "floor", floor, "0 to 1 ms")?;
-        let gap = params.max_gap.as_secs_f64();
-        within((1e-5..=0.1).contains(&gap), "max-gap", gap, "10 us to 100 ms")?;
-        Ok(params)
+        let typed = Typed::try_from(raw)?;
+        // A time that was typed goes before the packets of a preset, not before packets that were typed.
+        let counts = raw.typed("packets").is_some() || raw.typed("train-time").is_none();
+        let packets = typed.packets.filter(|_| counts);
+        let length = packets.map_or(Length::Time(typed.train_time), Length::Packets);
+        Ok(Self {
+            search: settings!(typed, length: length, floor: typed.floor, compression: typed.compression),
+            min_octets: typed.min_octets,
+            step: typed.step,
+            max_gap: typed.max_gap,
+        })
     }
 }
 
@@ -294,55 +276,9 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(30),
         fills_path: false,
     },
-    parameters: PARAMETERS,
+    parameters: Typed::PARAMETERS,
     source: include_str!("yaz.rs"),
 };
-
-/// Name and meaning of each.
-const PARAMETERS: &[(&str, &str)] = &[
-    (
-        "preset",
-        "adaptive or tool (its constants, and its rule for spacing that shrinks); adaptive",
-    ),
-    ("size", "IP octets of a packet (default: path MTU; tool: 1500)"),
-    ("min-size", "IP octets of a packet at least, where rates are low; 200"),
-    (
-        "start",
-        "rate of the first train (default: the sender's highest; tool: 40 us per packet)",
-    ),
-    ("packets", "packets of a train (default: by train-time; tool: 50)"),
-    ("train-time", "send time that a train aims at (default: 25 ms)"),
-    ("max-packets", "packets of a train at most (default: 4000; tool: 250)"),
-    ("streams", "trains of one rate at least (default: 2; tool: 1)"),
-    ("max-streams", "trains of one rate at most (default: 12; tool: 1)"),
-    (
-        "resolution",
-        "share of the rate, or rate, that counts (default: 0.01; tool: 500 kbit/s)",
-    ),
-    (
-        "floor",
-        "difference of mean spacings that never counts (default: 0; tool: 1 us)",
-    ),
-    (
-        "step",
-        "share of the growth by which the spacing is widened, 0.1..1; 1, tool 0.5",
-    ),
-    (
-        "allowance",
-        "deviations of a full queue's train that are allowed for, 0..3; 0.8, tool 0",
-    ),
-    ("max-gap", "widest spacing before packets are halved (default: 3.2 ms)"),
-    ("max-rounds", "rates tried at most (default: 40)"),
-    (
-        "loss",
-        "share of packets lost from which a rate is too high (default: 0.03)",
-    ),
-    (
-        "burst",
-        "octets of queue that a train may build (default: 150000; tool: 10000000)",
-    ),
-    ("load", "mean load as a share of the path's rate (default: 0.2)"),
-];
 
 impl Method for Yaz {
     fn info(&self) -> &'static MethodInfo {

@@ -29,10 +29,7 @@
 //! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `vantage` | word | `receiver` | `here`, `sender`, `receiver`, a hop's number | where the simulator listens |
-//! | `duration` | time | 10 s | 100 ms to 10 min | how long it listens |
+//! Declared below; `narrows methods passive` prints the table.
 //!
 //! # Cost
 //! No probes. It listens for `duration`, or reads a capture.
@@ -48,6 +45,7 @@
 
 use units::Metric;
 
+use super::listen::Listening;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{self, Series, Source};
@@ -61,7 +59,7 @@ pub(crate) struct Passive;
 static INFO: MethodInfo = MethodInfo {
     name: "passive",
     summary: "IP-layer capacity from a TCP connection that passes: what nettimer, pprate and multiq agree on",
-    parameters: &[("vantage", listen::VANTAGE), ("duration", listen::DURATION)],
+    parameters: Listening::PARAMETERS,
     source: include_str!("answer.rs"),
     ..listen::INFO
 };

@@ -13,7 +13,7 @@ use crate::outcome::{Outcome, Reason, Verdict};
 use crate::probe::{Capture, CaptureReport, CapturedPacket, Place, Probe, Transport};
 use crate::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
-    RawParams, Scope,
+    RawParams, Scope, params,
 };
 
 /// What passive methods have in common.
@@ -47,9 +47,18 @@ pub(super) const INFO: MethodInfo = MethodInfo {
     source: "",
 };
 
-pub(super) const GUARD: &str = "count only gaps known to have waited; default true";
-pub(super) const VANTAGE: &str = "where to listen: here, sender, receiver or a hop's number; default receiver";
-pub(super) const DURATION: &str = "how long to listen; default 10 s";
+params! {
+    /// Where and how long to listen.
+    #[derive(Debug)]
+    pub(super) struct Listening {
+        /// Where to listen: here, at the sender, at the receiver, or behind a hop, by its number.
+        vantage: Option<String> = "receiver, or by the stamps" {
+            range: Described("here, sender, receiver, or a hop's number"), source: "where the simulator listens",
+        },
+        /// How long to listen.
+        duration: Duration = "10 s" { range: Between("100 ms", "10 min"), source: "ours" },
+    }
+}
 
 /// [`Method`](crate::registry::Method) for a passive method: its active form.
 macro_rules! method {
@@ -79,62 +88,7 @@ macro_rules! method {
 }
 pub(super) use method;
 
-/// Reads a number within a range.
-pub(super) fn within(
-    raw: &RawParams,
-    name: &'static str,
-    default: f64,
-    low: f64,
-    high: f64,
-) -> Result<f64, ParamError> {
-    let value: f64 = raw.get(name, default)?;
-    if (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    Err(out_of_range(name, &value.to_string(), &format!("{low} to {high}")))
-}
-
-pub(super) fn count_within(
-    raw: &RawParams,
-    name: &'static str,
-    default: usize,
-    low: usize,
-    high: usize,
-) -> Result<usize, ParamError> {
-    let value: usize = raw.get(name, default)?;
-    if (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    Err(out_of_range(name, &value.to_string(), &format!("{low} to {high}")))
-}
-
-/// A duration within a range, in nanoseconds.
-pub(super) fn nanos_within(
-    raw: &RawParams,
-    name: &'static str,
-    default: Duration,
-    low: Duration,
-    high: Duration,
-) -> Result<f64, ParamError> {
-    Ok(duration_within(raw, name, default, low, high)?.as_nanos() as f64)
-}
-
-fn duration_within(
-    raw: &RawParams,
-    name: &'static str,
-    default: Duration,
-    low: Duration,
-    high: Duration,
-) -> Result<Duration, ParamError> {
-    let value = raw.get_duration(name, default)?;
-    if (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    let why = format!("{} to {}", units::format_duration(low), units::format_duration(high));
-    Err(out_of_range(name, &units::format_duration(value), &why))
-}
-
-pub(super) fn out_of_range(name: &'static str, value: &str, why: &str) -> ParamError {
+fn out_of_range(name: &'static str, value: &str, why: &str) -> ParamError {
     ParamError::OutOfRange {
         name,
         value: value.to_owned(),
@@ -142,20 +96,21 @@ pub(super) fn out_of_range(name: &'static str, value: &str, why: &str) -> ParamE
     }
 }
 
-const LONGEST: Duration = Duration::from_secs(600);
-const USUAL: Duration = Duration::from_secs(10);
 /// What opening and closing a capture may take (ours).
 const AROUND: Duration = Duration::from_secs(2);
 /// Packets after which listening ends: far more than the methods keep (ours).
 const MOST_PACKETS: u32 = 200_000;
 
 pub(super) fn imposes(params: &RawParams) -> Imposes {
-    let asked = params.get_duration("duration", USUAL).unwrap_or(USUAL).min(LONGEST);
-    INFO.imposes.lasting(asked + AROUND)
+    let usual = INFO.imposes;
+    match Listening::try_from(params) {
+        Ok(listening) => usual.lasting(listening.duration + AROUND),
+        Err(_) => usual,
+    }
 }
 
 /// Where to listen.
-fn places(raw: &RawParams) -> Result<Vec<Place>, ParamError> {
+fn places(raw: &RawParams, vantage: Option<&str>) -> Result<Vec<Place>, ParamError> {
     // nettimer's stamps say where, unless the caller does.
     let stamps: String = raw.get("stamps", "receiver".to_owned())?;
     let usual = match stamps.as_str() {
@@ -163,8 +118,7 @@ fn places(raw: &RawParams) -> Result<Vec<Place>, ParamError> {
         "sender" => "sender",
         _ => "receiver",
     };
-    let vantage: String = raw.get("vantage", usual.to_owned())?;
-    Ok(vec![match vantage.as_str() {
+    Ok(vec![match vantage.unwrap_or(usual) {
         "here" => Place::Here,
         "sender" => Place::Sender,
         "receiver" => Place::Receiver,
@@ -186,12 +140,12 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(method: &'static dyn PassiveMethod, params: &RawParams) -> Result<Self, ParamError> {
         params.check_names(method.info())?;
-        let least = Duration::from_millis(100);
+        let listening = Listening::try_from(params)?;
         let run = Self {
             method,
             params: params.clone(),
-            places: places(params)?,
-            duration: duration_within(params, "duration", USUAL, least, LONGEST)?,
+            places: places(params, listening.vantage.as_deref())?,
+            duration: listening.duration,
         };
         // Every parameter is read here, so that none is refused after an hour of listening.
         method.check(params)?;

@@ -27,19 +27,7 @@
 //!   where `T` is the one mode of acknowledgements what the typical one covers. Gaps about the narrow link's time are then averaged. The others are told as `congested_bps`.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `cutoff` | time | 35 ms | 100 us to 1 s | `[MultiQ04]`, as its Click element has it |
-//! | `least_scale`, `most_scale` | time | 10 us, 10 ms | 1 us to 1 s | the same |
-//! | `step`, `no_mode_step` | 1 | 1.1, 1.5 | 1.01 to 4 | the same |
-//! | `mode_significance`, `gap_significance` | 1 | 2, 1 | 0 to 10 | the same |
-//! | `mode_points`, `gap_points` | 1 | 10, 2 | 1 to 1000 | the same |
-//! | `settle` | time | 2.5 ms | 10 us to 1 s | the same |
-//! | `samples` | 1 | 50 | 8 to 100 000 | the same: fewest data packets of a significant flow |
-//! | `label` | word | false | true, false | names the standard link whose range the rate falls into; never changes the rate |
-//! | `guard` | word | true | true, false | ours: only gaps known to have waited count, see the crate's `passive/series.rs` |
-//! | `vantage` | word | `receiver` | `here`, `sender`, `receiver`, `hop` and a number | where the simulator listens |
-//! | `duration` | time | 10 s | 100 ms to 10 min | how long it listens |
+//! Declared below; `narrows methods multiq` prints the table.
 //!
 //! # Cost
 //! No probes. It listens for `duration`, or reads a capture.
@@ -61,11 +49,12 @@ mod families;
 
 use std::time::Duration;
 
+use super::listen::Listening;
 use super::log::FlowLog;
 use super::series::{self, Sample, Series, Source};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen};
 use crate::outcome::{Caveat, Confidence, Outcome, Reason};
-use crate::registry::{MethodInfo, ParamError, RawParams};
+use crate::registry::{MethodInfo, ParamError, Parameter, Range, RawParams, joined, params};
 use families::Rules;
 
 /// The method.
@@ -74,68 +63,66 @@ pub(crate) struct Multiq;
 static INFO: MethodInfo = MethodInfo {
     name: "multiq",
     summary: "IP-layer capacities of congested links from a TCP connection that passes: equally spaced modes of gaps",
-    parameters: &[
-        ("cutoff", "longest gap; default 35 ms"),
-        ("least_scale", "finest kernel; default 10 us"),
-        ("most_scale", "widest kernel; default 10 ms"),
-        ("step", "growth of the kernel; default 1.1"),
-        ("no_mode_step", "the same where no mode was found; default 1.5"),
-        (
-            "mode_significance",
-            "standard deviations of a mode above its dips; default 2",
-        ),
-        ("gap_significance", "the same of distances; default 1"),
-        ("mode_points", "fewest samples of a mode; default 10"),
-        ("gap_points", "the same of distances; default 2"),
-        (
-            "settle",
-            "kernel from which on two modes are settled by their heights; default 2.5 ms",
-        ),
-        ("samples", "fewest samples; default 50"),
-        ("label", "name the standard link of that rate; default false"),
-        ("guard", listen::GUARD),
-        ("vantage", listen::VANTAGE),
-        ("duration", listen::DURATION),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("multiq.rs"),
     ..listen::INFO
 };
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Params {
-    rules: Rules,
-    cutoff: f64,
-    samples: usize,
-    label: bool,
-    guard: bool,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let time = |name, default, low| listen::nanos_within(raw, name, default, low, Duration::from_secs(1));
-        let us = Duration::from_micros;
-        Ok(Self {
-            rules: Rules {
-                least_scale: time("least_scale", us(10), us(1))?,
-                most_scale: time("most_scale", us(10_000), us(1))?,
-                step: listen::within(raw, "step", 1.1, 1.01, 4.0)?,
-                no_mode_step: listen::within(raw, "no_mode_step", 1.5, 1.01, 4.0)?,
-                mode_significance: listen::within(raw, "mode_significance", 2.0, 0.0, 10.0)?,
-                gap_significance: listen::within(raw, "gap_significance", 1.0, 0.0, 10.0)?,
-                mode_points: listen::within(raw, "mode_points", 10.0, 1.0, 1000.0)?,
-                gap_points: listen::within(raw, "gap_points", 2.0, 1.0, 1000.0)?,
-                settle: time("settle", us(2500), us(10))?,
-            },
-            cutoff: time("cutoff", us(35_000), us(100))?,
-            samples: listen::count_within(raw, "samples", 50, 8, 100_000)?,
-            label: raw.get("label", false)?,
-            guard: raw.get("guard", true)?,
-        })
+params! {
+    /// What can be set of the reading.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Params {
+        /// Longest gap.
+        cutoff: f64 = "35 ms" from Duration => (nanos) { range: Between("100 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        /// Finest kernel.
+        least_scale: f64 = "10 us" from Duration => (nanos) { range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        /// Widest kernel.
+        most_scale: f64 = "10 ms" from Duration => (nanos) { range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        /// Growth of the kernel.
+        step: f64 = "1.1" { range: Between("1.01", "4"), source: "[MultiQ04], as its Click element has it" },
+        /// Growth of the kernel where no mode was found.
+        no_mode_step: f64 = "1.5" { range: Between("1.01", "4"), source: "[MultiQ04], as its Click element has it" },
+        /// Standard deviations of a mode above its dips.
+        mode_significance: f64 = "2" { range: Between("0", "10"), source: "[MultiQ04], as its Click element has it" },
+        /// Standard deviations of a distance above its dips.
+        gap_significance: f64 = "1" { range: Between("0", "10"), source: "[MultiQ04], as its Click element has it" },
+        /// Fewest samples of a mode.
+        mode_points: f64 = "10" { range: Between("1", "1000"), source: "[MultiQ04], as its Click element has it" },
+        /// Fewest samples of a distance.
+        gap_points: f64 = "2" { range: Between("1", "1000"), source: "[MultiQ04], as its Click element has it" },
+        /// Kernel from which on two modes are settled by their heights.
+        settle: f64 = "2.5 ms" from Duration => (nanos) { range: Between("10 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        /// Fewest samples: data packets of a significant flow.
+        samples: usize = "50" { range: Between("8", "100000"), source: "[MultiQ04], as its Click element has it" },
+        /// Names the standard link whose range the rate falls into; never changes the rate.
+        label: bool = "false" { range: Range::SWITCH, source: "ours" },
+        /// Counts only gaps known to have waited.
+        guard: bool = "true" { range: Range::SWITCH, source: "ours: see the crate's `passive/series.rs`" },
     }
 }
+
+impl Params {
+    fn rules(&self) -> Rules {
+        Rules {
+            least_scale: self.least_scale,
+            most_scale: self.most_scale,
+            step: self.step,
+            no_mode_step: self.no_mode_step,
+            mode_significance: self.mode_significance,
+            gap_significance: self.gap_significance,
+            mode_points: self.mode_points,
+            gap_points: self.gap_points,
+            settle: self.settle,
+        }
+    }
+}
+
+fn nanos(time: Duration) -> f64 {
+    units::Delta::from(time).as_f64()
+}
+
+/// With where and how long to listen.
+const PARAMETERS: [Parameter; 15] = joined(Params::PARAMETERS, Listening::PARAMETERS);
 
 listen::method!(Multiq);
 
@@ -184,7 +171,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         .copied()
         .step_by(alike.len().div_ceil(MOST_GAPS).max(1))
         .collect();
-    let times = families::transmission_times(&gaps, &params.rules, series.source == Source::Acks, series.resolution);
+    let times = families::transmission_times(&gaps, &params.rules(), series.source == Source::Acks, series.resolution);
     let Some(narrow) = times.last().copied() else {
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };

@@ -26,15 +26,7 @@
 //!   usual) gives none. Retransmitted and reordered segments give none.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `stamps` | word | `auto` | `auto`, `both`, `sender`, `receiver` | RBPP, SBPP, ROPP; `auto`: what there is, in this order for the place of the capture |
-//! | `kernel` | 1 | 0.10 | 0.01 to 0.5 | `[Nettimer01]`, recalled |
-//! | `window` | 1 | 128 | 8 to 4096 | the same |
-//! | `weight_density`, `weight_ratio`, `weight_recency` | 1 | 0.4, 0.3, 0.3 | 0 to 1 | the same; its authors did not optimise them |
-//! | `guard` | word | true | true, false | ours: only pairs known to have waited count, see the crate's `passive/series.rs` |
-//! | `vantage` | word | by `stamps` | `here`, `sender`, `receiver`, `hop` and a number | where the simulator listens |
-//! | `duration` | time | 10 s | 100 ms to 10 min | how long it listens |
+//! Declared below; `narrows methods nettimer-passive` prints the table.
 //!
 //! # Cost
 //! No probes. It listens for `duration`, or reads a capture.
@@ -53,12 +45,13 @@
 //! - `[Lai99]` Lai, Baker: Measuring bandwidth, 1999.
 //! - `[Abut18]` Abut, Leischner: An experimental evaluation of tools for estimating bandwidth-related metrics, 2018; table 6.
 
+use super::listen::Listening;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{self, Sample, Series};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen};
 use crate::outcome::{Caveat, Confidence, Outcome, Reason};
-use crate::registry::{MethodInfo, ParamError, RawParams};
+use crate::registry::{MethodInfo, ParamError, Parameter, Range, RawParams, joined, params};
 
 /// The method.
 pub(crate) struct NettimerPassive;
@@ -66,26 +59,7 @@ pub(crate) struct NettimerPassive;
 static INFO: MethodInfo = MethodInfo {
     name: "nettimer-passive",
     summary: "IP-layer capacity from a TCP connection that passes: density of packet pairs (RBPP, SBPP, ROPP)",
-    parameters: &[
-        (
-            "stamps",
-            "auto, both (RBPP), sender (SBPP) or receiver (ROPP); default auto",
-        ),
-        ("kernel", "half-width of the kernel, relative; default 0.10"),
-        ("window", "samples looked back on; default 128"),
-        ("weight_density", "weight of the density; default 0.4"),
-        (
-            "weight_ratio",
-            "weight of the potential over the received rate; default 0.3",
-        ),
-        ("weight_recency", "weight of recency; default 0.3"),
-        ("guard", listen::GUARD),
-        (
-            "vantage",
-            "where to listen: here, sender, receiver or a hop's number; default by stamps",
-        ),
-        ("duration", listen::DURATION),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("nettimer.rs"),
     ..listen::INFO
 };
@@ -99,47 +73,31 @@ pub(super) enum Stamps {
     Receiver,
 }
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Params {
-    pub(super) stamps: Stamps,
-    kernel: f64,
-    window: usize,
-    weights: [f64; 3],
-    guard: bool,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let stamps: String = raw.get("stamps", "auto".to_owned())?;
-        let stamps = match stamps.as_str() {
-            "auto" => Stamps::Auto,
-            "both" => Stamps::Both,
-            "sender" => Stamps::Sender,
-            "receiver" => Stamps::Receiver,
-            _ => {
-                return Err(listen::out_of_range(
-                    "stamps",
-                    &stamps,
-                    "auto, both, sender or receiver",
-                ));
-            }
-        };
-        Ok(Self {
-            stamps,
-            kernel: listen::within(raw, "kernel", 0.10, 0.01, 0.5)?,
-            window: listen::count_within(raw, "window", 128, 8, 4096)?,
-            weights: [
-                listen::within(raw, "weight_density", 0.4, 0.0, 1.0)?,
-                listen::within(raw, "weight_ratio", 0.3, 0.0, 1.0)?,
-                listen::within(raw, "weight_recency", 0.3, 0.0, 1.0)?,
-            ],
-            guard: raw.get("guard", true)?,
-        })
+params! {
+    /// What can be set of the reading.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Params {
+        /// Whose stamps are read: both ends' (RBPP), the sender's (SBPP), the receiver's (ROPP), or what there is in this order.
+        pub(super) stamps: Stamps = "auto" is {
+            "auto" => Stamps::Auto, "both" => Stamps::Both, "sender" => Stamps::Sender, "receiver" => Stamps::Receiver,
+        } { source: "[Nettimer01]" },
+        /// Half-width of the kernel.
+        kernel: f64 = "0.1" { unit: "of the rate", range: Between("0.01", "0.5"), source: "[Nettimer01], recalled" },
+        /// Samples looked back on.
+        window: usize = "128" { range: Between("8", "4096"), source: "[Nettimer01], recalled" },
+        /// Weight of the density.
+        weight_density: f64 = "0.4" { range: Between("0", "1"), source: "[Nettimer01], recalled; its authors did not optimise it" },
+        /// Weight of the potential over the received rate.
+        weight_ratio: f64 = "0.3" { range: Between("0", "1"), source: "[Nettimer01], recalled, likewise" },
+        /// Weight of recency.
+        weight_recency: f64 = "0.3" { range: Between("0", "1"), source: "[Nettimer01], recalled, likewise" },
+        /// Counts only gaps known to have waited.
+        guard: bool = "true" { range: Range::SWITCH, source: "ours: see the crate's `passive/series.rs`" },
     }
 }
+
+/// With where and how long to listen.
+const PARAMETERS: [Parameter; 9] = joined(Params::PARAMETERS, Listening::PARAMETERS);
 
 listen::method!(NettimerPassive);
 
@@ -221,7 +179,7 @@ fn best(window: &[&Sample], density: &stat::RelativeDensity, params: &Params) ->
     let greatest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let (most_dense, most_ratio) = (greatest(&densities), greatest(&ratios));
     let knows = window.iter().any(|sample| sample.sent.is_some());
-    let [of_density, of_ratio, of_recency] = params.weights;
+    let (of_density, of_ratio, of_recency) = (params.weight_density, params.weight_ratio, params.weight_recency);
     let of_ratio = if knows { of_ratio } else { 0.0 };
     let score = |place: usize| {
         let recency = (place + 1) as f64 / window.len() as f64;

@@ -25,16 +25,7 @@
 //! - The answer is octets over time of the samples about that mode.
 //!
 //! # Parameters
-//! | name | unit | default | range | source |
-//! |---|---|---|---|---|
-//! | `width` | 1 | 0.05 | 0.005 to 1 | `[PPrate06]`, as its open port has it |
-//! | `bins` | 1 | 1000 | 10 to 100 000 | the same |
-//! | `least` | 1 | 0.15 | 0 to 1 | the same |
-//! | `join_right`, `join_left` | 1 | 0.20, 0.15 | 0 to 1 | the same |
-//! | `samples` | 1 | 250 | 8 to 100 000 | fewest; the port repeats short samples instead, which adds nothing |
-//! | `guard` | word | true | true, false | ours: only gaps known to have waited count, see the crate's `passive/series.rs` |
-//! | `vantage` | word | `receiver` | `here`, `sender`, `receiver`, `hop` and a number | where the simulator listens |
-//! | `duration` | time | 10 s | 100 ms to 10 min | how long it listens |
+//! Declared below; `narrows methods pprate` prints the table.
 //!
 //! # Cost
 //! No probes. It listens for `duration`, or reads a capture.
@@ -56,12 +47,13 @@
 
 mod histogram;
 
+use super::listen::Listening;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{self, Sample, Series};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen};
 use crate::outcome::{Caveat, Confidence, Outcome, Reason};
-use crate::registry::{MethodInfo, ParamError, RawParams};
+use crate::registry::{MethodInfo, ParamError, Parameter, Range, RawParams, joined, params};
 use histogram::{Mode, Shape};
 
 /// The method.
@@ -70,46 +62,48 @@ pub(crate) struct Pprate;
 static INFO: MethodInfo = MethodInfo {
     name: "pprate",
     summary: "IP-layer capacity from a TCP connection that passes: modes of packet spacing above the dispersion rate",
-    parameters: &[
-        ("width", "bin width as a share of the interquartile range; default 0.05"),
-        ("bins", "most bins; default 1000"),
-        ("least", "lowest mode as a share of the tallest; default 0.15"),
-        ("join_right", "rise that keeps modes apart on the right; default 0.20"),
-        ("join_left", "the same on the left; default 0.15"),
-        ("samples", "fewest samples; default 250"),
-        ("guard", listen::GUARD),
-        ("vantage", listen::VANTAGE),
-        ("duration", listen::DURATION),
-    ],
+    parameters: &PARAMETERS,
     source: include_str!("pprate.rs"),
     ..listen::INFO
 };
 
-/// Parameters, as in the table above.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Params {
-    shape: Shape,
-    samples: usize,
-    guard: bool,
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        Ok(Self {
-            shape: Shape {
-                width: listen::within(raw, "width", 0.05, 0.005, 1.0)?,
-                bins: listen::count_within(raw, "bins", 1000, 10, 100_000)?,
-                least: listen::within(raw, "least", 0.15, 0.0, 1.0)?,
-                join_right: listen::within(raw, "join_right", 0.20, 0.0, 1.0)?,
-                join_left: listen::within(raw, "join_left", 0.15, 0.0, 1.0)?,
-            },
-            samples: listen::count_within(raw, "samples", 250, 8, 100_000)?,
-            guard: raw.get("guard", true)?,
-        })
+params! {
+    /// What can be set of the reading.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Params {
+        /// Bin width, of the interquartile range.
+        width: f64 = "0.05" { unit: "share", range: Between("0.005", "1"), source: "[PPrate06], as its open port has it" },
+        /// Most bins.
+        bins: usize = "1000" { range: Between("10", "100000"), source: "the same" },
+        /// Lowest mode, of the tallest.
+        least: f64 = "0.15" { unit: "share", range: Between("0", "1"), source: "the same" },
+        /// Rise that keeps modes apart on the right.
+        join_right: f64 = "0.2" { range: Between("0", "1"), source: "the same" },
+        /// Rise that keeps modes apart on the left.
+        join_left: f64 = "0.15" { range: Between("0", "1"), source: "the same" },
+        /// Fewest samples.
+        samples: usize = "250" {
+            range: Between("8", "100000"), source: "the same; the port repeats short samples instead, which adds nothing",
+        },
+        /// Counts only gaps known to have waited.
+        guard: bool = "true" { range: Range::SWITCH, source: "ours: see the crate's `passive/series.rs`" },
     }
 }
+
+impl Params {
+    fn shape(&self) -> Shape {
+        Shape {
+            width: self.width,
+            bins: self.bins,
+            least: self.least,
+            join_right: self.join_right,
+            join_left: self.join_left,
+        }
+    }
+}
+
+/// With where and how long to listen.
+const PARAMETERS: [Parameter; 9] = joined(Params::PARAMETERS, Listening::PARAMETERS);
 
 listen::method!(Pprate);
 
@@ -185,7 +179,7 @@ const LEAST_IN_MODE: f64 = 15.0;
 const RIVAL: f64 = 0.5;
 
 fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
-    let modes = histogram::modes(rates, &params.shape);
+    let modes = histogram::modes(rates, &params.shape());
     let strongest = *modes.iter().max_by(|a, b| a.height.total_cmp(&b.height))?;
     if modes.len() == 1 {
         return Some(Choice {
@@ -199,7 +193,7 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
     let mut found = None;
     for group in 3..=LONGEST_GROUP {
         let grouped = judge::trains(series, group);
-        let of_groups = histogram::modes(&grouped, &params.shape);
+        let of_groups = histogram::modes(&grouped, &params.shape());
         let Some(tallest) = of_groups.iter().max_by(|a, b| a.height.total_cmp(&b.height)) else {
             break;
         };

@@ -248,7 +248,7 @@ impl HopsArgs {
         ];
         for (flag, names, value) in flags {
             let Some(value) = value else { continue };
-            let has = |name: &&&str| info.parameters.iter().any(|(known, _)| known == *name);
+            let has = |name: &&&str| info.parameter(name).is_some();
             let own = names.iter().find(has);
             let own = own.ok_or_else(|| Failure::usage(format!("{flag}: {name} does not let one choose that")))?;
             params.set(*own, value);
@@ -315,7 +315,7 @@ impl HopsArgs {
 const LAST_HOP: &str = "last_hop";
 
 fn takes_stamps(method: &dyn Method) -> bool {
-    method.info().parameters.iter().any(|(name, _)| *name == LAST_HOP)
+    method.info().parameter(LAST_HOP).is_some()
 }
 
 /// Methods that measure hops.

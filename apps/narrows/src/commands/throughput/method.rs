@@ -59,7 +59,7 @@ fn choose(args: &ThroughputArgs, name: &str) -> Result<&'static dyn Method, Fail
 /// has a parameter for it.
 fn extra(args: &ThroughputArgs, method: &dyn Method) -> Result<Vec<(String, String)>, Failure> {
     let name = method.info().name;
-    let known = |parameter: &str| method.info().parameters.iter().any(|(known, _)| *known == parameter);
+    let known = |parameter: &str| method.info().parameter(parameter).is_some();
     let mut extra = Vec::new();
     let mut set = |letter: &str, parameters: &[&str], value: String| {
         let found = parameters.iter().find(|parameter| known(parameter));

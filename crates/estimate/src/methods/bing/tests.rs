@@ -4,6 +4,7 @@ use super::*;
 use crate::methods::vps::tests::{drive, mbps};
 use crate::outcome::{Caveat, Estimate, Outcome, Reason};
 use crate::registry::Method;
+use crate::registry::RawParams;
 
 /// 100, 10 and 100 Mbit/s with routers that quote, by ten sizes and by two.
 #[test]

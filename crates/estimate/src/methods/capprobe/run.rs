@@ -52,7 +52,7 @@ impl Run {
     pub fn new(params: Params) -> Self {
         Self {
             via: params.via,
-            octets: params.octets,
+            octets: (params.octets, params.second_octets),
             params,
             facts: None,
             batching: Batching::default(),
@@ -128,7 +128,7 @@ impl Run {
         self.restarts += 1;
         self.close_hunt();
         self.found.clear();
-        if coarse || self.restarts.is_multiple_of(self.params.every) {
+        if coarse || self.restarts.is_multiple_of(self.params.preset.judges_every()) {
             let factor = if larger {
                 1.0 + self.params.resize
             } else {
@@ -303,8 +303,8 @@ impl Runs for Run {
         self.octets = (self.octets.0.min(mtu), self.octets.1.min(mtu));
         if self.octets.0 == self.octets.1 {
             // A path whose MTU is below both sizes: keep their ratio.
-            let second = u32::from(mtu) * u32::from(self.params.octets.1.min(self.params.octets.0));
-            let first = u32::from(self.params.octets.0.max(self.params.octets.1));
+            let second = u32::from(mtu) * u32::from(self.params.octets.min(self.params.second_octets));
+            let first = u32::from(self.params.octets.max(self.params.second_octets));
             self.octets.1 = u16::try_from(second / first.max(1)).unwrap_or(mtu);
         }
         self.via = self.via.met_by(facts.answering);

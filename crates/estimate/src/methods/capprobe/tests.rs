@@ -57,11 +57,21 @@ fn presets_have_the_constants_of_paper_and_kernel() {
     let read = |preset: &str| Params::try_from(&[("preset", preset)].into_iter().collect::<RawParams>()).unwrap();
     let (paper, kernel) = (read("paper"), read("kernel"));
     assert_eq!(
-        (paper.octets, paper.stable, paper.most, paper.least),
+        (
+            (paper.octets, paper.second_octets),
+            paper.stable,
+            paper.most,
+            paper.least
+        ),
         ((900, 700), 40, 100, 0)
     );
     assert_eq!(
-        (kernel.octets, kernel.stable, kernel.most, kernel.least),
+        (
+            (kernel.octets, kernel.second_octets),
+            kernel.stable,
+            kernel.most,
+            kernel.least
+        ),
         ((1200, 900), 20, 500, 120)
     );
     assert_eq!((paper.still, kernel.still), (0, 100));
@@ -72,7 +82,7 @@ fn presets_have_the_constants_of_paper_and_kernel() {
             .zip([50.0, 5.0])
             .all(|(own, theirs)| (own - theirs).abs() < 1e-9)
     );
-    assert_eq!((paper.every, kernel.every), (1, 2));
+    assert_eq!((paper.preset.judges_every(), kernel.preset.judges_every()), (1, 2));
     let mut bed = Testbed::new(gigabit_then(BitRate::from_mbps(10)), 1);
     let measured = run_with(&mut bed, &[("preset", "kernel")]);
     assert_eq!(measured.cost.packets, 20 + 2 * 240);

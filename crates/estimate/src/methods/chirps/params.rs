@@ -6,7 +6,7 @@ use units::BitRate;
 
 use super::Flavour;
 use crate::methods::campaign::{unreadable, within};
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, ParamError, Parameter, RawParams, params};
 
 /// Where the range of rates comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,86 +45,49 @@ pub(crate) struct Common {
     pub(crate) tick: Duration,
 }
 
-impl Common {
-    /// Ours.
-    pub(crate) fn ours(chirps: usize, least_group: u32) -> Self {
-        Self {
-            tool: false,
-            range: Range::Found,
-            ip_octets: None,
-            chirps,
-            group: None,
-            least_group,
-            load: 0.1,
-            tick: Duration::ZERO,
-        }
+params! {
+    /// What can be set of all of them, as it is typed; the first is a method's own row, where it has presets.
+    #[derive(Debug)]
+    pub(crate) struct Shared {
+        /// Constants and rules: ours, or the tool's.
+        tool: bool = "ours" is { "ours" => false, "tool" => true } { name: "preset", source: "ours" },
+        /// Lowest rate; only with high.
+        low: Option<BitRate> = "found; tool: 10 Mbit/s" { range: AtLeast("1 kbit/s"), source: "ours; the tool's" },
+        /// Highest rate, above low by a twentieth at least; only with low.
+        high: Option<BitRate> = "found; tool: 200 Mbit/s" { range: AtLeast("1 kbit/s"), source: "ours; the tool's" },
+        /// Packets per rate.
+        group: Option<u32> = "as stamps ask for" {
+            range: Between("1", "20"), unset: Some("0"), presets: &[("tool", "1")], source: "ours; the tool: `-J`",
+        },
+        /// IP octets of a packet.
+        octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: Between("64", "65535"), unset: Some("0"), presets: &[("tool", "1028")],
+            source: "ours; the tool: 1000 of payload",
+        },
+        /// Mean load over what is expected, above 0.
+        load: f64 = "0.1" { unit: "share", range: Between("0", "0.5"), source: "ours" },
+        /// What gaps and stamps are cut to; 0 s: as they are.
+        tick: Duration = "0 s" {
+            range: Between("0 s", "1 ms"), presets: &[("tool", "1 us")], source: "ours; the tool's clocks",
+        },
     }
+    check Shared::check;
+}
 
-    /// The tools': 1000 octets of payload, 10 to 200 Mbit/s, the mean of 11, clocks of a microsecond.
-    pub(crate) fn tool(moves: bool) -> Self {
-        Self {
-            tool: true,
-            range: Range::Tool {
-                low: 10e6,
-                high: 200e6,
-                moves,
-            },
-            ip_octets: Some(1028),
-            chirps: 11,
-            group: Some(1),
-            least_group: 1,
-            load: 0.1,
-            tick: Duration::from_micros(1),
-        }
-    }
-
-    /// With what the caller says instead.
-    pub(crate) fn read(self, raw: &RawParams) -> Result<Self, ParamError> {
-        let rate = |name: &'static str| raw.get(name, BitRate::ZERO).map(BitRate::as_f64);
-        let (low, high) = (rate("low")?, rate("high")?);
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        if given("low") != given("high") {
-            return Err(unreadable("low", "", "low and high go together"));
-        }
-        let range = match self.range {
-            _ if !given("low") => self.range,
-            Range::Tool { moves, .. } => Range::Tool { low, high, moves },
-            Range::Found | Range::Given(..) => Range::Given(low, high),
-        };
-        let octets = raw.get("octets", self.ip_octets.unwrap_or(0))?;
-        let group = raw.get("group", self.group.unwrap_or(0))?;
-        let common = Self {
-            range,
-            ip_octets: Some(octets).filter(|octets| *octets > 0),
-            chirps: raw.get("chirps", self.chirps)?,
-            group: Some(group).filter(|group| *group > 0),
-            load: raw.get("load", self.load)?,
-            tick: raw.get_duration("tick", self.tick)?,
-            ..self
-        };
-        common.check()?;
-        Ok(common)
-    }
+impl Shared {
+    /// The rows that are no method's own.
+    pub(crate) const ROWS: &'static [Parameter] = match Self::PARAMETERS {
+        [_, rows @ ..] => rows,
+        [] => &[],
+    };
 
     fn check(&self) -> Result<(), ParamError> {
-        within((3..=1000).contains(&self.chirps), "chirps", self.chirps, "3 to 1000")?;
-        let group = self.group.unwrap_or(1);
-        within((1..=MOST_GROUP).contains(&group), "group", group, "1 to 20")?;
-        let octets = self.ip_octets.unwrap_or(1500);
-        within(octets >= 64, "octets", octets, "64 to 65535")?;
-        let good = self.load > 0.0 && self.load <= 0.5;
-        within(good, "load", self.load, "above 0, at most 0.5")?;
-        let tick = units::format_duration(self.tick);
-        within(
-            self.tick <= Duration::from_millis(1),
-            "tick",
-            tick.as_str(),
-            "0 to 1 ms",
-        )?;
-        match self.range {
-            Range::Found => Ok(()),
-            Range::Given(low, high) | Range::Tool { low, high, .. } => {
-                let good = low >= 1e3 && high >= 1.05 * low && high <= 1e13;
+        within(self.load > 0.0, "load", self.load, "above 0, at most 0.5")?;
+        match (self.low, self.high) {
+            (None, None) => Ok(()),
+            (Some(low), Some(high)) => {
+                let (low, high) = (low.as_f64(), high.as_f64());
+                let good = high >= 1.05 * low && high <= 1e13;
                 within(
                     good,
                     "low",
@@ -132,7 +95,42 @@ impl Common {
                     "1 kbit/s at least, and high above it by a twentieth at least",
                 )
             }
+            _ => Err(unreadable("low", "", "low and high go together")),
         }
+    }
+
+    fn range(&self, moves: bool) -> Range {
+        match (self.low.zip(self.high), self.tool) {
+            (Some((low, high)), true) => Range::Tool {
+                low: low.as_f64(),
+                high: high.as_f64(),
+                moves,
+            },
+            (Some((low, high)), false) => Range::Given(low.as_f64(), high.as_f64()),
+            (None, true) => Range::Tool {
+                low: 10e6,
+                high: 200e6,
+                moves,
+            },
+            (None, false) => Range::Found,
+        }
+    }
+}
+
+impl Common {
+    /// What was typed. Ours send `least_group` packets per rate at least; the tool's range `moves` or does not.
+    pub(crate) fn read(raw: &RawParams, chirps: usize, least_group: u32, moves: bool) -> Result<Self, ParamError> {
+        let shared = Shared::try_from(raw)?;
+        Ok(Self {
+            tool: shared.tool,
+            range: shared.range(moves),
+            ip_octets: shared.octets,
+            chirps,
+            group: shared.group,
+            least_group: if shared.tool { 1 } else { least_group },
+            load: shared.load,
+            tick: shared.tick,
+        })
     }
 
     /// What the longest run imposes. A run of more chirps takes more.

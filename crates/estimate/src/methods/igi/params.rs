@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use units::{BitRate, Framing};
 
-use crate::methods::campaign::{read_framing, unreadable, within};
 use crate::methods::gaps::Binning;
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, ParamError, Parameter, Range, RawParams, joined, params};
 
 /// Whose constants are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,65 +16,54 @@ pub enum Preset {
     Faithful,
 }
 
-/// Everything that can be set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Params {
-    /// Whose constants are used.
-    pub preset: Preset,
-    /// IP octets of a probe packet; `None` takes the path MTU.
-    pub ip_octets: Option<u16>,
-    /// IP-layer capacity of the tight link for full-size packets, if known.
-    pub capacity: Option<BitRate>,
-    /// How the narrow link wraps packets (IGI): its probes are smaller than the packets for which the answer is stated.
-    pub framing: Framing,
-    /// Packets of a train.
-    pub packets: usize,
-    /// Trains at each gap.
-    pub trains: usize,
-    /// Stretch of the mean gap up to which a train came as it left.
-    pub tolerance: f64,
-    /// Step of the gap, as a share of the gap of a back-to-back train.
-    pub step: f64,
-    /// Mean load, as a share of the path's rate.
-    pub load: f64,
+params! {
+    /// What can be set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Params {
+        /// Whose constants are used: ours, or those of igi-ptr 2.x.
+        pub preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } {
+            source: "ours; constants of igi-ptr 2.x",
+        },
+        /// IP octets of a probe packet.
+        pub ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"),
+            source: "ours; the tool: 500 of payload", presets: &[("faithful", "528")],
+        },
+        /// Packets of a train.
+        pub packets: usize = "120" {
+            name: "train", range: Between("8", "1000"), source: "ours; [IGI03] and the tool: 60", presets: &[("faithful", "60")],
+        },
+        /// Trains at each gap.
+        pub trains: usize = "3" { range: Between("2", "20"), source: "the tool" },
+        /// Stretch of the mean gap up to which a train came as it left; faithful: 5 us per gap instead.
+        pub tolerance: f64 = "0.01" {
+            unit: "share", range: Between("0.001", "0.2"), source: "ours; the tool: 5 us; the paper 10 % (recalled)",
+        },
+        /// Step of the gap, of the gap of a back-to-back train.
+        pub step: f64 = "0.125" {
+            unit: "share", range: Between("0.05", "1"), source: "the paper (recalled); the tool: 0.25",
+            presets: &[("faithful", "0.25")],
+        },
+        /// Mean load, of the path's rate.
+        pub load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours" },
+        /// IP-layer capacity of the tight link for full-size packets, if known.
+        pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "ours" },
+        /// How the narrow link wraps packets: probes are smaller than the packets for which the answer is stated.
+        pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours" },
+    }
 }
 
-/// What IGI and PTR take, in this order.
-pub(in crate::methods) const PARAMETERS: &[(&str, &str)] = &[
-    ("preset", "adaptive, or faithful to igi-ptr 2.x; adaptive"),
-    (
-        "size",
-        "IP octets of a probe packet, 68..65535; path MTU (faithful: 528)",
-    ),
-    ("train", "packets of a train, 8..1000; 120 (faithful: 60)"),
-    ("trains", "trains at each gap, 2..20; 3"),
-    (
-        "tolerance",
-        "stretch of the mean gap that passes for none, 0.001..0.2; 0.01 (faithful: 5 us per gap)",
-    ),
-    (
-        "step",
-        "step of the gap as a share of the back-to-back train's, 0.05..1; 0.125 (faithful: 0.25)",
-    ),
-    ("load", "mean load as a share of the path's rate, 0.001..1; 0.2"),
-];
+/// What IGI takes.
+pub(super) const IGI: [Parameter; 9] = {
+    let mut all = joined(Params::PARAMETERS, &[]);
+    all[1].default = "700";
+    all[1].source = "the paper (recalled); the tool: 500 of payload";
+    all
+};
+/// What PTR takes: the same without the capacity and the framing.
+pub(in crate::methods) const PTR: &[Parameter] = Params::PARAMETERS.split_at(7).0;
 
 impl Params {
-    fn of(preset: Preset) -> Self {
-        let faithful = preset == Preset::Faithful;
-        Self {
-            preset,
-            ip_octets: faithful.then_some(528),
-            capacity: None,
-            framing: Framing::ETHERNET,
-            packets: if faithful { 60 } else { 120 },
-            trains: 3,
-            tolerance: 0.01,
-            step: if faithful { 0.25 } else { 0.125 },
-            load: 0.2,
-        }
-    }
-
     /// As IGI takes them: packets smaller than the path allows sample others' traffic in finer grains (`[IGI03]`, recalled: about 700).
     pub(super) fn of_igi(raw: &RawParams) -> Result<Self, ParamError> {
         let params = Self::try_from(raw)?;
@@ -118,54 +106,3 @@ impl Params {
 const IGI_OCTETS: u16 = 700;
 /// Gaps tried at most (ours).
 pub(super) const MOST_LEVELS: usize = 64;
-
-impl Default for Params {
-    fn default() -> Self {
-        Self::of(Preset::Adaptive)
-    }
-}
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("preset", "adaptive".to_owned())?;
-        let base = Self::of(match word.as_str() {
-            "adaptive" => Preset::Adaptive,
-            "faithful" => Preset::Faithful,
-            _ => return Err(unreadable("preset", &word, "write adaptive or faithful")),
-        });
-        let size: u16 = raw.get("size", 0)?;
-        let capacity = raw.get("capacity", BitRate::ZERO)?;
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let params = Self {
-            ip_octets: if given("size") { Some(size) } else { base.ip_octets },
-            capacity: given("capacity").then_some(capacity),
-            framing: read_framing(raw, base.framing)?,
-            packets: raw.get("train", base.packets)?,
-            trains: raw.get("trains", base.trains)?,
-            tolerance: raw.get("tolerance", base.tolerance)?,
-            step: raw.get("step", base.step)?,
-            load: raw.get("load", base.load)?,
-            ..base
-        };
-        within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
-        within(params.capacity != Some(BitRate::ZERO), "capacity", 0, "above 0")?;
-        within(
-            (8..=1000).contains(&params.packets),
-            "train",
-            params.packets,
-            "8 to 1000",
-        )?;
-        within((2..=20).contains(&params.trains), "trains", params.trains, "2 to 20")?;
-        within(
-            (0.001..=0.2).contains(&params.tolerance),
-            "tolerance",
-            params.tolerance,
-            "0.001 to 0.2",
-        )?;
-        within((0.05..=1.0).contains(&params.step), "step", params.step, "0.05 to 1")?;
-        within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
-        Ok(params)
-    }
-}

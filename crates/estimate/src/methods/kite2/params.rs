@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use units::BitRate;
 
-use crate::methods::campaign::{unreadable, within};
-use crate::methods::turning::{Length, Resolution, Settings};
-use crate::registry::{ParamError, RawParams};
+use crate::methods::turning::{Length, Resolution, Settings, settings};
+use crate::registry::{ParamError, RawParams, params};
 
 /// What is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,46 +35,70 @@ pub struct Params {
     pub iterations: usize,
 }
 
-impl Params {
-    fn adaptive() -> Self {
-        Self {
-            mode: Mode::Auto,
-            search: Settings {
-                ip_octets: None,
-                start: None,
-                length: Length::Time(Duration::from_millis(25)),
-                max_packets: 4000,
-                streams: 2,
-                most_streams: 10,
-                max_rounds: 40,
-                resolution: Resolution::Share(0.01),
-                floor: Duration::ZERO,
-                allowance: 0.8,
-                compression: false,
-                loss: 0.03,
-                burst_octets: 150_000,
-                load: 0.16,
-            },
-            occupied: 0.01,
-            pairs: 40,
-            most_pairs: 100,
-            iterations: 3,
-        }
-    }
-
-    fn tool() -> Self {
-        let base = Self::adaptive();
-        Self {
-            mode: Mode::Pairs,
-            search: Settings {
-                ip_octets: Some(1500),
-                start: Some(BitRate::from_mbps(100)),
-                allowance: 0.0,
-                ..base.search
-            },
-            occupied: 0.0001,
-            ..base
-        }
+params! {
+    /// What can be set.
+    #[derive(Debug)]
+    #[allow(dead_code, reason = "the preset only picks the defaults of the others")]
+    pub(super) struct Typed {
+        /// Ours, or the tool's defaults as published.
+        tool: bool = "adaptive" is { "adaptive" => false, "tool" => true } {
+            name: "preset", source: "[Kachan17] table 2: the tool's defaults",
+        },
+        /// What is sent: trains of pairs, packet trains, or pairs and then trains where stamps hide what is inside pairs.
+        mode: Mode = "auto" is { "auto" => Mode::Auto, "pairs" => Mode::Pairs, "trains" => Mode::Trains } {
+            unset: Some(""), presets: &[("tool", "pairs")], source: "tool: pairs, trains at 10 Gbit/s; ours: auto",
+        },
+        /// IP octets of a packet.
+        ip_octets: Option<u16> = "path MTU" {
+            name: "size", unit: "IP octets", range: Between("68", "65535"),
+            source: "tool: 1472 octets of payload, 8972 at 10 Gbit/s", presets: &[("tool", "1500")],
+        },
+        /// Rate to begin at.
+        start: Option<BitRate> = "the sender's highest" {
+            range: AtLeast("1 bit/s"),
+            source: "tool; 1 Gbit/s at 10 Gbit/s; the text also says \"the maximum possible\"", presets: &[("tool", "100 Mbit/s")],
+        },
+        /// Packets of a train at most, whatever stamps and batches ask for.
+        max_packets: usize = "4000" {
+            name: "max-packets", range: Between("50", "20000"), source: "ours",
+        },
+        /// Trains of one rate, at least.
+        streams: usize = "2" { range: Between("1", "100"), source: "ours" },
+        /// Trains of one rate, at most; never below streams.
+        most_streams: usize = "10" {
+            name: "max-streams", range: Between("0", "100"), source: "ours",
+        },
+        /// The least difference of rates that counts.
+        resolution: Resolution = "0.01" { range: Resolution::RANGE, source: "ours" },
+        /// Deviations of a full queue's train that the limit allows for.
+        allowance: f64 = "0.8" {
+            unit: "deviations", range: Between("0", "3"),
+            source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
+        },
+        /// Rates tried at most.
+        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        /// Packets lost on the path from which a rate is too high.
+        loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours" },
+        /// Octets of queue that a train may build, until losses say less.
+        burst_octets: u32 = "150000" {
+            name: "burst", unit: "octets", range: AtLeast("20000"),
+            source: "ours: a dozen packets at least; half of a small switch's buffer",
+        },
+        /// Mean load that the trains impose, of the path's rate.
+        load: f64 = "0.16" { unit: "share", range: Between("0.001", "1"), source: "[Kachan17]: 1.6 Gbit/s on 10, trains" },
+        /// Send time that a train aims at.
+        train_time: Duration = "25 ms" { name: "train-time", range: Between("100 us", "1 s"), source: "ours" },
+        /// Share of the path that pairs take.
+        occupied: f64 = "0.01" {
+            unit: "share", range: Between("0.00001", "0.2"), presets: &[("tool", "0.0001")],
+            source: "tool: 0.01 %, 1 % at 10 Gbit/s; read as what pairs take of the path",
+        },
+        /// Pairs of one rate, at least.
+        pairs: usize = "40" { range: Between("10", "1000"), source: "ours" },
+        /// Pairs of one rate, at most; never below pairs.
+        most_pairs: usize = "100" { name: "max-pairs", range: Between("0", "10000"), source: "ours" },
+        /// Rates tried at least.
+        iterations: usize = "3" { range: Between("1", "20"), source: "[Kachan17]: at least three" },
     }
 }
 
@@ -83,91 +106,15 @@ impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let base = match raw.get("preset", "adaptive".to_owned())?.as_str() {
-            "adaptive" => Self::adaptive(),
-            "tool" => Self::tool(),
-            other => return Err(unreadable("preset", other, "write adaptive or tool")),
-        };
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let mode = match raw.get("mode", String::new())?.as_str() {
-            "" => base.mode,
-            "auto" => Mode::Auto,
-            "pairs" => Mode::Pairs,
-            "trains" => Mode::Trains,
-            other => return Err(unreadable("mode", other, "write auto, pairs or trains")),
-        };
-        let mut search = base.search;
-        if given("train-time") {
-            search.length = Length::Time(raw.get_duration("train-time", Duration::ZERO)?);
-        }
-        let params = Self {
-            mode,
-            search: search.read(raw)?,
-            occupied: raw.get("occupied", base.occupied)?,
-            pairs: raw.get("pairs", base.pairs)?,
-            most_pairs: raw.get("max-pairs", base.most_pairs)?,
-            iterations: raw.get("iterations", base.iterations)?,
-        };
-        let params = Self {
-            most_pairs: params.most_pairs.max(params.pairs),
-            ..params
-        };
-        params.check()?;
-        Ok(params)
+        let typed = Typed::try_from(raw)?;
+        let length = Length::Time(typed.train_time);
+        Ok(Self {
+            mode: typed.mode,
+            search: settings!(typed, length: length, floor: Duration::ZERO, compression: false),
+            occupied: typed.occupied,
+            pairs: typed.pairs,
+            most_pairs: typed.most_pairs.max(typed.pairs),
+            iterations: typed.iterations,
+        })
     }
 }
-
-impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        let occupied = (0.00001..=0.2).contains(&self.occupied);
-        within(occupied, "occupied", self.occupied, "0.00001 to 0.2")?;
-        within((10..=1000).contains(&self.pairs), "pairs", self.pairs, "10 to 1000")?;
-        within(self.most_pairs <= 10_000, "max-pairs", self.most_pairs, "up to 10000")?;
-        within(
-            (1..=20).contains(&self.iterations),
-            "iterations",
-            self.iterations,
-            "1 to 20",
-        )
-    }
-}
-
-/// Name and meaning of each.
-pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    ("preset", "adaptive or tool (its defaults as published); adaptive"),
-    (
-        "mode",
-        "pairs, trains, or auto (pairs, and trains where stamps hide them); auto, tool pairs",
-    ),
-    ("size", "IP octets of a packet (default: path MTU; tool: 1500)"),
-    (
-        "start",
-        "rate to begin at (default: the sender's highest; tool: 100 Mbit/s)",
-    ),
-    (
-        "occupied",
-        "share of the path that pairs take, 0.00001..0.2; 0.01, tool 0.0001",
-    ),
-    ("pairs", "pairs of one rate at least, 10..1000; 40"),
-    ("max-pairs", "pairs of one rate at most; 100"),
-    ("iterations", "rates tried at least, 1..20; 3"),
-    ("resolution", "share of the rate, or rate, that counts (default: 0.01)"),
-    ("train-time", "send time that a train aims at (default: 25 ms)"),
-    ("max-packets", "packets of a train at most (default: 4000)"),
-    ("streams", "trains of one rate at least (default: 2)"),
-    ("max-streams", "trains of one rate at most (default: 10)"),
-    (
-        "allowance",
-        "deviations of a full queue's train that are allowed for, 0..3; 0.8, tool 0",
-    ),
-    ("max-rounds", "rates tried at most (default: 40)"),
-    (
-        "loss",
-        "share of packets lost from which a rate is too high (default: 0.03)",
-    ),
-    ("burst", "octets of queue that a train may build (default: 150000)"),
-    (
-        "load",
-        "mean load of trains as a share of the path's rate (default: 0.16)",
-    ),
-];

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use units::Framing;
-
 use super::Reads;
 use crate::facts::{Answering, PathFacts};
 use crate::outcome::Reason;
 use crate::probe::{FarEnd, Fate, Train, TrainReport};
-use crate::registry::{ParamError, RawParams};
+use crate::registry::{Range, Value};
 
 /// Who answers, as the user says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,23 +25,23 @@ pub enum Via {
     Syn,
 }
 
-impl Via {
-    /// Reads the parameter `far_end`.
-    pub(crate) fn read(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("far_end", "auto".to_owned())?;
-        Ok(match word.as_str() {
+impl Value for Via {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(match text {
             "auto" => Self::Auto,
             "receiver" => Self::Receiver,
             "echo" => Self::Echo,
             "reflector" => Self::Reflector,
             "closed_port" => Self::ClosedPort,
             "syn" => Self::Syn,
-            _ => {
-                let why = "write auto, receiver, echo, reflector, closed_port or syn";
-                return Err(unreadable("far_end", &word, why));
-            }
+            _ => return Err(format!("write {}", Self::RANGE)),
         })
     }
+}
+
+impl Via {
+    /// The words for it.
+    pub(crate) const RANGE: Range = Range::Words(&["auto", "receiver", "echo", "reflector", "closed_port", "syn"]);
 
     /// The same for a far end that is known: `auto` asks what answers there.
     pub(crate) fn met_by(self, answering: Answering) -> Self {
@@ -102,56 +100,4 @@ pub(crate) fn answers_take_too_long(facts: &PathFacts, answers: u64, longest: Du
             units::format_duration(limit.every())
         ),
     })
-}
-
-/// Reads the parameter `framing`: how the narrow link frames packets.
-pub(crate) fn framing(raw: &RawParams) -> Result<Framing, ParamError> {
-    let word: String = raw.get("framing", "ethernet".to_owned())?;
-    match word.as_str() {
-        "ethernet" => Ok(Framing::ETHERNET),
-        "vlan" => Ok(Framing::ethernet(1)),
-        "bare" => Ok(Framing::BARE),
-        other => match other.parse::<u16>() {
-            Ok(octets) if octets <= 1000 => Ok(Framing::fixed(octets)),
-            _ => {
-                let why = "write ethernet, vlan, bare, or 0 to 1000 octets per packet";
-                Err(unreadable("framing", other, why))
-            }
-        },
-    }
-}
-
-/// Reads a number that must lie in a range; `why` says which.
-pub(crate) fn checked<T>(
-    raw: &RawParams,
-    name: &'static str,
-    default: T,
-    range: std::ops::RangeInclusive<T>,
-) -> Result<T, ParamError>
-where
-    T: std::str::FromStr + PartialOrd + std::fmt::Display,
-    T::Err: std::fmt::Display,
-{
-    let value = raw.get(name, default)?;
-    if range.contains(&value) {
-        return Ok(value);
-    }
-    Err(ParamError::OutOfRange {
-        name,
-        value: value.to_string(),
-        why: format!("{} to {}", range.start(), range.end()),
-    })
-}
-
-/// Reads a share, `least` to 1.
-pub(crate) fn share(raw: &RawParams, name: &'static str, default: f64, least: f64) -> Result<f64, ParamError> {
-    checked(raw, name, default, least..=1.0)
-}
-
-fn unreadable(name: &str, value: &str, why: &str) -> ParamError {
-    ParamError::Unreadable {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        why: why.to_owned(),
-    }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use units::Framing;
 
-use crate::methods::campaign::{read_framing, read_returned_only, read_via, unreadable, within};
+use crate::methods::campaign::{VIA, parse_via, unreadable};
 use crate::pairs::Filter;
 use crate::probe::FarEnd;
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, ParamError, Range, RawParams, params};
 
 /// How long, how large and how counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,74 @@ pub enum End {
     Sender,
     /// A cooperating receiver's.
     Receiver,
+}
+
+params! {
+    /// What can be set, as it is typed.
+    #[derive(Debug)]
+    pub(super) struct Typed {
+        /// As many full-size pairs as it takes, counted on the wire, or eight small ones, counted as they are.
+        preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "tool" => Preset::Tool } { source: "ours; [Abut18] table 5" },
+        /// Whose stamps count.
+        end: End = "sender" is { "sender" => End::Sender, "receiver" => End::Receiver } { source: "[Abut18] §IV.A: who stamps" },
+        /// Whom the sender asks.
+        via: String = "auto" { range: VIA, source: "ours; auto tries sized_echo, echo, closed_port, tcp_syn in turn" },
+        /// Whether round trips alone count, even where a reflector sends its stamps along.
+        returned_only: bool = "auto" is { "auto" => false, "returned" => true } {
+            name: "stamps", unset: Some(""), presets: &[("tool", "returned")], source: "ours",
+        },
+        /// Pairs at most; the tool sends exactly as many.
+        pairs: u32 = "64" {
+            range: Between("2", "1000"), presets: &[("tool", "8")], source: "ours; [Abut18] §IV.B: always 8",
+        },
+        /// IP octets of a probe.
+        octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: Between("64", "65535"), unset: Some("0"), presets: &[("tool", "565")],
+            source: "ours: large pairs give large spacings; 10 KB over 32 packets with replies of 60",
+        },
+        /// IP octets of a reply, where the far end can choose.
+        reply: u16 = "60" { unit: "IP octets", range: Between("28", "1500"), source: "derived likewise" },
+        /// From the begin of one pair to the begin of the next.
+        spacing: Duration = "20 ms" {
+            range: Between("0 s", "10 s"), presets: &[("tool", "125 ms")],
+            source: "ours, varied by half either way; a second for eight pairs",
+        },
+        /// Half-width of the kernel.
+        width: f64 = "0.1" { unit: "of the rate", range: Between("0.01", "0.5"), source: "[Nettimer01], recalled" },
+        /// How the narrow link wraps packets.
+        framing: Framing = "ethernet" {
+            range: Range::FRAMING, unset: Some(""), presets: &[("tool", "bare")],
+            source: "ours; `bare` counts IP octets of the probes alone",
+        },
+    }
+}
+
+impl TryFrom<&RawParams> for Params {
+    type Error = ParamError;
+
+    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
+        let typed = Typed::try_from(raw)?;
+        let via = parse_via(&typed.via, &auto(typed.reply), typed.reply);
+        let filter = match typed.preset {
+            Preset::Adaptive => Filter::DENSITY,
+            Preset::Tool => Filter::NETTIMER,
+        };
+        Ok(Self {
+            preset: typed.preset,
+            end: typed.end,
+            via: via.map_err(|why| unreadable("via", &typed.via, &why))?,
+            returned_only: typed.returned_only,
+            pairs: typed.pairs,
+            ip_octets: typed.octets,
+            reply_octets: typed.reply,
+            spacing: typed.spacing,
+            filter: Filter {
+                half_width: typed.width,
+                ..filter
+            },
+            framing: typed.framing,
+        })
+    }
 }
 
 /// Everything that can be set.
@@ -52,28 +120,13 @@ pub struct Params {
     pub framing: Framing,
 }
 
+impl Default for Params {
+    fn default() -> Self {
+        Self::try_from(&RawParams::new()).expect("a test reads the defaults of every declaration")
+    }
+}
+
 impl Params {
-    fn of(preset: Preset) -> Self {
-        let tool = preset == Preset::Tool;
-        Self {
-            preset,
-            end: End::Sender,
-            via: auto(REPLY),
-            returned_only: tool,
-            pairs: if tool { 8 } else { 64 },
-            ip_octets: tool.then_some(565),
-            reply_octets: REPLY,
-            spacing: Duration::from_millis(if tool { 125 } else { 20 }),
-            filter: if tool { Filter::NETTIMER } else { Filter::DENSITY },
-            framing: if tool { Framing::BARE } else { Framing::ETHERNET },
-        }
-    }
-
-    /// Eight pairs, as published.
-    pub fn tool() -> Self {
-        Self::of(Preset::Tool)
-    }
-
     /// What the longest run imposes: every pair sent, and round trips of up to half a second (ours).
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let each = self.spacing.max(Duration::from_millis(400));
@@ -86,12 +139,6 @@ impl Params {
     }
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self::of(Preset::Adaptive)
-    }
-}
-
 /// Small replies before whole ones, and what hosts do unasked only where nobody echoes.
 fn auto(reply: u16) -> Vec<FarEnd> {
     vec![
@@ -100,94 +147,4 @@ fn auto(reply: u16) -> Vec<FarEnd> {
         FarEnd::ClosedPort,
         FarEnd::TcpSyn,
     ]
-}
-
-/// IP octets of a reply.
-const REPLY: u16 = 60;
-
-/// Names and descriptions, for the registry.
-pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    (
-        "preset",
-        "adaptive (up to 64 full-size pairs, wire rates) or tool (8 pairs of 565 octets, as published); adaptive",
-    ),
-    ("end", "whose stamps count: sender (round trips) or receiver; sender"),
-    (
-        "via",
-        "whom the sender asks: auto, sized_echo, echo, closed_port, tcp_syn; auto: each in turn until one is offered",
-    ),
-    (
-        "stamps",
-        "auto (a reflector's, where it sends them along) or returned (round trips alone); auto, tool: returned",
-    ),
-    ("pairs", "pairs at most (tool: exactly), 2..1000; 64, tool: 8"),
-    ("octets", "IP octets of a probe, 64..65535; path MTU, tool: 565"),
-    (
-        "reply",
-        "IP octets of a reply, where the far end can choose, 28..1500; 60",
-    ),
-    ("spacing", "from pair to pair, 0..10 s; 20 ms, tool: 125 ms"),
-    ("width", "half-width of the kernel over the rate, 0.01..0.5; 0.10"),
-    (
-        "framing",
-        "of the narrow link: ethernet, vlan, bare, or octets per packet; ethernet, tool: bare",
-    ),
-];
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let word: String = raw.get("preset", "adaptive".to_owned())?;
-        let base = match word.as_str() {
-            "adaptive" => Self::default(),
-            "tool" => Self::tool(),
-            _ => return Err(unreadable("preset", &word, "write adaptive or tool")),
-        };
-        let word: String = raw.get("end", "sender".to_owned())?;
-        let end = match word.as_str() {
-            "sender" => End::Sender,
-            "receiver" => End::Receiver,
-            _ => return Err(unreadable("end", &word, "write sender or receiver")),
-        };
-        let octets = raw.get("octets", base.ip_octets.unwrap_or(0))?;
-        let half_width = raw.get("width", base.filter.half_width)?;
-        let reply_octets = raw.get("reply", base.reply_octets)?;
-        let params = Self {
-            end,
-            via: read_via(raw, &auto(reply_octets), reply_octets)?,
-            returned_only: read_returned_only(raw, base.returned_only)?,
-            pairs: raw.get("pairs", base.pairs)?,
-            ip_octets: Some(octets).filter(|octets| *octets > 0),
-            reply_octets,
-            spacing: raw.get_duration("spacing", base.spacing)?,
-            filter: Filter {
-                half_width,
-                ..base.filter
-            },
-            framing: read_framing(raw, base.framing)?,
-            preset: base.preset,
-        };
-        params.check()?;
-        Ok(params)
-    }
-}
-
-impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        within((2..=1000).contains(&self.pairs), "pairs", self.pairs, "2 to 1000")?;
-        let octets = self.ip_octets.unwrap_or(1500);
-        within(octets >= 64, "octets", octets, "64 to 65535")?;
-        let reply = self.reply_octets;
-        within((28..=1500).contains(&reply), "reply", reply, "28 to 1500")?;
-        let spacing = self.spacing <= Duration::from_secs(10);
-        within(
-            spacing,
-            "spacing",
-            units::format_duration(self.spacing).as_str(),
-            "0 to 10 s",
-        )?;
-        let width = self.filter.half_width;
-        within((0.01..=0.5).contains(&width), "width", width, "0.01 to 0.5")
-    }
 }

@@ -5,6 +5,7 @@ use crate::contract::{Event, Step};
 use crate::outcome::{Outcome, Reason, Verdict};
 use crate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Probe, Train, TrainReport};
 use crate::registry::Method;
+use crate::registry::RawParams;
 use crate::{Estimate, PathFacts};
 use units::Stamp;
 

@@ -103,7 +103,7 @@ struct Group {
 /// The chosen group's rate, restated for full-size packets by the framing that the sizes show.
 fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
     let points: Vec<Point> = sure.iter().filter_map(|one| one.point).collect();
-    let inverted = framing::invert(&points).filter(|_| session.params.invert);
+    let inverted = framing::invert(&points).filter(|_| session.params.invert());
     let own = session.framing();
     let told = inverted.as_ref().and_then(Inverted::framing).unwrap_or(own);
     let full = u32::from(session.full_size());
@@ -119,7 +119,7 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
         .all(|one| (rate(one) / rate(chosen) - 1.0).abs() < GROUPS_AGREE);
     let known = inverted.as_ref().is_some_and(|inverted| inverted.framing().is_some());
     let doubt = match &inverted {
-        _ if chosen.octets == session.full_size() || !session.params.invert => 0.0,
+        _ if chosen.octets == session.full_size() || !session.params.invert() => 0.0,
         Some(inverted) if known => inverted.restated(chosen.octets, session.full_size()),
         _ => framing::apart(own, Framing::BARE, chosen.octets, session.full_size()),
     };
@@ -131,7 +131,7 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
         converged: at_one,
         groups: sure.len(),
         clean: found.clean,
-        restated: chosen.octets == session.full_size() || !session.params.invert || known,
+        restated: chosen.octets == session.full_size() || !session.params.invert() || known,
         inverted,
     }
 }

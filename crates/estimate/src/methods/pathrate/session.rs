@@ -76,7 +76,7 @@ impl Session {
             Ok(sample) => {
                 let tells = matches!(sample.phase, Phase::Check | Phase::Preliminary);
                 self.samples.push(sample);
-                if tells && self.params.invert && self.narrow_is_loaded(1) == Some(false) {
+                if tells && self.params.invert() && self.narrow_is_loaded(1) == Some(false) {
                     self.inverted = framing::of_preliminary(self);
                 }
                 Taken::Sample
@@ -242,7 +242,7 @@ impl Session {
     /// How the narrow link frames packets: as its times of packets of several sizes show, else as was said or is assumed.
     pub(super) fn framing(&self) -> Framing {
         let told = self.inverted.as_ref().and_then(Inverted::framing);
-        told.unwrap_or(self.params.framing)
+        told.or(self.params.framing).unwrap_or(Framing::ETHERNET)
     }
 
     /// Size of the packets that answers are stated for.

@@ -5,6 +5,7 @@ use crate::contract::{Event, Refusal, Step};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{FarEnd, Probe, Train};
 use crate::registry::Method;
+use crate::registry::RawParams;
 
 fn train(step: &Step) -> &Train {
     match step {

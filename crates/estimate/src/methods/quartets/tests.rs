@@ -5,6 +5,7 @@ use crate::contract::{Event, Refusal, Step};
 use crate::outcome::{Outcome, Reason};
 use crate::probe::{Arrival, FarEnd, Fate, PacingCheck, Probe, Train, TrainReport};
 use crate::registry::Method;
+use crate::registry::RawParams;
 
 fn train(step: &Step) -> &Train {
     match step {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use units::{BitRate, Octets};
 
-use crate::methods::bulk;
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, params};
 
 /// How much it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,104 +15,56 @@ pub(super) enum Preset {
     Faithful,
 }
 
-/// Parameters, as in the table of the module's documentation.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Params {
-    pub(super) preset: Preset,
-    pub(super) ip_octets: Option<u16>,
-    pub(super) max_octets: u64,
-    pub(super) total_octets: u64,
-    pub(super) max_train: Duration,
-    pub(super) max_time: Duration,
-    pub(super) confirm: usize,
-    pub(super) min_ratio: f64,
-    pub(super) agreement: f64,
-    pub(super) trains: u32,
-    pub(super) train_packets: usize,
-    pub(super) spacing: Duration,
-    pub(super) settle: Duration,
-    pub(super) settle_below: BitRate,
-    pub(super) rate_cap: BitRate,
-    pub(super) quiet: Duration,
-    pub(super) probe_time: Duration,
-    pub(super) probe_octets: Option<u64>,
-    pub(super) bin: Duration,
-    pub(super) min_before: usize,
-    pub(super) min_after: usize,
-}
-
-/// A full-size packet of the tool: 1400 octets of payload.
-pub(super) const TOOL_IP_OCTETS: u16 = 1428;
-
-impl TryFrom<&RawParams> for Params {
-    type Error = ParamError;
-
-    fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
-        let preset = match raw.get("preset", "adaptive".to_owned())?.as_str() {
-            "adaptive" => Preset::Adaptive,
-            "faithful" => Preset::Faithful,
-            other => {
-                return Err(ParamError::Unreadable {
-                    name: "preset".to_owned(),
-                    value: other.to_owned(),
-                    why: "there are adaptive and faithful".to_owned(),
-                });
-            }
-        };
-        let faithful = preset == Preset::Faithful;
-        let (ms, second) = (Duration::from_millis(1), Duration::from_secs(1));
-        let probe_time = if faithful { 60 * second } else { Duration::ZERO };
-        let params = Self {
-            preset,
-            ip_octets: bulk::optional(raw, "ip_octets", 0)?.or(faithful.then_some(TOOL_IP_OCTETS)),
-            max_octets: raw.get("max_octets", Octets::new(1_000_000))?.count(),
-            total_octets: raw.get("total_octets", Octets::new(4_000_000))?.count(),
-            max_train: bulk::duration_within(raw, "max_train", 400 * ms, ms, 60 * second)?,
-            max_time: bulk::duration_within(raw, "max_time", 15 * second, 10 * ms, 3600 * second)?,
-            confirm: raw.get("confirm", 3)?,
-            min_ratio: raw.get("min_ratio", 1.10)?,
-            agreement: raw.get("agreement", 0.10)?,
-            trains: raw.get("trains", 10)?,
-            train_packets: raw.get("train_packets", 50)?,
-            spacing: bulk::duration_within(raw, "spacing", 500 * ms, ms, 60 * second)?,
-            settle: bulk::duration_within(raw, "settle", 5 * second, Duration::ZERO, 60 * second)?,
-            settle_below: raw.get("settle_below_bps", BitRate::from_mbps(80))?,
-            rate_cap: raw.get("rate_cap_bps", BitRate::from_mbps(200))?,
-            quiet: bulk::duration_within(raw, "quiet", 10 * second, Duration::ZERO, 600 * second)?,
-            probe_time: bulk::duration_within(raw, "probe_time", probe_time, Duration::ZERO, 600 * second)?,
-            probe_octets: bulk::optional(raw, "probe_octets", Octets::new(0))?.map(Octets::count),
-            bin: bulk::duration_within(raw, "bin", 300 * ms, 10 * ms, 10 * second)?,
-            min_before: raw.get("min_before", 4)?,
-            min_after: raw.get("min_after", 8)?,
-        };
-        params.check()?;
-        Ok(params)
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    pub(super) struct Params {
+        /// How much it sends: trains of doubling length, or the phases of `ShaperProbe`.
+        pub(super) preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } { source: "ours" },
+        /// Length of each packet.
+        pub(super) ip_octets: Option<u16> = "path MTU" { unit: "IP octets", range: AtLeast("64"), presets: &[("faithful", "1428")], source: "the tool: 1400 octets of payload" },
+        /// Adaptive: longest train.
+        pub(super) max_octets: u64 = "1 MB" from Octets => (Octets::count) { range: Between("50 kB", "64 MB"), source: "ours; depth that is found is a fifth of it and more" },
+        /// Adaptive: octets that end the search.
+        pub(super) total_octets: u64 = "4 MB" from Octets => (Octets::count) { range: AtLeast("1 B"), source: "ours" },
+        /// Adaptive: time of the longest train.
+        pub(super) max_train: Duration = "400 ms" { range: Between("1 ms", "60 s"), source: "ours" },
+        /// Adaptive: time that ends the search.
+        pub(super) max_time: Duration = "15 s" { range: Between("10 ms", "1 h"), source: "ours" },
+        /// Adaptive: trains that must agree.
+        pub(super) confirm: usize = "3" { range: Between("2", "20"), source: "ours; capacity practice wants 2" },
+        /// Least ratio of the rates before and after the bucket is empty.
+        pub(super) min_ratio: f64 = "1.1" { range: Between("1.02", "10"), source: "the tool" },
+        /// Adaptive: how far trains that agree may differ.
+        pub(super) agreement: f64 = "0.1" { unit: "share", range: Between("0.01", "0.5"), source: "derived" },
+        /// Faithful: trains of the capacity phase.
+        pub(super) trains: u32 = "10" { range: Between("1", "100"), source: "the tool" },
+        /// Faithful: packets of each.
+        pub(super) train_packets: usize = "50" { range: Between("10", "1000"), source: "the tool" },
+        /// Faithful: time between them.
+        pub(super) spacing: Duration = "500 ms" { range: Between("1 ms", "60 s"), source: "the tool" },
+        /// Faithful: constant-rate flow after them.
+        pub(super) settle: Duration = "5 s" { range: Between("0 s", "60 s"), source: "the tool" },
+        /// Faithful: capacity below which that flow corrects it.
+        pub(super) settle_below: BitRate = "80 Mbit/s" { name: "settle_below_bps", source: "the tool" },
+        /// Faithful: capacity from which the long probe keeps 2.5 % below this.
+        pub(super) rate_cap: BitRate = "200 Mbit/s" { name: "rate_cap_bps", range: AtLeast("1 bit/s"), source: "the tool, which then probes at 195 M" },
+        /// Time for the bucket to fill before the long probe.
+        pub(super) quiet: Duration = "10 s" { range: Between("0 s", "10 min"), source: "the tool" },
+        /// Longest long probe; 0 s: none.
+        pub(super) probe_time: Duration = "0 s" { range: Between("0 s", "10 min"), presets: &[("faithful", "60 s")], source: "the tool" },
+        /// Octets that end the long probe.
+        pub(super) probe_octets: Option<u64> = "none" from Option<Octets> => (|octets: Option<Octets>| octets.map(Octets::count)) { range: AtLeast("1 B"), source: "ours" },
+        /// Interval of the long probe.
+        pub(super) bin: Duration = "300 ms" { range: Between("10 ms", "10 s"), source: "the tool (its library 0.5 s)" },
+        /// Fewest intervals before the rate falls.
+        pub(super) min_before: usize = "4" { range: Between("1", "100"), source: "the tool" },
+        /// Fewest intervals after the rate fell.
+        pub(super) min_after: usize = "8" { range: Between("1", "100"), source: "the tool" },
     }
 }
 
 impl Params {
-    fn check(&self) -> Result<(), ParamError> {
-        let octets = self.ip_octets.unwrap_or(1500);
-        bulk::check("ip_octets", octets >= 64, octets, "64 to the path MTU")?;
-        let largest = self.max_octets;
-        let why = "50 kB to 64 MB";
-        bulk::check("max_octets", (50_000..=64_000_000).contains(&largest), largest, why)?;
-        bulk::check("total_octets", self.total_octets > 0, 0, "above zero")?;
-        bulk::check("confirm", (2..=20).contains(&self.confirm), self.confirm, "2 to 20")?;
-        let ratio = self.min_ratio;
-        bulk::check("min_ratio", (1.02..=10.0).contains(&ratio), ratio, "1.02 to 10")?;
-        let agreement = self.agreement;
-        bulk::check("agreement", (0.01..=0.5).contains(&agreement), agreement, "0.01 to 0.5")?;
-        bulk::check("trains", (1..=100).contains(&self.trains), self.trains, "1 to 100")?;
-        let packets = self.train_packets;
-        bulk::check("train_packets", (10..=1000).contains(&packets), packets, "10 to 1000")?;
-        bulk::check("rate_cap_bps", self.rate_cap > BitRate::ZERO, 0, "a rate above zero")?;
-        bulk::check("probe_octets", self.probe_octets != Some(0), 0, "above zero")?;
-        let (before, after) = (self.min_before, self.min_after);
-        bulk::check("min_before", (1..=100).contains(&before), before, "1 to 100")?;
-        bulk::check("min_after", (1..=100).contains(&after), after, "1 to 100")
-    }
-
     /// What a run with them imposes.
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let probes = self.probe_time > Duration::ZERO;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::methods::campaign::within;
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::{Imposes, ParamError, RawParams, params};
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,66 +35,95 @@ pub struct Params {
     pub load: f64,
 }
 
-impl Params {
-    pub(in crate::methods) fn of(kind: Kind) -> Self {
-        let shared = Self {
-            ip_octets: None,
-            packets: None,
-            levels: 10,
-            trains: 5,
-            first: 10,
-            bottom: 1.0,
-            top: 1.5,
-            load: 0.2,
-        };
-        match kind {
-            Kind::Diet => shared,
-            Kind::Topp => Self {
-                packets: Some(60),
-                levels: 24,
-                trains: 3,
-                first: 3,
-                bottom: 0.05,
-                top: 1.3,
-                ..shared
-            },
+/// Declares what one of the two takes, each parameter with its default and where that is from.
+macro_rules! declared {
+    (
+        $typed:ident,
+        size: $size:literal,
+        train: $packets_type:ty = $packets:literal $packets_source:literal,
+        levels: $levels:literal $levels_source:literal,
+        trains: $trains:literal $trains_source:literal,
+        first: $first:literal $first_source:literal,
+        bottom: $bottom:literal $bottom_source:literal,
+        top: $top:literal $top_source:literal,
+        load: $load_source:literal,
+    ) => {
+        params! {
+            /// What can be set.
+            #[derive(Debug)]
+            pub(in crate::methods) struct $typed {
+                /// IP octets of a probe packet.
+                ip_octets: Option<u16> = "path MTU" {
+                    name: "size", unit: "IP octets", range: Between("68", "65535"), source: $size,
+                },
+                /// Packets of a train.
+                packets: $packets_type = $packets { name: "train", range: Between("8", "1000"), source: $packets_source },
+                /// Rates.
+                levels: usize = $levels { range: Between("5", "50"), source: $levels_source },
+                /// Trains at each rate.
+                trains: usize = $trains { range: Between("1", "50"), source: $trains_source },
+                /// Back-to-back trains in front, to know the range.
+                first: usize = $first { range: Between("1", "50"), source: $first_source },
+                /// Lowest rate, of what came of the back-to-back trains.
+                bottom: f64 = $bottom { unit: "share", range: Between("0.01", "10"), source: $bottom_source },
+                /// Highest rate, likewise, above bottom.
+                top: f64 = $top { unit: "share", range: Above("0.01", "20"), source: $top_source },
+                /// Mean load, of the path's rate.
+                load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: $load_source },
+            }
         }
-    }
 
+        impl TryFrom<$typed> for Params {
+            type Error = ParamError;
+
+            fn try_from(typed: $typed) -> Result<Self, ParamError> {
+                let above = typed.top > typed.bottom;
+                within(above, "top", typed.top, "above bottom, at most 20")?;
+                Ok(Self {
+                    ip_octets: typed.ip_octets,
+                    packets: typed.packets.into(),
+                    levels: typed.levels,
+                    trains: typed.trains,
+                    first: typed.first,
+                    bottom: typed.bottom,
+                    top: typed.top,
+                    load: typed.load,
+                })
+            }
+        }
+    };
+}
+
+declared! {
+    Topp,
+    size: "ours",
+    train: usize = "60" "ours; the original sends pairs (recalled), whose gaps receivers cannot stamp today",
+    levels: "24" "ours",
+    trains: "3" "ours",
+    first: "3" "ours",
+    bottom: "0.05" "ours",
+    top: "1.3" "ours",
+    load: "ours",
+}
+
+declared! {
+    Diet,
+    size: "the tool: 1500",
+    train: Option<usize> = "16, 32, 64" "the tool: for `p` below 11, below 50, from 50 Mbit/s",
+    levels: "10" "the tool",
+    trains: "5" "the tool",
+    first: "10" "the tool, of 48 packets",
+    bottom: "1" "the tool: of `p`",
+    top: "1.5" "the tool; its steps leave the top itself out",
+    load: "ours; the tool: 0.1",
+}
+
+impl Params {
     pub(in crate::methods) fn read(kind: Kind, raw: &RawParams) -> Result<Self, ParamError> {
-        let base = Self::of(kind);
-        let given = |name: &str| raw.iter().any(|(known, _)| known == name);
-        let (size, packets): (u16, usize) = (raw.get("size", 0)?, raw.get("train", 0)?);
-        let params = Self {
-            ip_octets: given("size").then_some(size),
-            packets: if given("train") { Some(packets) } else { base.packets },
-            levels: raw.get("levels", base.levels)?,
-            trains: raw.get("trains", base.trains)?,
-            first: raw.get("first", base.first)?,
-            bottom: raw.get("bottom", base.bottom)?,
-            top: raw.get("top", base.top)?,
-            load: raw.get("load", base.load)?,
-        };
-        within(!given("size") || size >= 68, "size", size, "68 to 65535")?;
-        within(
-            !given("train") || (8..=1000).contains(&packets),
-            "train",
-            packets,
-            "8 to 1000",
-        )?;
-        within((5..=50).contains(&params.levels), "levels", params.levels, "5 to 50")?;
-        within((1..=50).contains(&params.trains), "trains", params.trains, "1 to 50")?;
-        within((1..=50).contains(&params.first), "first", params.first, "1 to 50")?;
-        within(
-            (0.01..=10.0).contains(&params.bottom),
-            "bottom",
-            params.bottom,
-            "0.01 to 10",
-        )?;
-        let above = params.top > params.bottom && params.top <= 20.0;
-        within(above, "top", params.top, "above bottom, at most 20")?;
-        within((0.001..=1.0).contains(&params.load), "load", params.load, "0.001 to 1")?;
-        Ok(params)
+        match kind {
+            Kind::Topp => Topp::try_from(raw)?.try_into(),
+            Kind::Diet => Diet::try_from(raw)?.try_into(),
+        }
     }
 
     /// What the longest run imposes: each train twice, and a round trip of 200 ms for each (ours).

@@ -7,6 +7,7 @@ use crate::contract::Refusal;
 use crate::methods::fluid::{Fluid, between, bps, number, within, word};
 use crate::outcome::{Estimate, Limit, Verdict};
 use crate::registry::Method;
+use crate::registry::RawParams;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
     estimate.caveats.iter().any(|caveat| caveat.id() == id)

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use units::Framing;
 
-use crate::methods::campaign::{read_framing, unreadable, within};
-use crate::registry::{Imposes, ParamError, RawParams};
+use crate::registry::Imposes;
 
 /// What the round trip is fitted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,56 +61,55 @@ pub(crate) struct Settings {
     pub(crate) framing: Framing,
 }
 
-/// Names and meanings, for the registry.
-pub(crate) const PARAMETERS: &[(&str, &str)] = &[
-    ("repeats", "probes per size and hop, 1..1000"),
-    ("step", "IP octets from size to size, 4..700"),
-    ("gap", "pause after each answer, 0..10 s"),
-    ("hops", "hops at most, 1..64; 30"),
-    ("regress", "what round trips are fitted on: probe, sum, or both"),
-    ("fit", "how: lsq, kendall, or lms"),
+/// Declares the parameters of a tool: what its defaults are, and what its preset changes. The preset itself comes first; what holds
+/// only without it is a preset of the empty word.
+macro_rules! declared {
     (
-        "adaptive",
-        "more probes where sizes lie above the line, until halves agree",
-    ),
-    (
-        "framing",
-        "of every link: ethernet, vlan, bare, or octets per packet; ethernet",
-    ),
-    ("preset", "tool: the original's pauses and regressor"),
-];
+        preset: $preset:literal,
+        repeats: $repeats:literal $repeats_source:literal,
+        step: $step:literal $step_source:literal,
+        gap: $gap:literal $gaps:expr,
+        regress: $regress:literal $regressions:expr => $regress_source:literal,
+        fit: $fit_source:literal,
+        adaptive: $adaptive:literal $adaptives:expr => $adaptive_source:literal,
+    ) => {
+        crate::registry::params! {
+            /// What can be set.
+            #[derive(Debug)]
+            #[allow(dead_code, reason = "the preset only picks the defaults of the others")]
+            struct Params {
+                /// `tool`: the original's pauses and regressor.
+                tool: bool = "" is { "" => false, "tool" => true } { name: "preset", source: $preset },
+                /// Probes per size and hop.
+                repeats: u32 = $repeats { range: Between("1", "1000"), source: $repeats_source },
+                /// From size to size.
+                step: u16 = $step { unit: "IP octets", range: Between("4", "700"), source: $step_source },
+                /// Pause after each answer.
+                gap: Option<std::time::Duration> = $gap {
+                    range: Between("0 s", "10 s"), presets: $gaps,
+                    source: "ours, varied by half either way, lest even traffic be met at one point; the tool's is what its hour is made of",
+                },
+                /// Hops at most.
+                hops: u8 = "30" { range: Between("1", "64"), source: $repeats_source },
+                /// What round trips are fitted on: the probe's length, the sum of both lengths, or both.
+                regress: Regress = $regress is { "probe" => Regress::Probe, "sum" => Regress::Sum, "both" => Regress::Both } {
+                    unset: Some(""), presets: $regressions, source: $regress_source,
+                },
+                /// How a line is drawn: least squares, median of slopes, least median of squares.
+                fit: Draw = "lsq" is { "lsq" => Draw::Lsq, "kendall" => Draw::Kendall, "lms" => Draw::Lms } {
+                    unset: Some(""), source: $fit_source,
+                },
+                /// More probes where sizes lie above the line, until the halves agree.
+                adaptive: bool = $adaptive { range: Range::SWITCH, presets: $adaptives, source: $adaptive_source },
+                /// How links wrap packets.
+                framing: units::Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
+            }
+        }
+    };
+}
+pub(crate) use declared;
 
 impl Settings {
-    /// With the caller's parameters over the method's own; `tool` are the original's, where that is asked for.
-    pub(crate) fn read(self, tool: Self, raw: &RawParams) -> Result<Self, ParamError> {
-        let preset: String = raw.get("preset", String::new())?;
-        let base = match preset.as_str() {
-            "" => self,
-            "tool" => tool,
-            _ => return Err(unreadable("preset", &preset, "write tool")),
-        };
-        let settings = Self {
-            repeats: raw.get("repeats", base.repeats)?,
-            step: raw.get("step", base.step)?,
-            pause: read_pause(raw, base.pause)?,
-            hops: raw.get("hops", base.hops)?,
-            regress: read_regress(raw, base.regress)?,
-            draw: read_draw(raw, base.draw)?,
-            adaptive: raw.get("adaptive", base.adaptive)?,
-            framing: read_framing(raw, base.framing)?,
-            ..base
-        };
-        within(
-            (1..=1000).contains(&settings.repeats),
-            "repeats",
-            settings.repeats,
-            "1 to 1000",
-        )?;
-        within((4..=700).contains(&settings.step), "step", settings.step, "4 to 700")?;
-        within((1..=64).contains(&settings.hops), "hops", settings.hops, "1 to 64")?;
-        Ok(settings)
-    }
-
     /// Sizes up to `most`, each at least what the world takes.
     pub(crate) fn sizes(&self, least: u16, most: u16) -> Vec<u16> {
         let sizes = (self.smallest..=most).step_by(usize::from(self.step));
@@ -138,37 +136,5 @@ impl Settings {
                 .max((pause + Duration::from_millis(100)).saturating_mul(probes)),
             ..usual.clone()
         }
-    }
-}
-
-fn read_pause(raw: &RawParams, default: Pause) -> Result<Pause, ParamError> {
-    if raw.iter().all(|(name, _)| name != "gap") {
-        return Ok(default);
-    }
-    let gap = raw.get_duration("gap", Duration::ZERO)?;
-    let text = units::format_duration(gap);
-    within(gap <= Duration::from_secs(10), "gap", text.as_str(), "0 to 10 s")?;
-    Ok(Pause::Of(gap))
-}
-
-fn read_regress(raw: &RawParams, default: Regress) -> Result<Regress, ParamError> {
-    let word: String = raw.get("regress", String::new())?;
-    match word.as_str() {
-        "" => Ok(default),
-        "probe" => Ok(Regress::Probe),
-        "sum" => Ok(Regress::Sum),
-        "both" => Ok(Regress::Both),
-        _ => Err(unreadable("regress", &word, "write probe, sum or both")),
-    }
-}
-
-fn read_draw(raw: &RawParams, default: Draw) -> Result<Draw, ParamError> {
-    let word: String = raw.get("fit", String::new())?;
-    match word.as_str() {
-        "" => Ok(default),
-        "lsq" => Ok(Draw::Lsq),
-        "kendall" => Ok(Draw::Kendall),
-        "lms" => Ok(Draw::Lms),
-        _ => Err(unreadable("fit", &word, "write lsq, kendall or lms")),
     }
 }

@@ -7,6 +7,7 @@ use crate::contract::Refusal;
 use crate::methods::fluid::{Flavour, Fluid, between, number, within, word};
 use crate::outcome::Verdict;
 use crate::registry::Method;
+use crate::registry::RawParams;
 
 fn has(estimate: &Estimate, id: &str) -> bool {
     estimate.caveats.iter().any(|caveat| caveat.id() == id)

@@ -137,7 +137,7 @@ fn pairs_fail_under_coalescing() {
     let scenario = link(1000, 300.0, "1 us", COALESCED);
     for name in ["spruce", "abing"] {
         let Some(method) = methods::find(name) else { continue };
-        let told = method.info().parameters.iter().any(|(name, _)| *name == "capacity");
+        let told = method.info().parameter("capacity").is_some();
         let params: &[(&str, &str)] = if told { &[("capacity", "975293117")] } else { &[] };
         let record = Record::of(&scenario, method, params);
         assert!(record.fails(0.1), "{name} {record:?}");

@@ -37,7 +37,7 @@ fn squeezed(clean: u32) -> Vec<TrainReport> {
 
 fn bare() -> Params {
     Params {
-        framing: units::Framing::BARE,
+        framing: Some(units::Framing::BARE),
         ..Params::default()
     }
 }

@@ -39,7 +39,7 @@ fn depart(report: &mut TrainReport, gap_ns: i64) {
 
 fn bare() -> Params {
     Params {
-        framing: units::Framing::BARE,
+        framing: Some(units::Framing::BARE),
         ..Params::default()
     }
 }
@@ -265,7 +265,7 @@ fn parameters_are_read_and_checked() {
     raw.set("framing", "26");
     raw.set("merit", "density");
     let params = Params::try_from(&raw).unwrap();
-    assert_eq!(params.framing.wire_octets(1500), 1526);
+    assert_eq!(params.framing.map(|framing| framing.wire_octets(1500)), Some(1526));
     assert_eq!(params.merit, stat::Merit::Density);
     for (name, value) in [
         ("preset", "slow"),
