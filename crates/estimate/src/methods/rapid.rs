@@ -197,8 +197,16 @@ params! {
     names INFO;
 }
 
-/// With what all such methods share.
-const PARAMETERS: [Parameter; 12] = joined(Typed::PARAMETERS, Shared::ROWS);
+/// With what all such methods share, less the presets that this one does not have.
+const PARAMETERS: [Parameter; 12] = {
+    let mut all = joined(Typed::PARAMETERS, Shared::ROWS);
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = all[at].without_presets();
+        at += 1;
+    }
+    all
+};
 
 impl TryFrom<&RawParams> for Params {
     type Error = ParamError;
