@@ -2,14 +2,14 @@
 //! in bounded memory. The same octets as packets of every link type, and as a filter.
 #![no_main]
 
-use capture::decode::decode;
-use capture::file::CaptureReader;
-use capture::filter::{Filter, Tags};
-use capture::flows::FlowLimits;
-use capture::packet::{LinkType, RawPacket};
-use capture::{Analysis, Options};
-use estimate::RawParams;
-use estimate::passive::PASSIVE;
+use narrows_capture::decode::decode;
+use narrows_capture::file::CaptureReader;
+use narrows_capture::filter::{Filter, Tags};
+use narrows_capture::flows::FlowLimits;
+use narrows_capture::packet::{LinkType, RawPacket};
+use narrows_capture::{Analysis, Options};
+use narrows_probe::RawParams;
+use narrows_diagnose::passive::PASSIVE;
 use libfuzzer_sys::fuzz_target;
 
 const LINKS: [u32; 13] = [0, 1, 9, 12, 50, 51, 101, 105, 108, 113, 127, 229, 276];

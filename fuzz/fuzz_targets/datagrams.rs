@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {
-    let _ = wire::Datagram::parse(octets);
-    let _ = wire::DataHello::parse(octets);
-    let _ = wire::Psk::from_file_content(octets);
+    let _ = narrows_wire::Datagram::parse(octets);
+    let _ = narrows_wire::DataHello::parse(octets);
+    let _ = narrows_wire::Psk::from_file_content(octets);
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{ClientMessage, FrameCaps, FrameKind, FrameReader, Rows, ServerMessage};
+use narrows_wire::{ClientMessage, FrameCaps, FrameKind, FrameReader, Rows, ServerMessage};
 
 fuzz_target!(|octets: &[u8]| {
     let mut reader = FrameReader::new(FrameCaps::SESSION);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use wire::iperf3::auth::{Credentials, Users};
-use wire::iperf3::{Arrivals, ClientSide, Counters, Parameters, Results, ServerSide};
+use narrows_wire::iperf3::auth::{Credentials, Users};
+use narrows_wire::iperf3::{Arrivals, ClientSide, Counters, Parameters, Results, ServerSide};
 
 fuzz_target!(|octets: &[u8]| {
     let (mut client, mut server) = (ClientSide::new(), ServerSide::new());

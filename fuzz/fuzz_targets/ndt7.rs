@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::ndt7::{Measurement, Subtest, check_target, next_octets, payload_bps};
+use narrows_wire::ndt7::{Measurement, Subtest, check_target, next_octets, payload_bps};
 
 fuzz_target!(|octets: &[u8]| {
     let Ok(text) = std::str::from_utf8(octets) else { return };

@@ -4,12 +4,12 @@
 
 use std::io::Write;
 
-use estimate::methods::METHODS;
-use estimate::drive;
+use narrows_methods::METHODS;
+use narrows_probe::drive;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use libfuzzer_sys::fuzz_target;
-use trace::{Limits, MAGIC, Recording, ReplayWorld, VERSION};
+use narrows_trace::{Limits, MAGIC, Recording, ReplayWorld, VERSION};
 
 const LIMITS: Limits = Limits { octets: 1 << 20, runs: 16, exchanges: 256 };
 

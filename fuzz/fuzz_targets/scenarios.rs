@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use scenario::{Scenario, Way};
+use narrows_scenario::{Scenario, Way};
 
 fuzz_target!(|text: &str| {
     let Ok(scenario) = Scenario::from_toml(text) else { return };

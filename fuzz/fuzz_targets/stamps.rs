@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::stamp::{
+use narrows_wire::stamp::{
     ErrorEstimate, ReflectedPacket, Reflection, SessionPacket, StampFormat, Surroundings, Tlvs, is_sealed, reflect, seal,
     stamp_octets,
 };
 
 fuzz_target!(|octets: &[u8]| {
-    let key = wire::Psk::from_file_content(b"sixteen octets!!").ok();
+    let key = narrows_wire::Psk::from_file_content(b"sixteen octets!!").ok();
     for key in [None, key.as_ref()] {
         let _ = SessionPacket::parse(octets, key).map(|packet| packet.time.unix_ns());
         let _ = ReflectedPacket::parse(octets, key).map(|reply| (reply.received.unix_ns(), reply.error.error_ns()));

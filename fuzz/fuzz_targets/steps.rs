@@ -1,12 +1,12 @@
 //! Every method, fed with arbitrary reports: it ends, and never panics.
 #![no_main]
 
-use estimate::methods::METHODS;
-use estimate::probe::{Arrival, Fate, PacingCheck, Probe, TrainReport};
-use estimate::{Event, PathFacts, RawParams, Reason, Refusal, StampSource, Step};
+use narrows_methods::METHODS;
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, TrainReport};
+use narrows_probe::{Event, PathFacts, RawParams, Reason, Refusal, StampSource, Step};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use units::Stamp;
+use narrows_units::Stamp;
 
 fuzz_target!(|input: (u8, Vec<u16>)| {
     let (which, mut noise) = input;

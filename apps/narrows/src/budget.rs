@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use estimate::Budget;
-use units::{BitRate, Octets};
+use narrows_probe::Budget;
+use narrows_units::{BitRate, Octets};
 
 /// Reads a budget; what is not named keeps its default.
 pub(crate) fn parse(text: &str) -> Result<BudgetLimits, String> {
     let mut limits = BudgetLimits::default();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let twice = |what: &str| Err(format!("{what} is given twice in \"{text}\""));
-        if let Ok(time) = units::parse_duration(part) {
+        if let Ok(time) = narrows_units::parse_duration(part) {
             if limits.time.replace(time).is_some() {
                 return twice("the time");
             }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) use net::client::IpVersion as Version;
-use net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
-use net::lone::{LoneOptions, LoneWorld, Via};
-use units::Direction;
-use wire::Psk;
+pub(crate) use narrows_net::client::IpVersion as Version;
+use narrows_net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
+use narrows_net::lone::{LoneOptions, LoneWorld, Via};
+use narrows_units::Direction;
+use narrows_wire::Psk;
 
 use crate::config::FileOptions;
 use crate::exit::{Exit, Failure};
@@ -64,7 +64,7 @@ impl ConnectArgs {
         let psk = psk_file.map(crate::key::read).transpose()?;
         Ok(Peer {
             name: self.host.clone(),
-            port: self.port.or(file.port).unwrap_or(wire::DEFAULT_PORT),
+            port: self.port.or(file.port).unwrap_or(narrows_wire::DEFAULT_PORT),
             version: match (self.ipv4, self.ipv6) {
                 (true, _) => IpVersion::V4,
                 (_, true) => IpVersion::V6,
@@ -141,8 +141,8 @@ impl Peer {
             port: self.port,
             version: self.version,
             direction: match direction {
-                Direction::Reverse => wire::Direction::Reverse,
-                Direction::Forward | Direction::RoundTrip => wire::Direction::Forward,
+                Direction::Reverse => narrows_wire::Direction::Reverse,
+                Direction::Forward | Direction::RoundTrip => narrows_wire::Direction::Forward,
             },
             psk: self.psk.clone(),
             stop: Arc::clone(stop),
@@ -180,28 +180,28 @@ impl Peer {
 }
 
 /// Exit code and party of a fault.
-pub(crate) fn failure(error: &net::Error) -> Failure {
-    use net::error::{CallerError, PathError, PeerError};
+pub(crate) fn failure(error: &narrows_net::Error) -> Failure {
+    use narrows_net::error::{CallerError, PathError, PeerError};
     let (exit, who) = match error {
-        net::Error::Caller(CallerError::NoAddress { .. }) => (Exit::Unreachable, "caller"),
-        net::Error::Caller(CallerError::KeyNeeded { .. }) => (Exit::Refused, "caller"),
-        net::Error::Caller(_) => (Exit::Usage, "caller"),
-        net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+        narrows_net::Error::Caller(CallerError::NoAddress { .. }) => (Exit::Unreachable, "caller"),
+        narrows_net::Error::Caller(CallerError::KeyNeeded { .. }) => (Exit::Refused, "caller"),
+        narrows_net::Error::Caller(_) => (Exit::Usage, "caller"),
+        narrows_net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             (Exit::Privilege, "host")
         }
-        net::Error::Peer(
+        narrows_net::Error::Peer(
             PeerError::NotListening { .. }
             | PeerError::NoIperf3 { .. }
             | PeerError::NoNdt7 { .. }
             | PeerError::NoReflector { .. }
             | PeerError::Closed { .. },
         ) => (Exit::Unreachable, "peer"),
-        net::Error::Peer(PeerError::Refused { .. } | PeerError::NotAdmitted { .. } | PeerError::NoKeyAsked { .. }) => {
-            (Exit::Refused, "peer")
-        }
-        net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
-        net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),
-        net::Error::Path(
+        narrows_net::Error::Peer(
+            PeerError::Refused { .. } | PeerError::NotAdmitted { .. } | PeerError::NoKeyAsked { .. },
+        ) => (Exit::Refused, "peer"),
+        narrows_net::Error::Peer(PeerError::Protocol { .. } | PeerError::Version { .. }) => (Exit::Protocol, "peer"),
+        narrows_net::Error::Peer(PeerError::Failed { .. }) => (Exit::Failure, "peer"),
+        narrows_net::Error::Path(
             PathError::Silent { .. }
             | PathError::Unreachable { .. }
             | PathError::UdpBlocked { .. }

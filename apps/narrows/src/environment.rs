@@ -1,8 +1,8 @@
 //! Both hosts' settings and what they counted over a job, and the time of day.
 
-use net::client::SocketWorld;
-use net::host::{CounterReading, Interface};
-use report::{Environments, HostEnvironment};
+use narrows_net::client::SocketWorld;
+use narrows_net::host::{CounterReading, Interface};
+use narrows_report::{Environments, HostEnvironment};
 
 use crate::moment::Moment;
 
@@ -32,8 +32,8 @@ impl Before {
     pub(crate) fn job(world: &mut SocketWorld) -> Self {
         let interface = world.interface().cloned();
         let here = HostEnvironment {
-            sending_connections: net::host::sending_connections(world.peer()),
-            ..net::host::environment(interface.clone())
+            sending_connections: narrows_net::host::sending_connections(world.peer()),
+            ..narrows_net::host::environment(interface.clone())
         };
         Self {
             here,
@@ -65,7 +65,7 @@ pub(crate) fn add_costs(environments: &mut [Environments], carried_bps: Option<u
     if !figures && carried_bps.is_none_or(|bps| bps < MEMORY_MATTERS_BPS) {
         return;
     }
-    let costs = net::host::memory_costs();
+    let costs = narrows_net::host::memory_costs();
     for hosts in environments {
         hosts.here.take_costs(&costs);
     }

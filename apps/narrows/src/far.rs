@@ -1,11 +1,11 @@
 //! The far host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
 
-use estimate::{
+use narrows_net::client::SocketWorld;
+use narrows_net::lone::{LoneWorld, Via};
+use narrows_probe::{
     Answering, Caveat, Deployment, Estimate, Event, FarClock, Finding, MethodInfo, Outcome, PathFacts, Probe, World,
 };
-use net::client::SocketWorld;
-use net::lone::{LoneWorld, Via};
-use units::{Direction, Metric, Sender, Stamp, Unit};
+use narrows_units::{Direction, Metric, Sender, Stamp, Unit};
 
 /// A world over real sockets.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Far {
 }
 
 impl World for Far {
-    type Fault = net::Error;
+    type Fault = narrows_net::Error;
 
     fn now(&self) -> Stamp<Sender> {
         match self {
@@ -33,21 +33,21 @@ impl World for Far {
         }
     }
 
-    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+    fn send(&mut self, probe: Probe) -> Result<Event, narrows_net::Error> {
         match self {
             Self::Server(world) => world.send(probe),
             Self::Lone(world) => world.send(probe),
         }
     }
 
-    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), narrows_net::Error> {
         match self {
             Self::Server(world) => world.wait(until),
             Self::Lone(world) => world.wait(until),
         }
     }
 
-    fn rest(&mut self) -> Result<(), net::Error> {
+    fn rest(&mut self) -> Result<(), narrows_net::Error> {
         match self {
             Self::Server(world) => world.rest(),
             Self::Lone(world) => world.rest(),

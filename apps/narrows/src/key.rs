@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use wire::Psk;
+use narrows_wire::Psk;
 
 use crate::exit::Failure;
 
 /// Reads a key; refuses a file that others can read.
 pub(crate) fn read(path: &Path) -> Result<Psk, Failure> {
-    net::serve::read_psk_file(path).map_err(|error| Failure::usage(error.to_string()))
+    narrows_net::serve::read_psk_file(path).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -22,11 +22,11 @@ mod status;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use narrows_units::Metric;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use units::Metric;
 
 use crate::commands::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};
@@ -128,7 +128,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Lab(args) => args.builds(),
         _ => false,
     };
-    if builds && let Err(why) = lab::enter_user_namespace_if_needed() {
+    if builds && let Err(why) = narrows_lab::enter_user_namespace_if_needed() {
         // The command asks again, and falls back or refuses with the same reason.
         tracing::debug!(%why, "no user namespace");
     }

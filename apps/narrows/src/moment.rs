@@ -16,7 +16,7 @@ const SECONDS_OF_DAY: i64 = 86_400;
 
 impl Moment {
     pub(crate) fn now() -> Self {
-        Self(net::clock::wall_ns().div_euclid(1_000_000_000))
+        Self(narrows_net::clock::wall_ns().div_euclid(1_000_000_000))
     }
 
     pub(crate) fn unix_seconds(self) -> i64 {

@@ -1,7 +1,8 @@
 //! Progress on standard error; quiet when that is no terminal.
 
-use estimate::job::{Entry, Observer};
-use units::Metric;
+use narrows_methods::job::Observer;
+use narrows_probe::Entry;
+use narrows_units::Metric;
 
 use crate::output;
 use crate::status::StatusLine;
@@ -42,7 +43,7 @@ impl Observer for Progress {
     }
 
     fn ends(&mut self, entry: &Entry) {
-        let line = report::MetricRow::new(entry).line();
+        let line = narrows_report::MetricRow::new(entry).line();
         tracing::info!("ends: {line}");
         self.status.print(&format!("  {line}"));
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use trace::{WriteError, Writer};
+use narrows_trace::{WriteError, Writer};
 
 use crate::exit::Failure;
 

@@ -30,7 +30,7 @@ impl StatusLine {
             return Self(None);
         }
         let line = Arc::new(Mutex::new(Line {
-            began_ns: net::clock::now_ns(),
+            began_ns: narrows_net::clock::now_ns(),
             text: String::new(),
             finished: false,
         }));
@@ -92,7 +92,7 @@ impl Drop for Shared {
 
 impl Line {
     fn elapsed(&self) -> Duration {
-        let ns = net::clock::now_ns().saturating_sub(self.began_ns);
+        let ns = narrows_net::clock::now_ns().saturating_sub(self.began_ns);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
     }
 

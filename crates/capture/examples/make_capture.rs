@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::io::BufWriter;
 
-use capture::packet::{LinkType, RawPacket};
-use capture::write::PcapWriter;
+use narrows_capture::packet::{LinkType, RawPacket};
+use narrows_capture::write::PcapWriter;
 
 const HEADERS: u32 = 66;
 const PAYLOAD: u32 = 1_448;

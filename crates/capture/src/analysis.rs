@@ -1,7 +1,7 @@
 //! From packets to findings.
 
-use estimate::passive::PassiveMethod;
-use estimate::{ParamError, RawParams};
+use narrows_diagnose::passive::PassiveMethod;
+use narrows_probe::{ParamError, RawParams};
 
 use crate::decode::{Decoded, Endpoint, TcpPacket, Unreadable, decode};
 use crate::findings::{Counts, Findings, Largest};

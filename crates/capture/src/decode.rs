@@ -10,7 +10,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-use estimate::passive::SeenPacket;
+use narrows_diagnose::passive::SeenPacket;
 use narrows_packet::{TCP, UDP};
 
 use crate::packet::RawPacket;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use estimate::passive::Sight;
-use estimate::{MethodInfo, Outcome};
+use narrows_diagnose::passive::Sight;
+use narrows_probe::{MethodInfo, Outcome};
 
 use crate::decode::Endpoint;
 use crate::flows::FlowCounts;

@@ -12,8 +12,8 @@ mod vantage;
 
 use std::collections::HashMap;
 
-use estimate::passive::{FlowLog, PassiveMethod, Sight, Vantage};
-use estimate::{Caveat, Outcome, ParamError, RawParams};
+use narrows_diagnose::passive::{FlowLog, PassiveMethod, Sight, Vantage};
+use narrows_probe::{Caveat, Outcome, ParamError, RawParams};
 
 use self::connection::{Connection, Direction, Host};
 use crate::decode::{Endpoint, TcpPacket};

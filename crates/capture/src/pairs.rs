@@ -8,8 +8,8 @@
 
 use std::net::IpAddr;
 
-use estimate::{Confidence, Estimate, MethodInfo, Outcome, Reason, Verdict};
-use units::BitRate;
+use narrows_probe::{Confidence, Estimate, MethodInfo, Outcome, Reason, Verdict};
+use narrows_units::BitRate;
 
 use crate::findings::{Answer, FlowFinding};
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use estimate::Verdict;
-use report::{Tracking, TruthBasis, World};
+use narrows_probe::Verdict;
+use narrows_report::{Tracking, TruthBasis, World};
+use narrows_units::Metric;
 use serde::{Deserialize, Serialize};
-use units::Metric;
 
 use crate::error::RunFault;
 use crate::plan::{PlannedMethod, PlannedRival, PlannedScenario, allows};

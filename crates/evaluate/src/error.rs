@@ -38,7 +38,7 @@ pub enum PlanError {
         /// Where in the plan, and which values.
         place: String,
         /// What is wrong with it.
-        source: scenario::ScenarioError,
+        source: narrows_scenario::ScenarioError,
     },
     /// A parameter that the method cannot use.
     #[error("{place}: {source}")]
@@ -46,7 +46,7 @@ pub enum PlanError {
         /// Where in the plan.
         place: String,
         /// What is wrong with it.
-        source: estimate::ParamError,
+        source: narrows_probe::ParamError,
     },
 }
 

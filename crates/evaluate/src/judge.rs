@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use estimate::{Estimate, Measured, Outcome, Reason, Verdict};
-use report::{Remark, TruthBasis};
-use scenario::{Crossed, Scenario, Truth, Way};
-use units::{BitRate, Metric};
+use narrows_probe::{Estimate, Measured, Outcome, Reason, Verdict};
+use narrows_report::{Remark, TruthBasis};
+use narrows_scenario::{Crossed, Scenario, Truth, Way};
+use narrows_units::{BitRate, Metric};
 
 use crate::cell::{Judged, Run};
 use crate::simulated::Simulated;

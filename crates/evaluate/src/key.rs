@@ -1,6 +1,6 @@
 //! What makes a run that run, and no other: the key under which it is stored.
 
-use report::World;
+use narrows_report::World;
 use sha2::{Digest, Sha256};
 
 use crate::cell::{Cell, Subject};
@@ -109,7 +109,7 @@ fn add_subject(hash: &mut Sha256, subject: &Subject) {
             add(hash, "rival");
             add(hash, &rival.name);
             add(hash, rival.adapter.as_deref().unwrap_or_default());
-            add(hash, rival.metric.map_or("", units::Metric::name));
+            add(hash, rival.metric.map_or("", narrows_units::Metric::name));
             for (name, value) in &rival.params {
                 add(hash, name);
                 add(hash, value);

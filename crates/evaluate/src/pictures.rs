@@ -4,12 +4,12 @@ mod observed;
 
 use std::collections::BTreeMap;
 
-use estimate::Verdict;
-use report::page::Figure;
-use report::picture::{Convergence, ErrorAgainstUtilisation, Picture, Point, Quantity, Series};
-use report::{EvaluationDocument, EvaluationRow, RowKind, World};
-use scenario::{Scenario, Way};
-use units::Metric;
+use narrows_probe::Verdict;
+use narrows_report::page::Figure;
+use narrows_report::picture::{Convergence, ErrorAgainstUtilisation, Picture, Point, Quantity, Series};
+use narrows_report::{EvaluationDocument, EvaluationRow, RowKind, World};
+use narrows_scenario::{Scenario, Way};
+use narrows_units::Metric;
 
 use crate::cell::{Cell, Run};
 use crate::store::Store;
@@ -209,7 +209,7 @@ fn running_median(values: &[f64]) -> Vec<Point> {
     counts
         .filter_map(|count| {
             let first = &values[..count];
-            let at = |p| stat::quantile(first, p);
+            let at = |p| narrows_stat::quantile(first, p);
             Some(Point::between(count as f64, at(0.5)?, at(0.25)?, at(0.75)?))
         })
         .collect()

@@ -42,8 +42,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use report::World;
-use units::Metric;
+use narrows_report::World;
+use narrows_units::Metric;
 
 pub(crate) use methods::begin;
 pub use published::PlannedPublished;
@@ -117,7 +117,7 @@ pub struct PlannedScenario {
     /// The scenario file's text, placeholders replaced.
     pub text: String,
     /// The same, read; it has the plan's name for it.
-    pub scenario: scenario::Scenario,
+    pub scenario: narrows_scenario::Scenario,
     /// Narrower than the plan's worlds.
     pub worlds: Option<Vec<World>>,
     /// Labels or names of what is run on it; `None`: everything.
@@ -158,8 +158,8 @@ pub struct PlannedRival {
 
 impl PlannedMethod {
     /// The method; `None` if we have none of that name yet.
-    pub fn method(&self) -> Option<&'static dyn estimate::Method> {
-        estimate::methods::named(&self.name, self.metric)
+    pub fn method(&self) -> Option<&'static dyn narrows_probe::Method> {
+        narrows_methods::named(&self.name, self.metric)
     }
 }
 

@@ -5,9 +5,9 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Duration;
 
-use estimate::Measured;
-use sim::SimWorld;
-use trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
+use narrows_probe::Measured;
+use narrows_sim::SimWorld;
+use narrows_trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
 
 use crate::cell::{Cell, Run};
 use crate::error::RunFault;

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use estimate::probe::{Probe, Then, Transfer};
-use estimate::{Estimate, Estimator, Event, Latest, Measured, Method, Order, ParamError, RawParams, World, watch};
-use report::{Tracking, TruthBasis};
-use scenario::{Crossed, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Metric, Unit};
+use narrows_probe::probes::{Probe, Then, Transfer};
+use narrows_probe::{Estimate, Estimator, Event, Latest, Measured, Method, Order, ParamError, RawParams, World, watch};
+use narrows_report::{Tracking, TruthBasis};
+use narrows_scenario::{Crossed, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Metric, Unit};
 
 use crate::cell::Judged;
 use crate::plan::begin;

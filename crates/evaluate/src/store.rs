@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use narrows_report::World;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use report::World;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Run};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use report::{
+use narrows_report::{
     EvaluationDocument, EvaluationRow, RowKind, RunRow, SamplesRow, Status, Summary, Tracking, TrackingSummary, World,
 };
-use scenario::Way;
-use units::Metric;
+use narrows_scenario::Way;
+use narrows_units::Metric;
 
 use crate::cell::{Cell, Judged, Run, Subject};
 use crate::key::Keys;
@@ -183,7 +183,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         value: None,
         low: None,
         high: None,
-        verdict: estimate::Verdict::Inconclusive,
+        verdict: narrows_probe::Verdict::Inconclusive,
     };
     let judged = match hop {
         None => run.path,

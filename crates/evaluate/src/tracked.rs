@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use estimate::{Event, Latest, Measured, Order, PathFacts, Probe, Reason, Verdict, World};
-use report::{TrackedPoint, Tracking};
-use scenario::{Scenario, Way};
-use units::{Metric, Sender, Stamp};
+use narrows_probe::{Event, Latest, Measured, Order, PathFacts, Probe, Reason, Verdict, World};
+use narrows_report::{TrackedPoint, Tracking};
+use narrows_scenario::{Scenario, Way};
+use narrows_units::{Metric, Sender, Stamp};
 
 use crate::truth;
 

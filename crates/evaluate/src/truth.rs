@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use estimate::{Estimate, Finding};
-use scenario::{Arrivals, Crossed, Scenario, Source, Truth, Way};
-use units::{BitRate, Framing, Layer, Metric};
+use narrows_probe::{Estimate, Finding};
+use narrows_scenario::{Arrivals, Crossed, Scenario, Source, Truth, Way};
+use narrows_units::{BitRate, Framing, Layer, Metric};
 
 /// Loss that `udp` accepts, as the metric's definition has it.
 const UDP_LOSS: f64 = 0.01;
@@ -150,7 +150,7 @@ fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: O
     truth.burst(size, rate).map(|burst| burst.ip_octets)
 }
 
-/// [`sim::burst_median`], asked once for each path: it takes as long as a run.
+/// [`narrows_sim::burst_median`], asked once for each path: it takes as long as a run.
 fn median_burst(scenario: &Scenario, way: Way, ip_octets: u16) -> Option<u64> {
     static KNOWN: Mutex<BTreeMap<u64, Option<u64>>> = Mutex::new(BTreeMap::new());
     let mut hasher = DefaultHasher::new();
@@ -158,7 +158,7 @@ fn median_burst(scenario: &Scenario, way: Way, ip_octets: u16) -> Option<u64> {
     let key = hasher.finish();
     let known = KNOWN.lock().ok().and_then(|known| known.get(&key).copied());
     known.unwrap_or_else(|| {
-        let found = sim::burst_median(scenario, way, ip_octets);
+        let found = narrows_sim::burst_median(scenario, way, ip_octets);
         if let Ok(mut known) = KNOWN.lock() {
             known.insert(key, found);
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use report::{Status, World};
-use scenario::Way;
+use narrows_report::{Status, World};
+use narrows_scenario::Way;
 
 use crate::cell::{Bench, Cell, Order, Run, Subject};
 use crate::error::{RunFault, StoreError};

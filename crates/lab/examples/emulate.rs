@@ -3,12 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use lab::{RealTimePath, Side, StartOptions};
-use scenario::{Arrivals, Cross, Hop, Scenario, SizeMix};
-use units::BitRate;
+use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_scenario::{Arrivals, Cross, Hop, Scenario, SizeMix};
+use narrows_units::BitRate;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    lab::enter_user_namespace_if_needed()?;
+    narrows_lab::enter_user_namespace_if_needed()?;
     let ms = Duration::from_millis(1);
     let cross = Cross::on_hop(2, Arrivals::Poisson, BitRate::from_mbps(130), SizeMix::constant(1500));
     let scenario = Scenario::new("three hops")

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::{EngineOptions, LinkEngine, LinkPart, LinkSpec, Node, PortKind, PortSpec};
-use net::clock::now_ns;
-use net::ring::{PacketRing, RingOptions};
-use net::socket::{ProbeSocket, SocketOptions};
-use scenario::{Hop, Scenario};
-use units::BitRate;
+use narrows_lab::{EngineOptions, LinkEngine, LinkPart, LinkSpec, Node, PortKind, PortSpec};
+use narrows_net::clock::now_ns;
+use narrows_net::ring::{PacketRing, RingOptions};
+use narrows_net::socket::{ProbeSocket, SocketOptions};
+use narrows_scenario::{Hop, Scenario};
+use narrows_units::BitRate;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -34,7 +34,7 @@ const OVERLOAD: u64 = 1_030;
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<()> {
-    lab::enter_user_namespace_if_needed()?;
+    narrows_lab::enter_user_namespace_if_needed()?;
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = match words.as_slice() {
@@ -148,7 +148,7 @@ fn veth(pair: &Pair, mtu: u16) -> Result<()> {
         &format!("link add port0 mtu {mtu} type veth peer name port0 mtu {mtu} netns {far}"),
     )?;
     for node in [&pair.near, &pair.far] {
-        node.run(|| net::host::turn_off_offloads("port0"))??;
+        node.run(|| narrows_net::host::turn_off_offloads("port0"))??;
     }
     Ok(())
 }
@@ -224,7 +224,7 @@ fn stamps(ring: &mut PacketRing, least_octets: usize, into: &mut Vec<i64>) {
 }
 
 fn seconds_ns(seconds: f64) -> Result<i64> {
-    Ok(net::clock::nanos(Duration::try_from_secs_f64(seconds)?))
+    Ok(narrows_net::clock::nanos(Duration::try_from_secs_f64(seconds)?))
 }
 
 /// Sends evenly at a rate (of IP octets) until told or the time is over; how many packets. `meanwhile` is called between.
@@ -347,7 +347,7 @@ fn trial(kind: &str, octets: u16, offered: BitRate, seconds: f64) -> Result<Tria
         let sent = send_evenly(&sockets, octets, offered, time_ns, || {})?;
         Ok((sent, now_ns() - begin))
     })??;
-    net::clock::sleep_until_ns(now_ns() + 200_000_000);
+    narrows_net::clock::sleep_until_ns(now_ns() + 200_000_000);
     let arrived = received(&pair.far)? - before;
     stop.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reader panicked")?;

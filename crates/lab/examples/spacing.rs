@@ -7,17 +7,17 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use lab::{RealTimePath, Side, StartOptions};
+use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_scenario::{Hop, Queue, Scenario};
+use narrows_units::BitRate;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::{TimeSpec, TimeValLike};
-use scenario::{Hop, Queue, Scenario};
-use units::BitRate;
 
 const TRAINS: usize = 30;
 const PACKETS: usize = 60;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    lab::enter_user_namespace_if_needed()?;
+    narrows_lab::enter_user_namespace_if_needed()?;
     for (mbps, ip_octets) in [(100, 1_500), (1_000, 1_500), (5_000, 9_000)] {
         let hop = |rate| Hop::rate(rate).mtu(ip_octets).queue(Queue::Unlimited);
         let scenario = Scenario::new("spacing")

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use net::tun::{Tun, TunLayer};
+use narrows_net::tun::{Tun, TunLayer};
 use nix::net::if_::if_nametoindex;
 use rtnetlink::LinkUnspec;
 

@@ -2,14 +2,14 @@
 //!
 //! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface is a TUN device. What one host
 //! sends is read by a single spinning thread, carried over the scenario's hops, queues, virtual cross traffic and virtual routers by
-//! [`sim::Path`], the very path of the simulator, and handed to the other host at the time that the path says. Programs that know
+//! [`narrows_sim::Path`], the very path of the simulator, and handed to the other host at the time that the path says. Programs that know
 //! nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the hosts and see a path whose truth is exact. How
 //! exactly the plan was kept, every run says itself: [`Honesty`].
 //!
 //! ```text
 //!  namespace "sender"                one thread                 namespace "receiver"
 //!  program ─ kernel ─ TUN ──▶ hops, queues, routers ──▶ TUN ─ kernel ─ program
-//!                         ◀──      (sim::Path)      ◀──
+//!                         ◀──      (narrows_sim::Path)      ◀──
 //! ```
 //!
 //! A [`RealTimePath`] needs `/dev/net/tun`, a [`Lab`] does not where the kernel allows rings of packets; both need either root or user
@@ -41,12 +41,12 @@ pub use honesty::{Dropped, Honesty};
 pub use host::LabHost;
 pub use link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
 pub use namespace::{Namespace, clean_leftovers};
+pub use narrows_sim::{DropCause, LinkPart, Segment};
 pub use node::Node;
 pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed, namespaces_available};
 pub use program::{established, listens};
 pub use realtime::{RealTimePath, StartOptions, not_played};
-pub use sim::{DropCause, LinkPart, Segment};
 pub use topology::{
     DeviceDescription, FlowDescription, FlowStatus, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState,
     LinkStatus, NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, dead_labs, enter_node,

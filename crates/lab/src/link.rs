@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  namespace "router1"                     one thread                     namespace "router2"
-//!  kernel ─ Ethernet device ─▶ queue, rate, delay … (sim::Path) ─▶ Ethernet device ─ kernel
+//!  kernel ─ Ethernet device ─▶ queue, rate, delay … (narrows_sim::Path) ─▶ Ethernet device ─ kernel
 //! ```
 //!
 //! Any frame is carried: ARP, IPv6 neighbour discovery, VLAN tags, jumbo frames. Its size on the link is its Ethernet payload, plus what
@@ -14,8 +14,8 @@ mod port;
 
 use std::sync::Arc;
 
-use scenario::Scenario;
-use sim::LinkPart;
+use narrows_scenario::Scenario;
+use narrows_sim::LinkPart;
 
 use crate::namespace::Namespace;
 

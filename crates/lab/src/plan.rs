@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use scenario::{Scenario, Way};
+use narrows_scenario::{Scenario, Way};
 
 use crate::error::LabError;
 
@@ -202,8 +202,8 @@ const PREFIX: [u16; 3] = [0xfd5e, 0x4a1c, 0x90b3];
 
 #[cfg(test)]
 mod tests {
-    use scenario::Hop;
-    use units::BitRate;
+    use narrows_scenario::Hop;
+    use narrows_units::BitRate;
 
     use super::*;
 

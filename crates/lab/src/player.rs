@@ -9,7 +9,7 @@ mod buffer;
 mod routers;
 mod track;
 
-use scenario::Way;
+use narrows_scenario::Way;
 
 use crate::plan::Side;
 use crate::tally::Stalls;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use net::care::Care;
+use narrows_net::care::Care;
 use nix::sched::sched_yield;
 
 use crate::error::LabError;

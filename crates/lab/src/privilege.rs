@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::thread;
 
-use net::tun::{Tun, TunLayer};
+use narrows_net::tun::{Tun, TunLayer};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 

@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use scenario::{Host, Scenario, Source, Way};
-use sim::Path;
+use narrows_scenario::{Host, Scenario, Source, Way};
+use narrows_sim::Path;
 
 use crate::device::{Device, dropped_by_kernel};
 use crate::error::LabError;
@@ -215,8 +215,8 @@ pub(crate) fn kernel_has_ipv6() -> bool {
 mod tests {
     use std::time::Duration;
 
-    use scenario::Hop;
-    use units::BitRate;
+    use narrows_scenario::Hop;
+    use narrows_units::BitRate;
 
     use super::*;
 

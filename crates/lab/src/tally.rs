@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scenario::Way;
-use sim::DropCause;
+use narrows_scenario::Way;
+use narrows_sim::DropCause;
 
 use crate::histogram::Histogram;
 use crate::honesty::{Dropped, Honesty};

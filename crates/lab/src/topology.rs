@@ -24,8 +24,8 @@ mod wiring;
 
 use std::time::{Duration, Instant};
 
-use scenario::{Scenario, Way};
-use units::BitRate;
+use narrows_scenario::{Scenario, Way};
+use narrows_units::BitRate;
 
 pub use describe::{
     DeviceDescription, FlowDescription, HopDescription, LabDescription, NodeDescription, TruthDescription, WayTruth,
@@ -136,7 +136,7 @@ impl Lab {
             lab.calibrate()?;
         }
         if let Some(engine) = &mut lab.engine {
-            net::clock::sleep_until_ns(net::clock::now_ns() + SETTLING_NS);
+            narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + SETTLING_NS);
             engine.start()?;
         }
         lab.began = now();

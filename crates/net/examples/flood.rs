@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use estimate::probe::{Load, LoadStatus, Probe, Then};
-use estimate::{Event, World};
-use net::client::{ConnectOptions, SocketWorld};
+use narrows_net::client::{ConnectOptions, SocketWorld};
+use narrows_probe::probes::{Load, LoadStatus, Probe, Then};
+use narrows_probe::{Event, World};
+use narrows_units::BitRate;
 use serde_json::json;
-use units::BitRate;
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

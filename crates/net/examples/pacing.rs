@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use estimate::probe::{PacingCheck, Probe, Train, TrainId, TrainReport};
-use estimate::{Event, World};
-use net::client::{ConnectOptions, SocketWorld};
+use narrows_net::client::{ConnectOptions, SocketWorld};
+use narrows_probe::probes::{PacingCheck, Probe, Train, TrainId, TrainReport};
+use narrows_probe::{Event, World};
+use narrows_units::BitRate;
 use serde_json::json;
-use units::BitRate;
 
 const IP_OCTETS: u16 = 1500;
 /// Packets of one train: as many kernel stamps as the socket's error queue surely holds.

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use estimate::advice::HostEnvironment;
-use estimate::probe::{Probe, Train, TrainId};
-use estimate::{Answering, Event, HostFacts, PathFacts, Refusal, World};
-use units::{Sender, Stamp};
-use wire::{ClientMessage, Direction, LightMeter, ServerMessage, SessionLimits, SlotKind};
+use narrows_diagnose::advice::HostEnvironment;
+use narrows_probe::probes::{Probe, Train, TrainId};
+use narrows_probe::{Answering, Event, HostFacts, PathFacts, Refusal, World};
+use narrows_units::{Sender, Stamp};
+use narrows_wire::{ClientMessage, Direction, LightMeter, ServerMessage, SessionLimits, SlotKind};
 
 pub(crate) use handshake::resolve;
 pub use options::{ConnectOptions, IpVersion, QueueObserver, TrafficOptions};
@@ -61,7 +61,7 @@ pub struct SocketWorld {
     /// Both ends of each connection or flow of the last transfer or load.
     ends: Vec<(SocketAddr, SocketAddr)>,
     /// How the far host's connections of the last reverse transfer stood.
-    stands: Vec<wire::SocketStands>,
+    stands: Vec<narrows_wire::SocketStands>,
 }
 
 /// Time beyond a round trip after which what has not come is lost: ours, for queues and schedulers on the way. A bloated queue
@@ -173,7 +173,7 @@ impl SocketWorld {
 
     /// The far host knows of [`TrafficOptions`], and of sessions that share the load slot.
     pub fn tunes(&self) -> bool {
-        self.version >= wire::TUNES
+        self.version >= narrows_wire::TUNES
     }
 
     /// All that was to be sent ([`TrafficOptions::payload_octets`], [`TrafficOptions::packets`]) has been sent: the last segment ended
@@ -193,7 +193,7 @@ impl SocketWorld {
     }
 
     /// How the far host's connections of the last reverse transfer really stood, where it was told how they shall.
-    pub fn far_stands(&self) -> &[wire::SocketStands] {
+    pub fn far_stands(&self) -> &[narrows_wire::SocketStands] {
         &self.stands
     }
 

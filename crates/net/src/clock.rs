@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use narrows_units::{Clock, Delta, Stamp};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
-use units::{Clock, Delta, Stamp};
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
 pub fn now_ns() -> i64 {

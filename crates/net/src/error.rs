@@ -76,8 +76,8 @@ pub enum PeerError {
     /// It speaks another version of the protocol.
     #[error(
         "{peer} speaks another version of the protocol: {reason}; this narrows speaks {} to {}: upgrade whichever is older",
-        wire::OLDEST_VERSION,
-        wire::VERSION
+        narrows_wire::OLDEST_VERSION,
+        narrows_wire::VERSION
     )]
     Version {
         /// The far host.

@@ -5,10 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-use estimate::probe::HopReplyKind;
 use narrows_packet::icmp::{Extensions, ICMP_OCTETS, IcmpKind, extensions_behind};
 use narrows_packet::ip::{IPV4_OCTETS, IPV6_OCTETS};
 use narrows_packet::udp::UDP_OCTETS;
+use narrows_probe::probes::HopReplyKind;
 
 use crate::clock::{self, Crossing};
 use crate::socket::{Kind, ProbeSocket};

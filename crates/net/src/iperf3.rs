@@ -1,4 +1,4 @@
-//! Tests with stock iperf3 peers, either side: sockets and threads around [`wire::iperf3`].
+//! Tests with stock iperf3 peers, either side: sockets and threads around [`narrows_wire::iperf3`].
 //!
 //! | part | file | runs on |
 //! |---|---|---|
@@ -53,7 +53,7 @@ fn cpu_times() -> (Duration, Duration) {
 }
 
 /// CPU used since `before`, in percent of `elapsed`.
-fn cpu_since(before: (Duration, Duration), elapsed: Duration) -> wire::iperf3::Cpu {
+fn cpu_since(before: (Duration, Duration), elapsed: Duration) -> narrows_wire::iperf3::Cpu {
     let (user, system) = cpu_times();
     let percent = |now: Duration, before: Duration| {
         if elapsed.is_zero() {
@@ -63,7 +63,7 @@ fn cpu_since(before: (Duration, Duration), elapsed: Duration) -> wire::iperf3::C
         }
     };
     let (user, system) = (percent(user, before.0), percent(system, before.1));
-    wire::iperf3::Cpu {
+    narrows_wire::iperf3::Cpu {
         total: user + system,
         user,
         system,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use estimate::probe::Train;
+use narrows_probe::probes::Train;
 
 use crate::socket::ProbeSocket;
 

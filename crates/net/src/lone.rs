@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{Fate, HopReplyKind, Train, TrainId, TrainReport};
-use estimate::{AnswerLimit, Event, HostFacts, PathFacts, Probe, Refusal, World};
-use units::{Sender, Stamp};
-use wire::Psk;
-use wire::stamp::ErrorEstimate;
+use narrows_probe::probes::{Fate, HopReplyKind, Train, TrainId, TrainReport};
+use narrows_probe::{AnswerLimit, Event, HostFacts, PathFacts, Probe, Refusal, World};
+use narrows_units::{Sender, Stamp};
+use narrows_wire::Psk;
+use narrows_wire::stamp::ErrorEstimate;
 
 pub use met::{Met, Strays};
 pub use via::{Via, ViaError};

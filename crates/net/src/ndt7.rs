@@ -1,4 +1,4 @@
-//! ndt7 tests, either side: sockets, TLS and threads around [`wire::ndt7`].
+//! ndt7 tests, either side: sockets, TLS and threads around [`narrows_wire::ndt7`].
 //!
 //! | part | file | runs on |
 //! |---|---|---|

@@ -12,8 +12,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use estimate::StampSource;
-use estimate::probe::{PacingCheck, PacketPlan};
+use narrows_probe::StampSource;
+use narrows_probe::probes::{PacingCheck, PacketPlan};
 use nix::errno::Errno;
 
 pub use check::{check, worth_stamping};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use estimate::StampSource;
+use narrows_probe::StampSource;
 
 use crate::clock::{self, Crossing};
 use crate::socket::ProbeSocket;

@@ -1,4 +1,4 @@
-//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 (see [`wire::stamp`]), and TWAMP-Light's packets from 41 octets on.
+//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 (see [`narrows_wire::stamp`]), and TWAMP-Light's packets from 41 octets on.
 //!
 //! It answers with as many octets as it got, only to whom it got them from, and to nobody faster than it is allowed to, so that
 //! forged senders gain nothing by it. What is no packet of the mode that it runs in (a key: authenticated packets alone) is met with
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use wire::Psk;
-use wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, StampTime, Surroundings, reflect};
+use narrows_wire::Psk;
+use narrows_wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, StampTime, Surroundings, reflect};
 
 use crate::care::Care;
 use crate::clock;

@@ -1,15 +1,15 @@
-//! From what jobs found to advice: the rules are `estimate`'s ([`estimate::advice`]), and so are their words.
+//! From what jobs found to advice: the rules are `estimate`'s ([`narrows_diagnose::advice`]), and so are their words.
 
-use estimate::Caveat;
-use estimate::advice::{Advice, Findings};
-use estimate::job::JobReport;
-use units::Metric;
+use narrows_diagnose::advice::{Advice, Findings};
+use narrows_methods::job::JobReport;
+use narrows_probe::Caveat;
+use narrows_units::Metric;
 
 use crate::document::{Document, Environments};
 
 /// All advice that a document gives rise to, the limit that binds first at the head.
 pub fn advise(document: &Document) -> Vec<Advice> {
-    estimate::advice::advise(&document.findings)
+    narrows_diagnose::advice::advise(&document.findings)
 }
 
 /// What jobs found, one per direction.

@@ -3,9 +3,9 @@
 mod means;
 mod text;
 
-use estimate::{BurstFinding, BurstPoint, Finding, QueueFinding};
+use narrows_probe::{BurstFinding, BurstPoint, Finding, QueueFinding};
+use narrows_units::BitRate;
 use serde::Serialize;
-use units::BitRate;
 
 pub use means::{Facts, Means, QueueVerdict};
 

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use estimate::advice::{Advice, Findings, HostEnvironment};
-use estimate::host::{Ends, FamilyRow};
-use estimate::job::JobReport;
-use estimate::{Cost, HostFacts, PathFacts, Verdict};
+use narrows_diagnose::advice::{Advice, Findings, HostEnvironment};
+use narrows_diagnose::host::{Ends, FamilyRow};
+use narrows_methods::job::JobReport;
+use narrows_probe::{Cost, HostFacts, PathFacts, Verdict};
+use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
-use units::{BitRate, Direction, Metric};
 
 use crate::rows::MetricRow;
 use crate::schema;
@@ -260,7 +260,7 @@ impl HostReport {
         };
         let rate = value(Metric::IpCapacity).map(BitRate::from_bps);
         let limited_by_host = |row: &MetricRow| {
-            use estimate::Limit;
+            use narrows_probe::Limit;
             matches!(row.limited_by, Some(Limit::Sender | Limit::Receiver | Limit::Clock))
         };
         let Environments { here, there } = environments;

@@ -4,8 +4,8 @@ mod table;
 
 use std::collections::BTreeMap;
 
+use narrows_units::Metric;
 use serde::{Deserialize, Serialize};
-use units::Metric;
 
 use crate::schema;
 use crate::simulation::Summary;

@@ -18,10 +18,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use estimate::job::hops::{Forecast, PathHops};
-use estimate::{Outcome, Verdict};
+use narrows_probe::outcome::{Forecast, PathHops};
+use narrows_probe::{Outcome, Verdict};
+use narrows_units::{BitRate, Layer};
 use serde::Serialize;
-use units::{BitRate, Layer};
 
 pub use far::{FarEndRow, StampedRow, WayRow};
 pub use live::live;

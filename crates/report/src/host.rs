@@ -12,14 +12,14 @@ pub(crate) use text::name;
 
 use std::time::Duration;
 
-use estimate::advice::HostEnvironment;
-use estimate::host::{
+use narrows_diagnose::advice::HostEnvironment;
+use narrows_diagnose::host::{
     CaptureMeasured, CaptureRate, Ceiling, Coalescing, Costs, End, Ends, FamilyRow, Fix, HostFamily, Inventory, Noise,
     Path, usable,
 };
-use estimate::{HostFacts, StampSource};
+use narrows_probe::{HostFacts, StampSource};
+use narrows_units::BitRate;
 use serde::Serialize;
-use units::BitRate;
 
 use crate::document::{Note, Problem, Target};
 use crate::schema;
@@ -339,7 +339,7 @@ fn near_end(found: &Found) -> End {
         .costs
         .pacing
         .iter()
-        .filter(|row| row.pacer == estimate::host::Pacer::Spin);
+        .filter(|row| row.pacer == narrows_diagnose::host::Pacer::Spin);
     let noise = spun
         .filter_map(|row| Some(row.error?.p99_ns))
         .min()

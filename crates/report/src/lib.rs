@@ -26,8 +26,8 @@ mod watch;
 
 pub use advice::advise;
 pub use document::{CostRow, Document, Environments, Honesty, HostReport, Note, Problem, Target};
-pub use estimate::advice::{Advice, HostEnvironment, Severity};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
+pub use narrows_diagnose::advice::{Advice, HostEnvironment, Severity};
 pub use passive::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair};
 pub use replay::{How, ReplayDocument, ReplayedRun};
 pub use rows::{MetricRow, Remark};

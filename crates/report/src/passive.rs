@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use estimate::{Confidence, Diagnostics, Limit, Verdict};
+use narrows_probe::{Confidence, Diagnostics, Limit, Verdict};
+use narrows_units::BitRate;
 use serde::Serialize;
-use units::BitRate;
 
 use crate::rows::Remark;
 use crate::schema;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use estimate::Rows;
+use narrows_probe::Rows;
 use serde::Serialize;
 
 use crate::rows::MetricRow;

@@ -1,9 +1,9 @@
 //! One row per metric.
 
-use estimate::job::Entry;
-use estimate::{Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason, Verdict};
+use narrows_probe::Entry;
+use narrows_probe::{Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason, Verdict};
+use narrows_units::{Direction, Layer, Metric, Unit};
 use serde::Serialize;
-use units::{Direction, Layer, Metric, Unit};
 
 use crate::samples::SamplesRow;
 

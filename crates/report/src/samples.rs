@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use estimate::{Diagnostic, Diagnostics, Samples};
+use narrows_probe::{Diagnostic, Diagnostics, Samples};
 use serde::Serialize;
 
 /// Probes and packets behind a result, and what the method made of them.

@@ -1,6 +1,6 @@
 //! The result document of `simulate`.
 
-use estimate::{Outcome, Verdict};
+use narrows_probe::{Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Remark;
@@ -20,7 +20,7 @@ pub struct SimulationDocument {
     /// Seed of the first run; run *k* has this plus *k*.
     pub seed: u64,
     /// Which metric is judged.
-    pub metric: units::Metric,
+    pub metric: narrows_units::Metric,
     /// One row per run.
     pub runs: Vec<RunRow>,
     /// Over all runs.
@@ -72,7 +72,7 @@ pub struct RunRow {
     pub packets: u64,
     /// Simulated time.
     pub seconds: f64,
-    /// Highest IP-layer rate imposed over 10 ms ([`estimate::Cost::peak_10ms_bps`]).
+    /// Highest IP-layer rate imposed over 10 ms ([`narrows_probe::Cost::peak_10ms_bps`]).
     pub peak_rate_bps: u64,
     /// What it rests on.
     pub samples: SamplesRow,
@@ -118,7 +118,7 @@ pub struct Summary {
     pub median_packets: Option<f64>,
     /// Median time.
     pub median_seconds: Option<f64>,
-    /// Highest IP-layer rate that any of the runs imposed, over 10 ms ([`estimate::Cost::peak_10ms_bps`]).
+    /// Highest IP-layer rate that any of the runs imposed, over 10 ms ([`narrows_probe::Cost::peak_10ms_bps`]).
     pub peak_rate_bps: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ const WRONG: f64 = 0.1;
 
 impl RunRow {
     /// The row of one run.
-    pub fn new(seed: u64, truth: Option<u64>, measured: &estimate::Measured) -> Self {
+    pub fn new(seed: u64, truth: Option<u64>, measured: &narrows_probe::Measured) -> Self {
         let estimate = measured.outcome.estimate();
         let (reason, evidence) = match &measured.outcome {
             Outcome::Inconclusive {
@@ -217,16 +217,16 @@ impl Summary {
             .collect();
         let share = |count: usize| (!rows.is_empty()).then(|| count as f64 / rows.len() as f64);
         let covered = misses.iter().filter(|&&miss| miss <= 0.0).count();
-        let spread = |errors: &[f64]| Some(stat::quantile(errors, 0.9)? - stat::quantile(errors, 0.1)?);
+        let spread = |errors: &[f64]| Some(narrows_stat::quantile(errors, 0.9)? - narrows_stat::quantile(errors, 0.1)?);
         Self {
             runs: rows.len(),
             truth_bps: median(rows.iter().filter_map(|row| row.truth_bps.map(|v| v as f64))),
             median_value_bps: median(rows.iter().filter_map(|row| row.value_bps.map(|v| v as f64))),
-            median_error_ratio: stat::median(&errors),
-            mean_error_ratio: stat::mean(&errors),
+            median_error_ratio: narrows_stat::median(&errors),
+            mean_error_ratio: narrows_stat::mean(&errors),
             error_spread_ratio: spread(&errors),
-            p90_abs_error_ratio: stat::quantile(&absolute, 0.9),
-            p95_abs_error_ratio: stat::quantile(&absolute, 0.95),
+            p90_abs_error_ratio: narrows_stat::quantile(&absolute, 0.9),
+            p95_abs_error_ratio: narrows_stat::quantile(&absolute, 0.95),
             inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == Verdict::Inconclusive).count()),
             wrong_confident_ratio: share(misses.iter().filter(|&&miss| miss > WRONG).count()),
             coverage_ratio: (!misses.is_empty()).then(|| covered as f64 / misses.len() as f64),
@@ -239,7 +239,7 @@ impl Summary {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    stat::median(&values.collect::<Vec<_>>())
+    narrows_stat::median(&values.collect::<Vec<_>>())
 }
 
 impl SimulationDocument {
@@ -247,7 +247,7 @@ impl SimulationDocument {
     pub fn new(
         scenario: String,
         method: String,
-        metric: units::Metric,
+        metric: narrows_units::Metric,
         seed: u64,
         runs: Vec<RunRow>,
         scale: Option<f64>,
@@ -300,7 +300,10 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
-            samples: SamplesRow::new(estimate::Samples::default(), &estimate::Diagnostics::default()),
+            samples: SamplesRow::new(
+                narrows_probe::Samples::default(),
+                &narrows_probe::Diagnostics::default(),
+            ),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,
@@ -341,7 +344,7 @@ mod tests {
             row(Verdict::Estimated, Some((80, 90, 110))),
             row(Verdict::Inconclusive, None),
         ];
-        let metric = units::Metric::IpCapacity;
+        let metric = narrows_units::Metric::IpCapacity;
         let document = SimulationDocument::new("s".to_owned(), "m".to_owned(), metric, 1, rows, Some(200.0));
         let schema: serde_json::Value = serde_json::from_str(schema::SIMULATION).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();

@@ -3,7 +3,7 @@
 
 mod text;
 
-use estimate::{BuffersFinding, FillBasis, Finding, StreamsFinding, StreamsLevel};
+use narrows_probe::{BuffersFinding, FillBasis, Finding, StreamsFinding, StreamsLevel};
 use serde::Serialize;
 
 use crate::picture::{Picture, Point, RateOverStreams, Series};
@@ -173,9 +173,9 @@ fn count(value: f64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use estimate::job::Entry;
-    use estimate::{Cost, Estimate, Outcome, Reason};
-    use units::{Direction, Metric};
+    use narrows_probe::Entry;
+    use narrows_probe::{Cost, Estimate, Outcome, Reason};
+    use narrows_units::{Direction, Metric};
 
     use super::*;
 

@@ -5,9 +5,9 @@ mod full;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::Verdict;
-use estimate::host::{FamilyRow, HostVerdict};
-use units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
+use narrows_diagnose::host::{FamilyRow, HostVerdict};
+use narrows_probe::Verdict;
+use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
 use crate::document::Document;
 use crate::host;

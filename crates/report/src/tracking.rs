@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One run of a method that tells what it makes of what it has ([`estimate::Estimator::latest`]), against the truth at each time.
+/// One run of a method that tells what it makes of what it has ([`narrows_probe::Estimator::latest`]), against the truth at each time.
 /// Errors are relative to the truth at that time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracking {
@@ -77,10 +77,10 @@ impl TrackingSummary {
             steps: runs.iter().map(|run| run.steps).sum(),
             followed: runs.iter().map(|run| run.followed).sum(),
             slowest_follow_ns: slowest.and_then(|all| all.into_iter().max()),
-            within_ratio: stat::median(&some(|run| Some(run.within_ratio))),
-            settled_p95_abs_error_ratio: stat::median(&some(|run| run.settled_p95_abs_error_ratio)),
-            settled_max_abs_error_ratio: stat::quantile(&some(|run| run.settled_max_abs_error_ratio), 1.0),
-            mean_load_ratio: stat::quantile(&some(|run| run.mean_load_ratio), 1.0),
+            within_ratio: narrows_stat::median(&some(|run| Some(run.within_ratio))),
+            settled_p95_abs_error_ratio: narrows_stat::median(&some(|run| run.settled_p95_abs_error_ratio)),
+            settled_max_abs_error_ratio: narrows_stat::quantile(&some(|run| run.settled_max_abs_error_ratio), 1.0),
+            mean_load_ratio: narrows_stat::quantile(&some(|run| run.mean_load_ratio), 1.0),
         })
     }
 
@@ -153,9 +153,9 @@ impl Tracking {
             slowest_follow_ns: slowest.filter(|_| followed == steps),
             told_ratio: valued as f64 / series.len() as f64,
             within_ratio: within as f64 / series.len() as f64,
-            settled_median_abs_error_ratio: stat::median(&settled),
-            settled_p95_abs_error_ratio: stat::quantile(&settled, 0.95),
-            settled_max_abs_error_ratio: stat::quantile(&settled, 1.0),
+            settled_median_abs_error_ratio: narrows_stat::median(&settled),
+            settled_p95_abs_error_ratio: narrows_stat::quantile(&settled, 0.95),
+            settled_max_abs_error_ratio: narrows_stat::quantile(&settled, 1.0),
             mean_load_ratio,
             series,
         })

@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use estimate::windows::Windows;
-use estimate::{Confidence, Estimate, Finding, Latest, Limit, Verdict};
+use narrows_probe::{Confidence, Estimate, Finding, Latest, Limit, Verdict};
+use narrows_train::windows::Windows;
+use narrows_units::{BitRate, Octets, Sender, Stamp, format_duration};
 use serde::Serialize;
-use units::{BitRate, Octets, Sender, Stamp, format_duration};
 
 use crate::rows::{MetricRow, Remark};
 use crate::schema;
@@ -310,9 +310,9 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use estimate::job::Entry;
-    use estimate::{AvailableFinding, Cost, Outcome, Reason};
-    use units::{Direction, Metric};
+    use narrows_probe::Entry;
+    use narrows_probe::{AvailableFinding, Cost, Outcome, Reason};
+    use narrows_units::{Direction, Metric};
 
     use super::*;
 

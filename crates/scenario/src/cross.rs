@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::BitRate;
+use narrows_units::BitRate;
 
 use crate::error::ScenarioError;
 use crate::model::Way;

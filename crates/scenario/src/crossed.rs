@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use units::{BitRate, Framing};
+use narrows_units::{BitRate, Framing};
 
 use crate::hop::Hop;
 use crate::service::Service;

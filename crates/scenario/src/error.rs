@@ -1,7 +1,7 @@
 //! What can be wrong with a scenario.
 
+use narrows_units::ParseQuantityError;
 use thiserror::Error;
-use units::ParseQuantityError;
 
 /// A scenario that makes no sense. The writer of the file (or of the builder calls) can mend it; every variant names the place.
 #[derive(Debug, Clone, PartialEq, Error)]

@@ -65,8 +65,8 @@ mod traffic;
 
 use std::time::Duration;
 
+use narrows_units::{BitRate, Delta, Octets, parse_duration};
 use serde::Deserialize;
-use units::{BitRate, Delta, Octets, parse_duration};
 
 use crate::error::ScenarioError;
 use crate::model::{Expectation, Expected, Scenario, Way};
@@ -104,7 +104,7 @@ struct ExpectFile {
     method: String,
     #[serde(default)]
     params: toml::Table,
-    metric: Option<units::Metric>,
+    metric: Option<narrows_units::Metric>,
     /// Both bounds of the median ratio of value to truth.
     ratio: Option<[f64; 2]>,
     wrong_confident: Option<f64>,

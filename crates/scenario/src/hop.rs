@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::{BitRate, Framing, Octets};
+use narrows_units::{BitRate, Framing, Octets};
 
 use crate::service::Service;
 

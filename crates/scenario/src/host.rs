@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::{BitRate, Delta};
+use narrows_units::{BitRate, Delta};
 
 use crate::hop::Router;
 

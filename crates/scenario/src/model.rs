@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::Metric;
+use narrows_units::Metric;
 
 use crate::cross::{Cross, Passing};
 use crate::error::ScenarioError;

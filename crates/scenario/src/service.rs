@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use units::{BitRate, Framing, Octets};
+use narrows_units::{BitRate, Framing, Octets};
 
 /// How a hop's link serves its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

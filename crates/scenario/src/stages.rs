@@ -1,6 +1,6 @@
 //! What becomes of a burst's arrival times at one stage of an idle path: a FIFO, several side by side, a token bucket.
 
-use units::BitRate;
+use narrows_units::BitRate;
 
 use crate::hop::{Queue, TokenBucket};
 

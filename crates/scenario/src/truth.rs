@@ -8,7 +8,7 @@ mod burst;
 
 use std::time::Duration;
 
-use units::{BitRate, Framing, Layer};
+use narrows_units::{BitRate, Framing, Layer};
 
 use crate::cross::{Cross, Source};
 use crate::crossed::Crossed;

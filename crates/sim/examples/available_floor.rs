@@ -6,11 +6,12 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use estimate::probe::Probe;
-use estimate::{Event, PathFacts, RawParams, World, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use units::{Sender, Stamp};
+use narrows_methods as methods;
+use narrows_probe::probes::Probe;
+use narrows_probe::{Event, PathFacts, RawParams, World, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{Sender, Stamp};
 
 /// Notes when each train passed.
 struct Noting {
@@ -49,7 +50,9 @@ impl World for Noting {
 fn free(scenario: &Scenario, seed: u64, from: Duration, to: Duration) -> f64 {
     let crossed = SimWorld::undisturbed(scenario, Way::Forward, seed, from, to);
     let truth = scenario.truth(Way::Forward).over(from, to).beside(&crossed);
-    truth.available(truth.path_mtu()).map_or(0.0, units::BitRate::as_f64)
+    truth
+        .available(truth.path_mtu())
+        .map_or(0.0, narrows_units::BitRate::as_f64)
 }
 
 /// Errors of the method and of the observer, as shares of the path's capacity; the share of the time that the trains saw.

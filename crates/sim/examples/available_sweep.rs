@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use estimate::{Outcome, RawParams, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
+use narrows_methods as methods;
+use narrows_probe::{Outcome, RawParams, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
 
 /// One run: the row.
 fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: &RawParams) -> String {
@@ -45,8 +46,8 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     let crossed = SimWorld::undisturbed(scenario, Way::Forward, seed, own, ended);
     let truth = scenario.truth(Way::Forward).over(own, ended).beside(&crossed);
     let mtu = truth.path_mtu();
-    let free = truth.available(mtu).map_or(0, units::BitRate::bps);
-    let caveats: Vec<&str> = estimate.caveats.iter().map(estimate::Caveat::id).collect();
+    let free = truth.available(mtu).map_or(0, narrows_units::BitRate::bps);
+    let caveats: Vec<&str> = estimate.caveats.iter().map(narrows_probe::Caveat::id).collect();
     let more: Vec<String> = evidence
         .iter()
         .map(|name| format!("{name}={}", value(told(&estimate.diagnostics, name))))
@@ -64,7 +65,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     )
 }
 
-fn value(value: Option<&estimate::Diagnostic>) -> String {
+fn value(value: Option<&narrows_probe::Diagnostic>) -> String {
     value.map_or_else(String::new, |value| {
         value
             .as_f64()
@@ -113,7 +114,7 @@ fn main() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a estimate::Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

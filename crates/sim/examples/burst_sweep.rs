@@ -1,5 +1,5 @@
 //! `burst` over drawn paths: 1 Mbit/s to 10 Gbit/s, 1 to 60 ms, queues of 5 to 2000 packets counted in octets or packets, others' traffic of none to
-//! 80 %, drop-tail, early drop, policers and shapers. Truth is asked of the simulator ([`sim::burst_median`], no method's way).
+//! 80 %, drop-tail, early drop, policers and shapers. Truth is asked of the simulator ([`narrows_sim::burst_median`], no method's way).
 //!
 //! `cargo run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`; `*` marks confident misses: a value without bound over
 //! a tenth (and a packet) off, or a wrong word for what drops.
@@ -8,11 +8,12 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Diagnostic, RawParams, Verdict, methods};
-use scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
-use sim::SimWorld;
-use stat::SplitMix64;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Budget, Diagnostic, RawParams, Verdict};
+use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
+use narrows_sim::SimWorld;
+use narrows_stat::SplitMix64;
+use narrows_units::{BitRate, Octets};
 
 struct Dice(SplitMix64);
 
@@ -152,7 +153,7 @@ struct Row {
 }
 
 fn measured(path: &Drawn, seed: u64) -> Row {
-    let truth = sim::burst_median(&path.scenario, Way::Forward, 1500);
+    let truth = narrows_sim::burst_median(&path.scenario, Way::Forward, 1500);
     let raw: RawParams = [("detail", "true"), ("max_time", "30 s")].into_iter().collect();
     let budget = Budget {
         octets: 10_000_000_000,
@@ -162,7 +163,7 @@ fn measured(path: &Drawn, seed: u64) -> Row {
     let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let Ok(measured) = estimate::drive(&mut world, method.as_mut(), budget);
+    let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);
     let Some(estimate) = measured.outcome.estimate() else {
         return Row {
             text: format!("truth {truth:?}: {:?}", measured.outcome),
@@ -203,7 +204,7 @@ fn measured(path: &Drawn, seed: u64) -> Row {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use estimate::job::hops::PathHops;
-use estimate::{RawParams, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
+use narrows_methods as methods;
+use narrows_probe::outcome::PathHops;
+use narrows_probe::{RawParams, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
 
 #[expect(
     clippy::print_stdout,
@@ -47,7 +48,7 @@ fn main() {
                 continue;
             };
             let claim = hop.capacity.map_or("nothing".to_owned(), |c| {
-                let ratio = |rate: units::BitRate| rate.as_f64() / true_rate.as_f64();
+                let ratio = |rate: narrows_units::BitRate| rate.as_f64() / true_rate.as_f64();
                 format!(
                     "{:?} {:.4} [{:.4} {:.4}]",
                     c.verdict,

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
-use sim::{Packet, Path};
-use units::{BitRate, Framing};
+use narrows_scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
+use narrows_sim::{Packet, Path};
+use narrows_units::{BitRate, Framing};
 
 const SECONDS: u64 = 10;
 

@@ -10,11 +10,12 @@
 
 use std::time::Duration;
 
-use estimate::{Diagnostic, Diagnostics, Measured, RawParams, drive, methods};
-use scenario::{Arrivals, Cross, Hop, Loss, Queue, Scenario, SizeMix, Way};
-use sim::SimWorld;
-use stat::SplitMix64;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Diagnostic, Diagnostics, Measured, RawParams, drive};
+use narrows_scenario::{Arrivals, Cross, Hop, Loss, Queue, Scenario, SizeMix, Way};
+use narrows_sim::SimWorld;
+use narrows_stat::SplitMix64;
+use narrows_units::{BitRate, Octets};
 
 const LOSSES: [f64; 3] = [0.0, 1e-4, 1e-3];
 const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
@@ -189,7 +190,7 @@ fn summary(rows: &[&Row]) -> String {
         } else {
             ended.iter().map(|row| of(row)).collect()
         };
-        stat::median(&values).unwrap_or(0.0)
+        narrows_stat::median(&values).unwrap_or(0.0)
     };
     format!(
         "{:4} paths, {:4} ended early; within 5 %: {:.3}, 10 %: {:.3}; of 20 s without their begin {:.3} {:.3}; as foretold {:.3} {:.3}; \
@@ -238,7 +239,7 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     };
     // Full length leaves out a second and 20 round trips: slots of a tenth of a second.
     let omitted = (0..slots.len()).find(|slot| *slot as f64 >= 10.0f64.max(200.0 * drawn.rtt))?;
-    let late = stat::mean(&slots[omitted..])?;
+    let late = narrows_stat::mean(&slots[omitted..])?;
     let (bps, truth) = (value.value as f64, long.value.max(1) as f64);
     let said = number(&value.diagnostics, "over_20_s_bps").unwrap_or(0.0);
     row.ratios = Some([bps / truth, bps / late.max(1.0), said / truth]);

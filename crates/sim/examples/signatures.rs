@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use estimate::{Diagnostic, Outcome, RawParams, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
+use narrows_methods as methods;
+use narrows_probe::{Diagnostic, Outcome, RawParams, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -72,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -10,15 +10,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use estimate::probe::{Congestion, Then, Transfer};
-use estimate::{Budget, Diagnostic, Estimate, Event, Probe, RawParams, Verdict, World, methods};
-use scenario::{
+use narrows_methods as methods;
+use narrows_probe::probes::{Congestion, Then, Transfer};
+use narrows_probe::{Budget, Diagnostic, Estimate, Event, Probe, RawParams, Verdict, World};
+use narrows_scenario::{
     Arrivals, Channels, Cross, Dealing, Elastic, ElasticControl, Hop, Loss, Queue, Scenario, Service, SizeMix,
     TokenBucket, Way,
 };
-use sim::SimWorld;
-use stat::SplitMix64;
-use units::{BitRate, Framing, Layer, Octets};
+use narrows_sim::SimWorld;
+use narrows_stat::SplitMix64;
+use narrows_units::{BitRate, Framing, Layer, Octets};
 
 const KINDS: [&str; 7] = [
     "plain",
@@ -326,7 +327,7 @@ fn long(path: &Drawn, streams: u16, seed: u64) -> Long {
         let (Some(from), Some(to)) = (stream.samples.first(), stream.samples.last()) else {
             continue;
         };
-        let passed = |of: fn(&estimate::probe::TcpSample) -> Option<u64>| {
+        let passed = |of: fn(&narrows_probe::probes::TcpSample) -> Option<u64>| {
             of(to).unwrap_or(0).saturating_sub(of(from).unwrap_or(0)) as f64
         };
         acked += (to.acked_octets - from.acked_octets) as f64;
@@ -336,7 +337,7 @@ fn long(path: &Drawn, streams: u16, seed: u64) -> Long {
     }
     Long {
         bps: acked * 8.0 / seconds,
-        rtt: stat::median(&trips).unwrap_or(0.0),
+        rtt: narrows_stat::median(&trips).unwrap_or(0.0),
         resent: resent / f64::max(sent, 1.0),
     }
 }
@@ -423,7 +424,7 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
         _ => value,
     };
     let right = truth.fill(available);
-    let unsure = estimate.confidence == estimate::Confidence::Low
+    let unsure = estimate.confidence == narrows_probe::Confidence::Low
         || (estimate.verdict == Verdict::LowerBound && right.is_none_or(|right| right >= value));
     let fill = (
         0,
@@ -473,12 +474,12 @@ fn measured(path: &Drawn, available: Option<BitRate>, is_quick: bool, seed: u64)
     };
     let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
     let mut method = methods::find("streams")?.begin(&raw).ok()?;
-    let Ok(measured) = estimate::drive(&mut world, method.as_mut(), budget);
+    let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);
     measured.outcome.estimate().cloned()
 }
 
 /// One of what is told to people.
-fn named<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn named<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

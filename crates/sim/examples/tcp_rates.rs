@@ -4,11 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use estimate::probe::{Congestion, Then, Transfer};
-use estimate::{Event, Probe, World};
-use scenario::{Hop, Queue, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Framing, Layer, Octets};
+use narrows_probe::probes::{Congestion, Then, Transfer};
+use narrows_probe::{Event, Probe, World};
+use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Framing, Layer, Octets};
 
 #[expect(clippy::print_stdout, reason = "an example speaks to its user")]
 #[expect(

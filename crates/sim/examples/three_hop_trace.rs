@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use scenario::{Hop, Queue, Scenario, Way};
-use sim::{Output, Packet, Path};
-use units::{BitRate, Framing};
+use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_sim::{Output, Packet, Path};
+use narrows_units::{BitRate, Framing};
 
 const PACKETS: u64 = 200;
 const GAP_NS: u64 = 617_000;

@@ -1,20 +1,20 @@
 //! The burst that a path takes beside traffic of others, or where chance drops: by asking the simulator.
 //!
-//! On an idle path that is a matter of arithmetic ([`scenario::Truth::burst`]). Beside others' traffic it is random, and its median is found
+//! On an idle path that is a matter of arithmetic ([`narrows_scenario::Truth::burst`]). Beside others' traffic it is random, and its median is found
 //! as it is defined: bursts far longer than any that survives, at moments far apart, of which each tells how much it brought through ahead
 //! of its first loss. Nothing of a method is used here, and the seed is no run's.
 
 use std::time::Duration;
 
-use estimate::probe::{Fate, Probe, Train, TrainId};
-use estimate::{Event, World};
-use scenario::{Scenario, Way};
+use narrows_probe::probes::{Fate, Probe, Train, TrainId};
+use narrows_probe::{Event, World};
+use narrows_scenario::{Scenario, Way};
 
 use crate::SimWorld;
 
 /// Bursts: the median of so many lies within a tenth of their scatter.
 const BURSTS: u32 = 101;
-/// The longest that are tried, as many as [`scenario::Truth::burst`] follows.
+/// The longest that are tried, as many as [`narrows_scenario::Truth::burst`] follows.
 const LONGEST: usize = 100_000;
 /// What the seed is mixed with, so that no run of a method sees the same packets.
 const OTHER: u64 = 0x9e37_79b9_7f4a_7c15;

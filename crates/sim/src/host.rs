@@ -3,7 +3,7 @@
 mod intake;
 mod kernel;
 
-use scenario::{ClockModel, Host, Way};
+use narrows_scenario::{ClockModel, Host, Way};
 
 pub(crate) use intake::Intake;
 pub(crate) use kernel::Kernel;

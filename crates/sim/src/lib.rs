@@ -1,14 +1,14 @@
 //! Discrete-event path simulator, and the estimators' world over it.
 //!
-//! Shapes: a [`Path`] carries packets of any payload over the hops of a [`scenario::Scenario`], both ways, in whole
+//! Shapes: a [`Path`] carries packets of any payload over the hops of a [`narrows_scenario::Scenario`], both ways, in whole
 //! nanoseconds since the scenario's begin; what comes out of it is a list of [`Output`]s in order of time. The same scenario
 //! and seed give the same outputs, bit for bit.
 //! [`SimWorld`] carries out the probes of estimators on such a path, between hosts whose clocks and calls have their faults.
 //!
 //! ```
-//! use scenario::{Hop, Scenario, Way};
-//! use sim::{Packet, Path};
-//! use units::BitRate;
+//! use narrows_scenario::{Hop, Scenario, Way};
+//! use narrows_sim::{Packet, Path};
+//! use narrows_units::BitRate;
 //!
 //! let scenario = Scenario::new("one hop").hop(Hop::rate(BitRate::from_mbps(100))).validate()?;
 //! let mut path = Path::new(&scenario, scenario.seed);
@@ -17,7 +17,7 @@
 //! path.advance(1_000_000, &mut outputs);
 //! // 1538 octet times at 100 Mbit/s.
 //! assert_eq!(outputs[0].at(), 123_040);
-//! # Ok::<(), scenario::ScenarioError>(())
+//! # Ok::<(), narrows_scenario::ScenarioError>(())
 //! ```
 //!
 //! Nothing here reads a clock, opens a socket or draws from a global random source.

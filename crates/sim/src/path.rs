@@ -16,7 +16,7 @@
 //!
 //! # Rounding
 //! A link's busy period begins at a whole nanosecond; departures within it are kept exactly (as a fraction over the rate) and
-//! rounded *up* only where the packet leaves. So one packet alone takes [`units::BitRate::time_for`], and a saturated link
+//! rounded *up* only where the packet leaves. So one packet alone takes [`narrows_units::BitRate::time_for`], and a saturated link
 //! runs at its exact rate for ever.
 
 mod bucket;
@@ -33,7 +33,7 @@ mod wire;
 
 use std::collections::BinaryHeap;
 
-use scenario::{Crossed, Scenario, Source as Traffic, Way};
+use narrows_scenario::{Crossed, Scenario, Source as Traffic, Way};
 
 use crate::NEVER;
 use fifo::{Fifo, Guests, Transit};
@@ -165,7 +165,7 @@ impl<T> Output<T> {
 
 /// A path with its cross traffic. Times are nanoseconds since the scenario's begin; cross traffic begins at zero.
 ///
-/// [`Source::Elastic`](scenario::Source) traffic is closed-loop and not generated here: whoever plays its TCP connections
+/// [`Source::Elastic`](narrows_scenario::Source) traffic is closed-loop and not generated here: whoever plays its TCP connections
 /// sends their packets with [`Path::cross`].
 #[derive(Debug)]
 pub struct Path<T> {

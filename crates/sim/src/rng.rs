@@ -3,10 +3,10 @@
 //! PCG XSL RR 128/64 (Pcg64) has 2^127 streams; each user of randomness gets its own, so that adding a hop or a source changes
 //! nothing that the others draw. The generator and the ziggurat exponential are value-stable; a test pins their first values.
 
+use narrows_scenario::Way;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::Pcg64;
-use scenario::Way;
 
 /// Who draws.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@
 //!
 //! # Not modelled
 //! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them), tail-loss probes, F-RTO, ECN,
-//! the handshake's packets. Programs and processors are as fast as needed unless a host's [`scenario::TcpHost`] says otherwise.
+//! the handshake's packets. Programs and processors are as fast as needed unless a host's [`narrows_scenario::TcpHost`] says otherwise.
 
 mod bbr;
 mod congestion;

@@ -5,7 +5,7 @@
 //! come are waited for ([`SimWorld::patience`]).
 //!
 //! Stamps are those of the scenario's host models: departures when the send call is made, before the host's interface; arrivals
-//! when the receive call returns ([`scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
+//! when the receive call returns ([`narrows_scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
 //! that overflows and a socket that blocks at its interface under a load.
 
 mod capture;
@@ -19,9 +19,9 @@ mod transfer;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use estimate::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
-use scenario::{Crossed, Host, Scenario, Way};
-use units::{BitRate, Sender, Stamp};
+use narrows_probe::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
+use narrows_scenario::{Crossed, Host, Scenario, Way};
+use narrows_units::{BitRate, Sender, Stamp};
 
 use crate::nanos;
 use engine::Engine;
@@ -34,7 +34,7 @@ use transfer::RunningTransfer;
 /// TCP transfers are carried out by simulated endpoints that do as Linux does, with Reno or CUBIC; elastic cross traffic is made
 /// of the same.
 ///
-/// While somebody listens ([`Probe::Capture`]) a transfer passes, as the scenario describes it ([`scenario::Passing`]); open-loop
+/// While somebody listens ([`Probe::Capture`]) a transfer passes, as the scenario describes it ([`narrows_scenario::Passing`]); open-loop
 /// cross traffic has no connections that a passive method could follow, and elastic cross traffic no acknowledgements on the path.
 #[derive(Debug)]
 pub struct SimWorld {
@@ -183,7 +183,7 @@ fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
 
 #[cfg(test)]
 mod tests {
-    use scenario::{Arrivals, Cross, Hop, SizeMix};
+    use narrows_scenario::{Arrivals, Cross, Hop, SizeMix};
 
     use super::*;
 

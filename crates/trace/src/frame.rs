@@ -1,9 +1,9 @@
 //! Frames: one run's head, one exchange, one run's end.
 
-use estimate::Refusal;
-use estimate::probe::{CaptureReport, LoadReport, TcpMarks, TransferReport};
+use narrows_probe::Refusal;
+use narrows_probe::probes::{CaptureReport, LoadReport, TcpMarks, TransferReport};
+use narrows_units::{Sender, Stamp};
 use serde::{Deserialize, Serialize};
-use units::{Sender, Stamp};
 
 use crate::error::WriteError;
 use crate::header::Header;

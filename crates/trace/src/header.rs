@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use estimate::{Budget, Order, PathFacts, RawParams};
+use narrows_probe::{Budget, Order, PathFacts, RawParams};
+use narrows_units::{Direction, Metric};
 use serde::{Deserialize, Serialize};
-use units::{Direction, Metric};
 
 /// What carried the probes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl Header {
         }
     }
 
-    /// The parameters, ready for [`Method::begin`](estimate::Method::begin).
+    /// The parameters, ready for [`Method::begin`](narrows_probe::Method::begin).
     pub fn raw_params(&self) -> RawParams {
         self.params.iter().collect()
     }

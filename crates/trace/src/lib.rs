@@ -1,6 +1,6 @@
 //! Recorded observations: what a method asked of a path and what it was told, to be analysed again without probing again.
 //!
-//! [`Recorder`] wraps any [`World`](estimate::World) and writes down everything that passes; [`Recording::read`] reads it back;
+//! [`Recorder`] wraps any [`World`](narrows_probe::World) and writes down everything that passes; [`Recording::read`] reads it back;
 //! [`ReplayWorld`] answers a method from it; [`Run::observations`] gives the raw rows to a method's pure `analyse`. A recording
 //! binds one method and one set of parameters: a method that asks something else is told so.
 //!

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::io::Write;
 
-use estimate::probe::Probe;
-use estimate::{Event, Measured, Order, PathFacts, Reason, World};
-use units::{Sender, Stamp};
+use narrows_probe::probes::Probe;
+use narrows_probe::{Event, Measured, Order, PathFacts, Reason, World};
+use narrows_units::{Sender, Stamp};
 
 use crate::error::WriteError;
 use crate::header::{Header, Setting};
@@ -15,8 +15,8 @@ use crate::write::Writer;
 
 /// Passes everything through to the world within, and writes it down.
 ///
-/// A run is recorded from [`World::begins`] to [`World::concluded`]: the main job calls the first, [`estimate::run`] the second;
-/// who calls [`estimate::run`] alone calls [`World::begins`] before. What passes outside of a run is not recorded. When the file
+/// A run is recorded from [`World::begins`] to [`World::concluded`]: the main job calls the first, [`narrows_probe::run`] the second;
+/// who calls [`narrows_probe::run`] alone calls [`World::begins`] before. What passes outside of a run is not recorded. When the file
 /// cannot be written the measurement goes on, and [`Recorder::into_parts`] tells.
 #[derive(Debug)]
 pub struct Recorder<W, S: Write> {

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use estimate::probe::Probe;
-use estimate::{Event, PathFacts, Reason, World};
-use units::{Sender, Stamp};
+use narrows_probe::probes::Probe;
+use narrows_probe::{Event, PathFacts, Reason, World};
+use narrows_units::{Sender, Stamp};
 
 use crate::error::ReplayFault;
 use crate::run::{Asked, Exchange, Run};
@@ -127,22 +127,22 @@ pub fn describe(asked: &Asked) -> String {
                 "train {} of {} packets of {size} octets over {}",
                 train.id.0,
                 train.packets.len(),
-                units::format_duration(train.duration())
+                narrows_units::format_duration(train.duration())
             )
         }
         Asked::Probe(Probe::Load(load)) => format!(
             "a load of {} in packets of {} octets for {}",
             load.rate,
             load.ip_octets,
-            units::format_duration(load.duration)
+            narrows_units::format_duration(load.duration)
         ),
         Asked::Probe(Probe::Transfer(transfer)) => format!(
             "a transfer over {} connection(s) for {}",
             transfer.streams,
-            units::format_duration(transfer.duration)
+            narrows_units::format_duration(transfer.duration)
         ),
         Asked::Probe(Probe::Capture(capture)) => {
-            format!("a capture for {}", units::format_duration(capture.duration))
+            format!("a capture for {}", narrows_units::format_duration(capture.duration))
         }
     }
 }

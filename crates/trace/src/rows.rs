@@ -1,9 +1,9 @@
 //! A train's rows as differences: small numbers, which compress well.
 
-use estimate::StampSource;
-use estimate::probe::{Arrival, Fate, HopReply, HopReplyKind, PacingCheck, TrainId, TrainReport};
+use narrows_probe::StampSource;
+use narrows_probe::probes::{Arrival, Fate, HopReply, HopReplyKind, PacingCheck, TrainId, TrainReport};
+use narrows_units::Stamp;
 use serde::{Deserialize, Serialize};
-use units::Stamp;
 
 /// A [`TrainReport`].
 #[derive(Debug, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl Before {
         }
     }
 
-    fn stamp(&mut self, step: i64) -> Stamp<units::Receiver> {
+    fn stamp(&mut self, step: i64) -> Stamp<narrows_units::Receiver> {
         self.received = self.received.wrapping_add(step);
         Stamp::from_nanos(self.received)
     }

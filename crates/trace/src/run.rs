@@ -1,9 +1,9 @@
 //! One run of one method, as it is read back.
 
-use estimate::probe::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
-use estimate::{Cost, Event, Observation, Observations, Outcome, Reason, Refusal};
+use narrows_probe::probes::{CaptureReport, LoadReport, Probe, TrainReport, TransferReport};
+use narrows_probe::{Cost, Event, Observation, Observations, Outcome, Reason, Refusal};
+use narrows_units::{Sender, Stamp};
 use serde::{Deserialize, Serialize};
-use units::{Sender, Stamp};
 
 use crate::header::Header;
 
@@ -27,7 +27,7 @@ impl Run {
             .unwrap_or(self.exchanges[index].read.1)
     }
 
-    /// The raw rows, for a method's pure [`analyse`](estimate::Method::analyse).
+    /// The raw rows, for a method's pure [`analyse`](narrows_probe::Method::analyse).
     pub fn observations(&self) -> Observations {
         let header = &self.header;
         let mut facts = header.facts.clone();

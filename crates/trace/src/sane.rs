@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use estimate::probe::{CaptureReport, LoadReport, Probe, Train, TrainReport, TransferReport};
-use estimate::{HostFacts, PathFacts};
-use units::{Clock, Stamp};
+use narrows_probe::probes::{CaptureReport, LoadReport, Probe, Train, TrainReport, TransferReport};
+use narrows_probe::{HostFacts, PathFacts};
+use narrows_units::{Clock, Stamp};
 
 use crate::header::Header;
 use crate::run::{Answer, Asked, End, Exchange};
@@ -121,7 +121,7 @@ fn probe(probe: &Probe) -> Checked {
 }
 
 fn train(asked: &Train, report: &TrainReport) -> Checked {
-    use estimate::probe::{Fate, PacingCheck};
+    use narrows_probe::probes::{Fate, PacingCheck};
     check(
         asked.packets.len() == report.arrivals.len(),
         "a train has not one row per packet",

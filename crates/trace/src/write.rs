@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
-use units::{Sender, Stamp};
+use narrows_units::{Sender, Stamp};
 
 use crate::error::WriteError;
 use crate::frame;

@@ -16,7 +16,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use net::clock;
+use narrows_net::clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -11,8 +11,8 @@ mod text;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use narrows_units::BitRate;
 use serde::Serialize;
-use units::BitRate;
 
 use crate::control::Transport;
 use crate::histogram::Distribution;

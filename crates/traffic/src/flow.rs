@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, Elastic, ElasticControl, Source};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, Source};
+use narrows_units::BitRate;
 
 use crate::replay::Replay;
 
@@ -177,7 +177,7 @@ fn name(cross: &Cross) -> String {
 
 #[cfg(test)]
 mod tests {
-    use scenario::SizeMix;
+    use narrows_scenario::SizeMix;
 
     use super::*;
 

@@ -5,9 +5,9 @@
 //! own and may be started in any network namespace.
 //!
 //! ```
-//! use scenario::{Arrivals, Cross, SizeMix};
-//! use traffic::{Flow, Sender, SenderOptions, Sink, SinkOptions};
-//! use units::BitRate;
+//! use narrows_scenario::{Arrivals, Cross, SizeMix};
+//! use narrows_traffic::{Flow, Sender, SenderOptions, Sink, SinkOptions};
+//! use narrows_units::BitRate;
 //!
 //! let sink = Sink::start(SinkOptions::private([127, 0, 0, 1].into()))?;
 //! let cross = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(1), SizeMix::imix());
@@ -15,11 +15,11 @@
 //! // … whatever is to be measured beside it …
 //! let report = sender.stop();
 //! assert_eq!(report.flows.len(), 1);
-//! # Ok::<(), traffic::TrafficError>(())
+//! # Ok::<(), narrows_traffic::TrafficError>(())
 //! ```
 //!
 //! # Model
-//! Packets come from [`sim::ArrivalStream`], the very source that the simulator's paths have, so that the same scenario, seed and
+//! Packets come from [`narrows_sim::ArrivalStream`], the very source that the simulator's paths have, so that the same scenario, seed and
 //! index give the same packets in every world; a test compares their moments in windows of 1, 10 and 100 ms.
 //!
 //! # Layers

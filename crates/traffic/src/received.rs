@@ -1,7 +1,7 @@
 //! What the sink tells of a flow. Plain data that crosses the control connection and goes into the document.
 
+use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
-use units::BitRate;
 
 use crate::histogram::Distribution;
 use crate::windows::WindowMoments;

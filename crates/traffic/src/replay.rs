@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sim::Arrival;
+use narrows_sim::Arrival;
 
 use crate::error::CaptureError;
 use capture::Capture;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sim::{Arrival, ArrivalStream};
+use narrows_sim::{Arrival, ArrivalStream};
 
 use crate::replay::ReplayStream;
 

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use net::clock::{self, nanos};
-use net::socket::ProbeSocket;
+use narrows_net::clock::{self, nanos};
+use narrows_net::socket::ProbeSocket;
 use serde::Serialize;
 
 use crate::control::{Statistics, Transport};
@@ -108,7 +108,7 @@ pub struct Sender {
 struct RowPlan {
     name: String,
     transport: Transport,
-    asked: Option<units::BitRate>,
+    asked: Option<narrows_units::BitRate>,
     from_ns: u64,
     /// When it is to end by itself.
     until_ns: Option<u64>,
@@ -277,7 +277,7 @@ impl Sender {
             sent[outcome.flow] = outcome.sent;
         }
         if run.behind_ns > 0 {
-            let behind = units::format_duration(Duration::from_nanos(run.behind_ns));
+            let behind = narrows_units::format_duration(Duration::from_nanos(run.behind_ns));
             notes.push(format!(
                 "this host could not keep up: sending ended {behind} behind the plan"
             ));

@@ -20,8 +20,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use net::clock;
-use net::socket::{ProbeSocket, SocketOptions};
+use narrows_net::clock;
+use narrows_net::socket::{ProbeSocket, SocketOptions};
 use serde::Serialize;
 use socket2::{Domain, Protocol, Socket, Type};
 

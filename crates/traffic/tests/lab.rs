@@ -10,9 +10,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, SizeMix};
-use traffic::{Flow, FlowReport, Pacing, Report, Sender, SenderOptions, Sink, SinkOptions};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, SizeMix};
+use narrows_traffic::{Flow, FlowReport, Pacing, Report, Sender, SenderOptions, Sink, SinkOptions};
+use narrows_units::BitRate;
 
 /// Departures later than this at the 99th percentile are no fault of the sender's: the machine was busy (ours: half the shortest
 /// window).

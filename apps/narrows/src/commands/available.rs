@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::job::Entry;
-use estimate::{Budget, Event, Latest, Measured, Method, Order, PathFacts, Probe, RawParams, Reason, World};
-use report::{MetricRow, Watch};
-use trace::{Recorder, Setting, WorldKind};
-use units::{Metric, Sender, Stamp};
+use narrows_probe::Entry;
+use narrows_probe::{Budget, Event, Latest, Measured, Method, Order, PathFacts, Probe, RawParams, Reason, World};
+use narrows_report::{MetricRow, Watch};
+use narrows_trace::{Recorder, Setting, WorldKind};
+use narrows_units::{Metric, Sender, Stamp};
 
 use super::measure::{self, MeasureArgs};
 use crate::connect;
@@ -31,13 +31,13 @@ pub(crate) struct AvailableArgs {
     #[arg(long)]
     watch: bool,
     /// Time from line to line [default: 1 s]
-    #[arg(long, requires = "watch", value_parser = units::parse_duration)]
+    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration)]
     interval: Option<Duration>,
     /// Mean load that tracking may impose, percent of the path's rate, such as 0.5 [default: 1]
     #[arg(long, requires = "watch", value_name = "PERCENT", value_parser = percent)]
     load_budget: Option<f64>,
     /// End after this time, such as "10 min"
-    #[arg(long, requires = "watch", value_parser = units::parse_duration)]
+    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration)]
     duration: Option<Duration>,
 }
 
@@ -133,7 +133,7 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     };
     let clock = Rc::clone(&board);
     let mut tell = |latest: &Latest| clock.borrow_mut().tell(latest);
-    let (measured, mut failure) = match estimate::watch(&mut world, order, &mut tell) {
+    let (measured, mut failure) = match narrows_probe::watch(&mut world, order, &mut tell) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
@@ -253,7 +253,7 @@ struct Ticking {
 }
 
 impl World for Ticking {
-    type Fault = net::Error;
+    type Fault = narrows_net::Error;
 
     fn now(&self) -> Stamp<Sender> {
         self.inner.now()
@@ -267,7 +267,7 @@ impl World for Ticking {
         self.inner.begins(order);
     }
 
-    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+    fn send(&mut self, probe: Probe) -> Result<Event, narrows_net::Error> {
         let octets = match &probe {
             Probe::Train(train) => train.ip_octets(),
             _ => 0,
@@ -281,7 +281,7 @@ impl World for Ticking {
         event
     }
 
-    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), narrows_net::Error> {
         loop {
             let next = self.board.borrow().watch.next();
             self.inner.wait(next.min(until))?;
@@ -296,7 +296,7 @@ impl World for Ticking {
         self.inner.concluded(measured, stopped);
     }
 
-    fn rest(&mut self) -> Result<(), net::Error> {
+    fn rest(&mut self) -> Result<(), narrows_net::Error> {
         self.inner.rest()
     }
 

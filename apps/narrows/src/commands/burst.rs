@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use report::burst::BurstDocument;
-use units::{BitRate, Metric};
+use narrows_report::burst::BurstDocument;
+use narrows_units::{BitRate, Metric};
 
 use super::measure::{self, MeasureArgs};
 use super::simulate::split;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::Budget;
-use estimate::job::{JobOptions, JobReport, Profile, main_job};
-use lab::{RealTimePath, Side, StartOptions};
-use report::{Document, Environments, Honesty, Note, Problem, Target, advise};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use trace::{Played, Recorder, Setting, WorldKind, WriteError};
-use units::{Direction, Metric};
+use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
+use narrows_probe::Budget;
+use narrows_report::{Document, Environments, Honesty, Note, Problem, Target, advise};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
+use narrows_units::{Direction, Metric};
 
 use super::test::PrintArgs;
 use crate::connect::Peer;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         },
     };
     let quiet = args.print.quiet;
-    let (mut document, writer, write_fault) = match lab::available() {
+    let (mut document, writer, write_fault) = match narrows_lab::available() {
         Ok(()) if !args.simulate => in_real_time(&scenario, tape, &options, quiet)?,
         Ok(()) => in_simulator(&scenario, tape, &options, "asked for with --simulate", quiet),
         Err(why) => in_simulator(&scenario, tape, &options, &why.to_string(), quiet),
@@ -124,7 +124,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
         seed: Some(tape.played.seed),
         ..StartOptions::default()
     };
-    let lab_failure = |error: lab::LabError| super::emulate::failure(&error);
+    let lab_failure = |error: narrows_lab::LabError| super::emulate::failure(&error);
     let path = RealTimePath::start(scenario, start).map_err(lab_failure)?;
     let far = path.host(Side::Receiver).addresses().ipv4;
     let server = path
@@ -134,7 +134,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
     let port = server
         .addresses()
         .first()
-        .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+        .map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
     let peer = Peer::plain(far.to_string(), port);
     let ended = path
         .host(Side::Sender)
@@ -178,7 +178,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
 
 /// What came of the client's part.
 struct Ended {
-    job: JobReport<net::Error>,
+    job: JobReport<narrows_net::Error>,
     environments: Environments,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
@@ -260,7 +260,8 @@ fn document<F>(
         // Beside cross traffic a window must also cover what queues; the product of rate and round trip is not all of it.
         .filter(|entry| entry.metric != Metric::TcpWindowOctets || scenario.cross.is_empty())
         .filter_map(|entry| {
-            let truth = evaluate::truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
+            let truth =
+                narrows_evaluate::truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
             Some((entry.metric, truth))
         })
         .collect();

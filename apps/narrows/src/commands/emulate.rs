@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lab::{LabError, RealTimePath, Side, StartOptions, WhyNot};
+use narrows_lab::{LabError, RealTimePath, Side, StartOptions, WhyNot};
 
 use crate::exit::{Exit, Failure};
 use crate::program::Program;
@@ -42,14 +42,14 @@ pub(crate) struct EmulateArgs {
 
 pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     if args.clean {
-        let removed = lab::clean_leftovers();
+        let removed = narrows_lab::clean_leftovers();
         output::write(
             &format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")),
             None,
         )?;
         return Ok(Exit::Valid);
     }
-    lab::available().map_err(|why| failure(&LabError::Unavailable(why)))?;
+    narrows_lab::available().map_err(|why| failure(&LabError::Unavailable(why)))?;
     let Some(file) = &args.scenario else {
         output::write("this host can play real-time paths\n", None)?;
         return Ok(Exit::Valid);
@@ -85,14 +85,14 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn announce(path: &RealTimePath, scenario: &scenario::Scenario) -> Result<(), Failure> {
-    let size = evaluate::truth::path_mtu(scenario);
-    let way = scenario.truth(scenario::Way::Forward);
+fn announce(path: &RealTimePath, scenario: &narrows_scenario::Scenario) -> Result<(), Failure> {
+    let size = narrows_evaluate::truth::path_mtu(scenario);
+    let way = scenario.truth(narrows_scenario::Way::Forward);
     let mut text = format!(
         "# {}: capacity {} (IP layer, {size} octets), base round trip {}\n",
         scenario.name,
         way.capacity(size),
-        units::format_duration(way.base_rtt(64, 64)),
+        narrows_units::format_duration(way.base_rtt(64, 64)),
     );
     if let Some(available) = way.available(size) {
         let _ = writeln!(text, "# available {available}");

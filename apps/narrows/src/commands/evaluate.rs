@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evaluate::{Bench, Cell, Options, Plan, Store, carry_out, document, each_run, pictures};
-use report::page::{Figure, Pictures, Reproduction};
-use report::{EvaluationDocument, World};
+use narrows_evaluate::{Bench, Cell, Options, Plan, Store, carry_out, document, each_run, pictures};
+use narrows_report::page::{Figure, Pictures, Reproduction};
+use narrows_report::{EvaluationDocument, World};
 
 use self::progress::Bar;
 use crate::commands::simulate::processors;
@@ -155,7 +155,7 @@ fn narrow(args: &EvaluateArgs, plan: &mut Plan) -> Result<(), Failure> {
         plan.only_world(world);
     }
     if let Some(runs) = args.runs {
-        plan.runs = evaluate::plan::Runs {
+        plan.runs = narrows_evaluate::plan::Runs {
             simulator: runs,
             lab: runs,
             recording: runs,
@@ -184,22 +184,22 @@ fn write(
         output::write(&document.csv(), Some(path))?;
     }
     if let Some(path) = &print.runs_csv {
-        output::write(&evaluate::runs_csv(each_run(cells, store)), Some(path))?;
+        output::write(&narrows_evaluate::runs_csv(each_run(cells, store)), Some(path))?;
     }
     #[cfg(feature = "parquet")]
     if let Some(path) = &print.parquet {
-        evaluate::rows_parquet(document, path).map_err(host)?;
+        narrows_evaluate::rows_parquet(document, path).map_err(host)?;
     }
     #[cfg(feature = "parquet")]
     if let Some(path) = &print.runs_parquet {
-        evaluate::runs_parquet(each_run(cells, store), path).map_err(host)?;
+        narrows_evaluate::runs_parquet(each_run(cells, store), path).map_err(host)?;
     }
     if let Some(path) = &print.html {
         let pictures = Pictures {
             figures: figures(cells, store, document),
             reproduction: reproduction(args, plan, cells),
         };
-        output::write(&report::page::html(document, &pictures), Some(path))?;
+        output::write(&narrows_report::page::html(document, &pictures), Some(path))?;
     }
     let text = if print.json {
         document.json() + "\n"

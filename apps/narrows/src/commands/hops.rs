@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use estimate::{Method, Order, RawParams};
-use net::names::Names;
-use report::hops::{Asked, HopsDocument, Pipe};
-use report::{Note, Problem, Target};
-use trace::{Recorder, Setting, WorldKind};
-use units::Direction;
+use narrows_net::names::Names;
+use narrows_probe::{Method, Order, RawParams};
+use narrows_report::hops::{Asked, HopsDocument, Pipe};
+use narrows_report::{Note, Problem, Target};
+use narrows_trace::{Recorder, Setting, WorldKind};
+use narrows_units::Direction;
 
 use self::args::Form;
 pub(crate) use self::args::HopsArgs;
@@ -36,7 +36,7 @@ struct Ended {
     document: HopsDocument,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
-    write_fault: Option<trace::WriteError>,
+    write_fault: Option<narrows_trace::WriteError>,
 }
 
 pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
@@ -117,8 +117,8 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         estimator,
     };
     let teller = Rc::clone(&board);
-    let mut tell = |latest: &estimate::Latest| teller.borrow_mut().tell(latest);
-    let (measured, mut failure) = match estimate::watch(&mut world, order, &mut tell) {
+    let mut tell = |latest: &narrows_probe::Latest| teller.borrow_mut().tell(latest);
+    let (measured, mut failure) = match narrows_probe::watch(&mut world, order, &mut tell) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use estimate::HostFacts;
-use estimate::host::{CaptureModel, Coalescing, Costs, Inventory, Pacer, fixes};
-use net::host::{Interface, Steal};
-use report::host::{CaptureRow, FarFound, Found, HostDocument};
-use report::{Note, Problem, Target};
-use units::BitRate;
+use narrows_diagnose::host::{CaptureModel, Coalescing, Costs, Inventory, Pacer, fixes};
+use narrows_net::host::{Interface, Steal};
+use narrows_probe::HostFacts;
+use narrows_report::host::{CaptureRow, FarFound, Found, HostDocument};
+use narrows_report::{Note, Problem, Target};
+use narrows_units::BitRate;
 
 use crate::connect::{Peer, Version};
 use crate::exit::{Exit, Failure};
@@ -69,7 +69,7 @@ pub(crate) struct HostArgs {
 fn rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text
         .parse()
-        .map_err(|error: units::ParseQuantityError| error.to_string())?;
+        .map_err(|error: narrows_units::ParseQuantityError| error.to_string())?;
     if rate.bps() == 0 {
         return Err("a path of no rate carries nothing".to_owned());
     }
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let here = here(interface.as_ref(), far.as_ref())?;
     let captured = args.capture.then(|| {
         progress.say("a capture".to_owned());
-        net::host::capture(usize::try_from(args.snap).unwrap_or(usize::MAX))
+        narrows_net::host::capture(usize::try_from(args.snap).unwrap_or(usize::MAX))
     });
     progress.finish();
     let mtu = here.inventory.card.as_ref().and_then(|card| card.mtu);
@@ -150,15 +150,15 @@ struct Here {
 
 fn here(interface: Option<&Interface>, far: Option<&far::FarEnd>) -> Result<Here, Failure> {
     let before = Steal::read();
-    let mut inventory = net::host::inventory(interface.cloned());
+    let mut inventory = narrows_net::host::inventory(interface.cloned());
     let qdisc = inventory.card.as_ref().and_then(|card| card.qdisc.clone());
-    let mut costs = net::host::costs(qdisc.as_deref());
+    let mut costs = narrows_net::host::costs(qdisc.as_deref());
     if let (Some(far), Some("fq" | "etf")) = (far, qdisc.as_deref()) {
         departures(&mut costs, far.address);
     }
     let facts = match far {
         Some(far) => far.near.clone(),
-        None => net::host::measure(interface)
+        None => narrows_net::host::measure(interface)
             .map_err(|error| Failure::host(format!("cannot measure what this host can do: {error}")))?,
     };
     if let (Some(card), Some(far)) = (&mut inventory.card, far) {
@@ -179,7 +179,7 @@ fn here(interface: Option<&Interface>, far: Option<&far::FarEnd>) -> Result<Here
 fn departures(costs: &mut Costs, peer: std::net::SocketAddr) {
     let row = costs.pacing.iter_mut().find(|row| row.pacer == Pacer::DepartureTimes);
     let Some(row) = row else { return };
-    match net::host::departure_times(peer) {
+    match narrows_net::host::departure_times(peer) {
         Ok(measured) => *row = measured,
         Err(error) => {
             row.unknown = Some(format!(
@@ -198,7 +198,7 @@ impl HostArgs {
             _ => Version::Any,
         };
         let psk = self.psk_file.as_deref().map(crate::key::read).transpose()?;
-        let peer = Peer::of_version(name.clone(), self.port.unwrap_or(wire::DEFAULT_PORT), version);
+        let peer = Peer::of_version(name.clone(), self.port.unwrap_or(narrows_wire::DEFAULT_PORT), version);
         Ok(Some(peer.with_key(psk)))
     }
 
@@ -234,7 +234,7 @@ impl HostArgs {
 fn capture_row(
     document: &HostDocument,
     snap_octets: u32,
-    captured: std::io::Result<estimate::host::CaptureMeasured>,
+    captured: std::io::Result<narrows_diagnose::host::CaptureMeasured>,
 ) -> CaptureRow {
     let ip_octets = u32::from(USUAL_MTU);
     let memory = document.near.costs.memory_octets_per_second();

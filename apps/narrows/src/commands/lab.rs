@@ -10,7 +10,7 @@ mod up;
 
 use std::path::PathBuf;
 
-use lab::LabId;
+use narrows_lab::LabId;
 
 use super::emulate::failure;
 use crate::exit::{Exit, Failure};
@@ -68,14 +68,14 @@ impl LabArgs {
 
 impl BuildArgs {
     /// Of a lab of this process; `held`: one that it does nothing else with.
-    fn options(&self, held: bool) -> Result<lab::LabOptions, Failure> {
-        Ok(lab::LabOptions {
+    fn options(&self, held: bool) -> Result<narrows_lab::LabOptions, Failure> {
+        Ok(narrows_lab::LabOptions {
             id: self.id.as_deref().map(id).transpose()?,
             seed: self.seed,
             cpu: self.cpu,
             held,
             uncalibrated: self.no_calibration,
-            ..lab::LabOptions::default()
+            ..narrows_lab::LabOptions::default()
         })
     }
 }
@@ -97,7 +97,7 @@ fn id(text: &str) -> Result<LabId, Failure> {
 
 /// Removes what dead labs left, and says so.
 fn clean() -> Vec<String> {
-    let cleaned = lab::clean_dead_labs();
+    let cleaned = narrows_lab::clean_dead_labs();
     if !cleaned.is_empty() {
         output::complain(&format!("removed what dead labs left: {}", cleaned.join(" ")));
     }

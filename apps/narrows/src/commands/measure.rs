@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use estimate::job::Entry;
-use estimate::methods::{self, DEFAULT};
-use estimate::{Answering, Budget, Method, Order, Outcome, RawParams};
-use net::lone::Via;
-use report::MetricRow;
-use trace::{Recorder, Setting, WorldKind};
-use units::{Direction, Metric};
+use narrows_methods as methods;
+use narrows_methods::DEFAULT;
+use narrows_net::lone::Via;
+use narrows_probe::Entry;
+use narrows_probe::{Answering, Budget, Method, Order, Outcome, RawParams};
+use narrows_report::MetricRow;
+use narrows_trace::{Recorder, Setting, WorldKind};
+use narrows_units::{Direction, Metric};
 
 use super::methods::unknown;
 use crate::budget::BudgetLimits;
@@ -112,7 +113,7 @@ pub(crate) struct TcpArgs {
     #[arg(long, conflicts_with = "time")]
     quick: bool,
     /// Run this long instead, such as "20 s"
-    #[arg(long, short, value_parser = units::parse_duration)]
+    #[arg(long, short, value_parser = narrows_units::parse_duration)]
     time: Option<std::time::Duration>,
 }
 
@@ -236,7 +237,7 @@ struct Ended {
     entry: Entry,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
-    write_fault: Option<trace::WriteError>,
+    write_fault: Option<narrows_trace::WriteError>,
 }
 
 /// The far host, connected to, and which way is measured.
@@ -280,7 +281,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
         budget,
         estimator,
     };
-    let (measured, mut failure) = match estimate::run(&mut world, order) {
+    let (measured, mut failure) = match narrows_probe::run(&mut world, order) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };

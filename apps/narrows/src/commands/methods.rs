@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use estimate::MethodInfo;
-use estimate::methods::{METHODS, find};
+use narrows_methods::{METHODS, find};
+use narrows_probe::MethodInfo;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -97,7 +97,7 @@ fn manual(info: &MethodInfo) -> String {
             "typical cost",
             format!(
                 "{} in {:.1} s",
-                units::Octets::new(info.imposes.typical_octets),
+                narrows_units::Octets::new(info.imposes.typical_octets),
                 info.imposes.typical_time.as_secs_f64()
             ),
         ),
@@ -105,7 +105,7 @@ fn manual(info: &MethodInfo) -> String {
             "highest cost",
             format!(
                 "{} in {:.0} s",
-                units::Octets::new(info.imposes.max_octets),
+                narrows_units::Octets::new(info.imposes.max_octets),
                 info.imposes.max_time.as_secs_f64()
             ),
         ),

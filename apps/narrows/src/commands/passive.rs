@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capture::decode::Endpoint;
-use capture::filter::Filter;
-use capture::flows::FlowLimits;
-use capture::{Analysis, Options};
-use estimate::RawParams;
-use estimate::passive::{PASSIVE, PassiveMethod};
+use narrows_capture::decode::Endpoint;
+use narrows_capture::filter::Filter;
+use narrows_capture::flows::FlowLimits;
+use narrows_capture::{Analysis, Options};
+use narrows_diagnose::passive::{PASSIVE, PassiveMethod};
+use narrows_probe::RawParams;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -32,7 +32,7 @@ pub(crate) struct PassiveArgs {
     #[arg(long, short, value_name = "IF", conflicts_with = "files")]
     interface: Option<String>,
     /// How long to listen, such as "30 s"; until Ctrl-C by default
-    #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = units::parse_duration)]
+    #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = narrows_units::parse_duration)]
     duration: Option<Duration>,
     /// Listen to packets for other stations, too (promiscuous mode)
     #[arg(long, requires = "interface", conflicts_with = "files")]
@@ -114,9 +114,9 @@ pub(crate) fn run(args: &PassiveArgs) -> Result<Exit, Failure> {
 /// What was read, and how that ended.
 struct Read {
     inputs: Vec<String>,
-    findings: capture::Findings,
+    findings: narrows_capture::Findings,
     /// Of each input.
-    damages: Vec<(String, capture::damage::Damages)>,
+    damages: Vec<(String, narrows_capture::damage::Damages)>,
     matched: u64,
     /// What broke on the way: what was read by then is a result too.
     failure: Option<Failure>,

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use report::{How, ReplayDocument};
-use trace::Recording;
+use narrows_report::{How, ReplayDocument};
+use narrows_trace::Recording;
 
 use self::again::Wanted;
 use self::dump::Form;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     }
     let wanted = Wanted {
         method: match &args.method {
-            Some(name) => Some(estimate::methods::find(name).ok_or_else(|| unknown(name))?),
+            Some(name) => Some(narrows_methods::find(name).ok_or_else(|| unknown(name))?),
             None => None,
         },
         params: super::simulate::split(&args.params)?,

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use net::iperf3::Iperf3Server;
-use net::reflect::Reflector;
-use net::serve::{Running, ServeError, ServeOptions};
-use units::{BitRate, Octets};
+use narrows_net::iperf3::Iperf3Server;
+use narrows_net::reflect::Reflector;
+use narrows_net::serve::{Running, ServeError, ServeOptions};
+use narrows_units::{BitRate, Octets};
 
 use self::ndt7::Ndt7Server;
 use crate::exit::{Exit, Failure};
@@ -22,7 +22,7 @@ use crate::{interrupt, output};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// TCP and UDP port
-    #[arg(long, short, default_value_t = wire::DEFAULT_PORT, env = "NARROWS_PORT")]
+    #[arg(long, short, default_value_t = narrows_wire::DEFAULT_PORT, env = "NARROWS_PORT")]
     port: u16,
     /// Address to listen on; may be repeated; all addresses by default
     #[arg(long, short = 'B', value_name = "ADDRESS")]
@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "RATE")]
     max_rate: Option<BitRate>,
     /// Longest load or transfer, such as "30 s"
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration)]
     max_duration: Option<Duration>,
     /// Octets of one load or transfer, such as "2 GB"
     #[arg(long, value_name = "OCTETS")]
@@ -125,11 +125,11 @@ pub(crate) fn start_at(address: IpAddr, port: u16) -> Result<Running, Failure> {
 }
 
 /// This host's capabilities, as every client is told them.
-fn facts(address: Option<IpAddr>) -> Result<wire::HostFacts, Failure> {
-    let interface = address.and_then(net::host::Interface::with_address);
-    let facts = net::host::measure(interface.as_ref())
+fn facts(address: Option<IpAddr>) -> Result<narrows_wire::HostFacts, Failure> {
+    let interface = address.and_then(narrows_net::host::Interface::with_address);
+    let facts = narrows_net::host::measure(interface.as_ref())
         .map_err(|error| Failure::host(format!("cannot measure what this host can do: {error}")))?;
-    Ok(net::serve::host_facts(&facts))
+    Ok(narrows_net::serve::host_facts(&facts))
 }
 
 fn failure(error: &ServeError) -> Failure {

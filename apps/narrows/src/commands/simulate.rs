@@ -6,9 +6,9 @@ mod show;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use evaluate::simulated::Simulation;
-use scenario::{Expectation, Expected, Scenario, Way};
-use units::Metric;
+use narrows_evaluate::simulated::Simulation;
+use narrows_scenario::{Expectation, Expected, Scenario, Way};
+use narrows_units::Metric;
 
 use self::runs::{Batch, recorded, simulate};
 use crate::commands::methods::unknown;
@@ -129,8 +129,8 @@ fn batch<'a>(
     params: &'a [(String, String)],
 ) -> Result<Batch<'a>, Failure> {
     let usual = metric.unwrap_or(Metric::IpCapacity);
-    let method = estimate::methods::named(name, usual).ok_or_else(|| unknown(name))?;
-    let main = if name == estimate::methods::DEFAULT {
+    let method = narrows_methods::named(name, usual).ok_or_else(|| unknown(name))?;
+    let main = if name == narrows_methods::DEFAULT {
         usual
     } else {
         method.info().metric
@@ -185,11 +185,12 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, 
 }
 
 /// Whether the runs are as the scenario expects; both bounds count.
-fn holds(expectation: &Expectation, document: &report::SimulationDocument) -> bool {
+fn holds(expectation: &Expectation, document: &narrows_report::SimulationDocument) -> bool {
     let summary = &document.summary;
     let runs = document.runs.len() as f64;
-    let share =
-        |fits: &dyn Fn(&report::RunRow) -> bool| document.runs.iter().filter(|run| fits(run)).count() as f64 / runs;
+    let share = |fits: &dyn Fn(&narrows_report::RunRow) -> bool| {
+        document.runs.iter().filter(|run| fits(run)).count() as f64 / runs
+    };
     match expectation.expected {
         Expected::Within {
             low,

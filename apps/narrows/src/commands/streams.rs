@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use report::streams::StreamsDocument;
-use units::{BitRate, Metric};
+use narrows_report::streams::StreamsDocument;
+use narrows_units::{BitRate, Metric};
 
 use super::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use estimate::job::{JobOptions, JobReport, Profile, main_job};
-use estimate::{Budget, Cost};
-use net::client::SocketWorld;
-use report::{Document, Environments, Note, Problem, Target, advise};
-use trace::{Recorder, Setting, WorldKind};
-use units::{Direction, Metric};
+use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
+use narrows_net::client::SocketWorld;
+use narrows_probe::{Budget, Cost};
+use narrows_report::{Document, Environments, Note, Problem, Target, advise};
+use narrows_trace::{Recorder, Setting, WorldKind};
+use narrows_units::{Direction, Metric};
 
 use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
@@ -213,16 +213,16 @@ fn ended(document: &Document, fault: Option<&Problem>) -> Exit {
 
 /// What was measured, and with whom.
 struct Jobs {
-    reports: Vec<JobReport<net::Error>>,
+    reports: Vec<JobReport<narrows_net::Error>>,
     address: Option<std::net::SocketAddr>,
     writer: Option<FileWriter>,
-    write_fault: Option<trace::WriteError>,
+    write_fault: Option<narrows_trace::WriteError>,
     /// Both hosts over each of them.
     environments: Vec<Environments>,
 }
 
 /// The highest rate of payload that any job saw.
-fn carried(reports: &[JobReport<net::Error>]) -> Option<u64> {
+fn carried(reports: &[JobReport<narrows_net::Error>]) -> Option<u64> {
     let carried = |metric| matches!(metric, Metric::TcpAchievableSingle | Metric::UdpAchievable);
     let entries = reports.iter().flat_map(|report| &report.entries);
     entries

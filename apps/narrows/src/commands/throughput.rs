@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::client::IpVersion;
-use net::iperf3::{Finished, Outline, Part, TestOptions};
-use wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
+use narrows_net::client::IpVersion;
+use narrows_net::iperf3::{Finished, Outline, Part, TestOptions};
+use narrows_wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
 
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
@@ -194,12 +194,15 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let mut began = |outline: &Outline| (printer.borrow_mut())(header(outline));
     let mut interval = |part: &Part| (printer.borrow_mut())(text::interval(part, &judge.part(part), &options));
     let finished = if args.iperf3 {
-        let finished = net::iperf3::run(&args.host, &options, &mut began, &mut interval);
+        let finished = narrows_net::iperf3::run(&args.host, &options, &mut began, &mut interval);
         finished
             .map(|finished| (finished, own::Beside::default()))
             .map_err(|error| {
                 let mut failure = crate::connect::failure(&error);
-                if matches!(error, net::Error::Peer(net::error::PeerError::NotAdmitted { .. })) {
+                if matches!(
+                    error,
+                    narrows_net::Error::Peer(narrows_net::error::PeerError::NotAdmitted { .. })
+                ) {
                     failure.text += args.login.hint();
                 }
                 failure
@@ -209,7 +212,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     };
     let (finished, beside) = finished.map_err(|failure| complain_in_json(args, failure))?;
     let verdict = judge.whole(&finished);
-    let asked = args.bottleneck.map(|rate| units::BitRate::from_bps(rate.bps));
+    let asked = args.bottleneck.map(|rate| narrows_units::BitRate::from_bps(rate.bps));
     let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
     if args.json {
         let document = document::build(
@@ -310,7 +313,7 @@ impl ThroughputArgs {
     fn parameters(&self) -> Result<Parameters, Failure> {
         let (least, most, default) = if self.udp {
             // Nothing: the path's own length.
-            (16, u64::from(wire::iperf3::MOST_UDP_BLOCK), 0)
+            (16, u64::from(narrows_wire::iperf3::MOST_UDP_BLOCK), 0)
         } else {
             (1, 1 << 20, 128 << 10)
         };
@@ -376,9 +379,9 @@ impl ThroughputArgs {
             interval => interval,
         };
         let port = self.port.unwrap_or(if self.iperf3 {
-            wire::iperf3::PORT
+            narrows_wire::iperf3::PORT
         } else {
-            wire::DEFAULT_PORT
+            narrows_wire::DEFAULT_PORT
         });
         Ok(TestOptions {
             parameters,

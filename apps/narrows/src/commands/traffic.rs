@@ -4,7 +4,7 @@ mod flows;
 mod send;
 mod sink;
 
-use traffic::TrafficError;
+use narrows_traffic::TrafficError;
 
 use crate::exit::{Exit, Failure};
 

@@ -49,9 +49,9 @@ fn simulate(arguments: &[&str]) -> String {
 fn simulate_is_as_promised() {
     let document: Value =
         serde_json::from_str(&simulate(&["--method", "fac2", "--runs", "3", "--seed", "7"])).expect("one JSON object");
-    validate(report::schema::SIMULATION, &document);
+    validate(narrows_report::schema::SIMULATION, &document);
     has(&document, &["schema", "scenario", "method", "seed", "runs", "summary"]);
-    assert_eq!(document["schema"], report::schema::SIMULATION_NAME);
+    assert_eq!(document["schema"], narrows_report::schema::SIMULATION_NAME);
     assert_eq!(
         (&document["scenario"], &document["method"]),
         (&"demo".into(), &"fac2".into())
@@ -115,9 +115,9 @@ fn the_same_seed_gives_the_same_octets() {
 
 #[track_caller]
 fn is_a_report(document: &Value) {
-    validate(report::schema::REPORT, document);
+    validate(narrows_report::schema::REPORT, document);
     has(document, &["schema", "metrics", "host", "advice", "cost", "error"]);
-    assert_eq!(document["schema"], report::schema::REPORT_NAME);
+    assert_eq!(document["schema"], narrows_report::schema::REPORT_NAME);
     for row in rows(document, "metrics") {
         has(
             row,
@@ -214,7 +214,7 @@ fn hops_finds_a_server_there() {
         let ended = Running::start(narrows(["hops", "127.0.0.1"]).args(flags).args(more)).end();
         assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
         let document = ended.json();
-        validate(report::schema::HOPS, &document);
+        validate(narrows_report::schema::HOPS, &document);
         document
     };
     let found = hops(&[]);
@@ -269,12 +269,17 @@ fn one_metric_is_a_row_of_the_report() {
 fn bursts_and_streams_follow_their_schemas() {
     let server = Server::start(&[]);
     for (command, budget, schema, name) in [
-        ("burst", "10 MB, 2 s", report::schema::BURST, report::schema::BURST_NAME),
+        (
+            "burst",
+            "10 MB, 2 s",
+            narrows_report::schema::BURST,
+            narrows_report::schema::BURST_NAME,
+        ),
         (
             "streams",
             "300 MB, 3 s",
-            report::schema::STREAMS,
-            report::schema::STREAMS_NAME,
+            narrows_report::schema::STREAMS,
+            narrows_report::schema::STREAMS_NAME,
         ),
     ] {
         let mut call = client(command, server.address.port(), &["--json", "--budget", budget]);
@@ -401,7 +406,8 @@ fn available_bandwidth_from_one_end() {
 #[track_caller]
 fn is_a_row(row: &Value) {
     has_samples(row);
-    let mut schema: Value = serde_json::from_str(report::schema::REPORT).expect("the schema that ships is JSON");
+    let mut schema: Value =
+        serde_json::from_str(narrows_report::schema::REPORT).expect("the schema that ships is JSON");
     let definitions = schema["$defs"].take();
     let mut alone = definitions["row"].clone();
     alone["$defs"] = definitions;

@@ -116,7 +116,7 @@ fn a_killed_evaluation_goes_on() {
     }
     let json = std::fs::read_to_string(&files("whole")[0]).expect("the document");
     let document: Value = serde_json::from_str(&json).expect("JSON");
-    validate(report::schema::EVALUATION, &document);
+    validate(narrows_report::schema::EVALUATION, &document);
     assert_eq!(document["rows"][0]["runs"], 1000);
     assert_eq!(document["rows"][0]["published"]["value_bps"], 2.5e6);
 }

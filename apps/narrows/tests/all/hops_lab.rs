@@ -69,7 +69,7 @@ fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value,
     call.extend(["--", "sh", "-c", &script]);
     let ended = common::Running::start(&mut narrows(call)).end();
     let document = ended.json_line();
-    validate(report::schema::HOPS, &document);
+    validate(narrows_report::schema::HOPS, &document);
     (document, ended)
 }
 

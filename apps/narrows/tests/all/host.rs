@@ -46,8 +46,8 @@ fn this_host() {
     ]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::HOST, &document);
-    assert_eq!(document["schema"], report::schema::HOST_NAME);
+    validate(narrows_report::schema::HOST, &document);
+    assert_eq!(document["schema"], narrows_report::schema::HOST_NAME);
     families(&document["families"]);
     assert_eq!(
         (&document["rate_bps"], &document["rate_from"]),
@@ -97,7 +97,7 @@ fn both_ends() {
     let ended = Running::start(&mut client("host", server.address.port(), &["--json", "--quiet"])).end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::HOST, &document);
+    validate(narrows_report::schema::HOST, &document);
     families(&document["families"]);
     families(&document["reverse_families"]);
     assert_eq!(document["target"]["port"], server.address.port());

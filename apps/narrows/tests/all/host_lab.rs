@@ -96,7 +96,7 @@ fn ip(arguments: &[&str]) {
 fn document(ended: &Ended) -> Value {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::HOST, &document);
+    validate(narrows_report::schema::HOST, &document);
     document
 }
 

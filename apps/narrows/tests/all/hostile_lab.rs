@@ -158,8 +158,8 @@ fn reads_nothing(near: Ipv4Addr, port: u16) -> TcpStream {
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: DOdm+5/Cm3WwvhfcAlhJoQ==\r\nSec-WebSocket-Protocol: {}\r\n\r\n",
-        wire::ndt7::Subtest::Download.path(),
-        wire::ndt7::SUBPROTOCOL
+        narrows_wire::ndt7::Subtest::Download.path(),
+        narrows_wire::ndt7::SUBPROTOCOL
     );
     stream.write_all(request.as_bytes()).expect("the server is there");
     stream
@@ -167,7 +167,7 @@ fn reads_nothing(near: Ipv4Addr, port: u16) -> TcpStream {
 
 /// A stock iperf3 client's words up to the test, all data to come here, and none of it read.
 fn iperf3_reverse(near: Ipv4Addr, port: u16, name: u8) -> [TcpStream; 2] {
-    use wire::iperf3::{Cookie, Flow, Parameters, frame};
+    use narrows_wire::iperf3::{Cookie, Flow, Parameters, frame};
     let cookie = Cookie::new([name; 36]);
     let mut control = connect_from(near, port).expect("the server listens");
     control.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -373,11 +373,11 @@ impl Drop for Cable {
 /// Datagrams that servers may take for a beginning, to every port, from somebody else's address.
 fn forge(ports: [u16; 3]) -> u64 {
     let forger = UdpSocket::bind((VICTIM, 0)).expect("the address is on this side");
-    let hello = wire::Datagram::Handshake(wire::Handshake::Hello {
+    let hello = narrows_wire::Datagram::Handshake(narrows_wire::Handshake::Hello {
         session: 1,
-        nonce: wire::Nonce::new([7; wire::Nonce::OCTETS]),
+        nonce: narrows_wire::Nonce::new([7; narrows_wire::Nonce::OCTETS]),
     });
-    let wire::Datagram::Handshake(hello) = hello else {
+    let narrows_wire::Datagram::Handshake(hello) = hello else {
         return 0;
     };
     let hello = hello.encode();
@@ -461,7 +461,7 @@ fn forged_sources_get_no_more_than_was_sent() {
 
 /// An iperf3 client that wants UDP sent to it, and has not greeted.
 fn waiting_for_udp(port: u16) -> TcpStream {
-    use wire::iperf3::{Cookie, Counters, Flow, Parameters, Transport, frame};
+    use narrows_wire::iperf3::{Cookie, Counters, Flow, Parameters, Transport, frame};
     let mut control = TcpStream::connect((SERVER, port)).expect("the server listens");
     control.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     control.write_all(Cookie::new([3; 36]).octets()).expect("it is there");

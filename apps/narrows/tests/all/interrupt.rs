@@ -32,7 +32,7 @@ fn the_first_interrupt_prints_what_is_known() {
         assert!(after < Duration::from_secs(15), "{method}: {after:?}");
         assert!(matches!(ended.status.code(), Some(0 | 11)), "{method}: {ended:?}");
         let document = ended.json();
-        validate(report::schema::REPORT, &document);
+        validate(narrows_report::schema::REPORT, &document);
         let notes = document["notes"].as_array().expect("a list");
         assert!(notes.iter().any(|note| note["id"] == "interrupted"), "{document:#}");
         let known = document["metrics"].as_array().expect("a list");

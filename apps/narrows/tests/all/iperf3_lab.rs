@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::iperf3::Iperf3;
 use common::keys::{Keys, PASSWORD, USER};
 use common::{PATIENCE, Running, directory, narrows, run, text};
-use lab::{established, listens};
+use narrows_lab::{established, listens};
 use serde_json::Value;
 
 const TRANSPORTS: [(&str, &[&str]); 3] = [

@@ -17,8 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{Ended, Running, directory, file, narrows, text, validate};
+use narrows_scenario::{Scenario, Way};
 use nix::sys::signal::Signal;
-use scenario::{Scenario, Way};
 
 const THREE_HOPS: &str = r#"
 name = "three-hops"
@@ -135,7 +135,7 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     let id = running.id();
     let ended = running.end();
     let document = ended.json();
-    validate(report::schema::REPORT, &document);
+    validate(narrows_report::schema::REPORT, &document);
     let honesty = &document["path_honesty"];
     assert!(honesty["kept_time"].is_boolean(), "{document:#}");
     Traces::assert_gone(id);
@@ -182,7 +182,7 @@ fn an_interrupted_demo_prints_what_it_knows() {
     let ended = running.end();
     assert!(interrupted.elapsed() < Duration::from_secs(30), "{ended:?}");
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
-    validate(report::schema::REPORT, &ended.json());
+    validate(narrows_report::schema::REPORT, &ended.json());
     Traces::assert_gone(id);
 }
 
@@ -388,7 +388,7 @@ fn a_path_that_is_cut_in_the_middle() {
     assert!(began.elapsed() < Duration::from_secs(50), "{ended:?}");
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::REPORT, &document);
+    validate(narrows_report::schema::REPORT, &document);
     assert_eq!(document["error"]["code"], 3, "{document:#}");
     let complaint = document["error"]["text"].as_str().expect("a text");
     assert!(ended.stderr.contains(complaint), "{ended:?}");

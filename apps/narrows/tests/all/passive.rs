@@ -5,9 +5,9 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capture::packet::{LinkType, RawPacket};
-use capture::write::PcapWriter;
 use common::{run, text, validate};
+use narrows_capture::packet::{LinkType, RawPacket};
+use narrows_capture::write::PcapWriter;
 use serde_json::Value;
 
 /// A transfer of so many data packets and their acknowledgements, 10 ms from the far host, and a datagram of UDP after each tenth.
@@ -61,7 +61,7 @@ fn read(path: &Path, more: &[&str]) -> Value {
     let ended = run(&call);
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::PASSIVE, &document);
+    validate(narrows_report::schema::PASSIVE, &document);
     document
 }
 
@@ -79,7 +79,7 @@ fn a_file_becomes_rows_as_promised() {
     );
     assert_eq!(document["octets"], 200 * (1_514 + 54) + 20 * 50);
     let flows = document["flows"].as_array().expect("flows");
-    assert_eq!(flows.len(), estimate::passive::PASSIVE.len());
+    assert_eq!(flows.len(), narrows_diagnose::passive::PASSIVE.len());
     for flow in flows {
         assert_eq!(flow["source"], "10.0.0.1:40000");
         assert_eq!(flow["destination"], "10.0.0.2:5201");
@@ -206,7 +206,7 @@ fn an_interface_is_heard() {
         .output()
         .expect("unshare is there");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    validate(report::schema::PASSIVE, &document);
+    validate(narrows_report::schema::PASSIVE, &document);
     assert_eq!(document["counts"]["dropped"], 0);
     let payload = |document: &Value| {
         let flows = document["flows"].as_array().cloned().unwrap_or_default();

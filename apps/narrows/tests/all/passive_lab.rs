@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use capture::file::CaptureReader;
 use common::{directory, narrows, text, until};
-use lab::{Lab, LabOptions, Node, listens};
+use narrows_capture::file::CaptureReader;
+use narrows_lab::{Lab, LabOptions, Node, listens};
+use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_units::BitRate;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
 use serde_json::Value;
-use units::BitRate;
 
 /// Where tcpdump runs; the narrow link is between the two routers.
 const PLACES: [&str; 4] = ["sender", "router1", "router2", "receiver"];

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use common::far::Guest;
 use common::relay::Relay;
 use common::{Ended, Running, Server, client, directory, file, narrows, run, scenario, text};
+use narrows_wire::{RefusalCode, ServerMessage};
 use nix::sys::signal::Signal;
-use wire::{RefusalCode, ServerMessage};
 
 /// A port that nothing listens on.
 fn closed_port() -> u16 {
@@ -132,7 +132,7 @@ fn assert_partial(ended: &Ended, broke: Instant, who: &[&str]) {
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     assert!(after < Duration::from_secs(15), "{after:?} after it broke");
     let document = ended.json();
-    common::validate(report::schema::REPORT, &document);
+    common::validate(narrows_report::schema::REPORT, &document);
     let known = document["metrics"].as_array().expect("a list");
     assert!(
         known
@@ -241,7 +241,7 @@ fn data_is_a_sign_of_life() {
     relay.wait_for_connections(2);
     thread::sleep(Duration::from_millis(500));
     relay.mute(true);
-    thread::sleep(3 * wire::PEER_SILENT_AFTER);
+    thread::sleep(3 * narrows_wire::PEER_SILENT_AFTER);
     relay.mute(false);
     let ended = running.end();
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
@@ -315,9 +315,9 @@ fn servers_that_speak_something_else() {
 #[test]
 fn servers_that_stop_in_the_middle() {
     let welcome = ServerMessage::Welcome {
-        version: wire::VERSION,
-        nonce: wire::Nonce::new([1; 16]),
-        auth: wire::Auth::None,
+        version: narrows_wire::VERSION,
+        nonce: narrows_wire::Nonce::new([1; 16]),
+        auth: narrows_wire::Auth::None,
     }
     .frame();
     let half = welcome[..welcome.len() / 2].to_vec();
@@ -475,11 +475,11 @@ fn a_full_disk_loses_no_result() {
     let demo = scenario("demo.toml");
     let ended = run(&["simulate", text(&demo), "--method", "rtt", "--json", "-o", "/dev/full"]);
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert_eq!(ended.json()["schema"], report::schema::SIMULATION_NAME);
+    assert_eq!(ended.json()["schema"], narrows_report::schema::SIMULATION_NAME);
     assert!(ended.stderr.contains("/dev/full"), "{ended:?}");
     let ended = run(&["demo", "--simulate", "--quick", "--json", "-o", "/dev/full"]);
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert_eq!(ended.json()["schema"], report::schema::REPORT_NAME);
+    assert_eq!(ended.json()["schema"], narrows_report::schema::REPORT_NAME);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn record(name: &str, method: &str, file: &str) -> Ended {
 fn replayed(arguments: &[&str]) -> (Option<i32>, Value) {
     let ended = run(&[&["replay", "--json"], arguments].concat());
     let document = ended.json();
-    validate(report::schema::REPLAY, &document);
+    validate(narrows_report::schema::REPLAY, &document);
     (ended.status.code(), document)
 }
 
@@ -161,7 +161,7 @@ fn a_cut_file_is_read_as_far_as_it_goes() {
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     assert!(ended.stderr.contains("the file ends in the middle"), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::REPLAY, &document);
+    validate(narrows_report::schema::REPLAY, &document);
     assert!(document["damage"].is_string());
     let ran = &document["runs"][0];
     assert_eq!((&ran["complete"], &ran["same"]), (&false.into(), &Value::Null));

@@ -83,8 +83,8 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(ended.stderr.is_empty(), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::TRAFFIC, &document);
-    assert_eq!(document["schema"], report::schema::TRAFFIC_NAME);
+    validate(narrows_report::schema::TRAFFIC, &document);
+    assert_eq!(document["schema"], narrows_report::schema::TRAFFIC_NAME);
     assert_eq!(document["clocks"], "same");
     let flows = document["flows"].as_array().expect("a list");
     let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
@@ -103,7 +103,7 @@ fn both_sides_tell_what_they_saw() {
     let told = sink.running.end();
     assert_eq!(told.status.code(), Some(0), "{told:?}");
     let session = told.json();
-    validate(report::schema::TRAFFIC, &session);
+    validate(narrows_report::schema::TRAFFIC, &session);
     assert_eq!(
         (&session["ended"], session["flows"].as_array().map(Vec::len)),
         (&"complete".into(), Some(5))
@@ -120,7 +120,7 @@ fn an_interrupt_prints_what_is_known() {
     let ended = sending.end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
-    validate(report::schema::TRAFFIC, &document);
+    validate(narrows_report::schema::TRAFFIC, &document);
     assert_eq!(document["interrupted"], true);
     let flow = &document["flows"][0];
     assert!(flow["received"]["packets"].as_u64() > Some(0), "{flow:#}");
@@ -200,7 +200,7 @@ fn a_cut_capture_is_sent_as_far_as_it_goes() {
     let ended = sink.send(&["--replay", text(&capture), "--json"]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document: Value = ended.json();
-    validate(report::schema::TRAFFIC, &document);
+    validate(narrows_report::schema::TRAFFIC, &document);
     assert_eq!(document["flows"][0]["received"]["octets"], 1200);
     assert!(
         document["notes"][0]

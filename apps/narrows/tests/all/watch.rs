@@ -22,7 +22,7 @@ fn lines(ended: &Ended) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
     for line in &lines {
-        validate(report::schema::WATCH, line);
+        validate(narrows_report::schema::WATCH, line);
     }
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
     let (last, others) = kinds

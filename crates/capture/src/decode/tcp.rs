@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use estimate::probe::TcpFields;
 use narrows_packet::TCP;
 use narrows_packet::checksum::Sum;
 use narrows_packet::tcp::{TCP_OCTETS, TcpHeader, TcpOptions};
+use narrows_probe::probes::TcpFields;
 
 use super::ip::Packet;
 use super::{Endpoint, Unreadable};

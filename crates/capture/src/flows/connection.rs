@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use estimate::passive::{Course, FlowLog, SeenPacket, Sight, Vantage};
+use narrows_diagnose::passive::{Course, FlowLog, SeenPacket, Sight, Vantage};
 
 use super::FlowKey;
 use super::order::before;

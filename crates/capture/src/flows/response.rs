@@ -5,7 +5,7 @@
 //! (RFC 7323 §4: a value that a host echoes has reached it), which tell of hosts that only send, too. Host delays (delayed
 //! acknowledgements, applications that think) only lengthen single answers; the smallest is kept.
 
-use estimate::passive::SeenPacket;
+use narrows_diagnose::passive::SeenPacket;
 
 use super::order::{at_or_after, before};
 

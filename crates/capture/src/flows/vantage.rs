@@ -17,7 +17,7 @@
 //! The thresholds are ours: a kernel answers in 10 to 200 us, with interrupts gathered in up to 1 ms; a frame of 60 octets needs 1 ms at
 //! 480 kbit/s, so that a link that narrow before the capture shows.
 
-use estimate::passive::Vantage;
+use narrows_diagnose::passive::Vantage;
 
 /// A host that takes longer to answer than this is elsewhere.
 const AT_HOST_NS: i64 = 2_000_000;

@@ -1,13 +1,13 @@
 //! Packets become connections, directions and findings.
 use crate::common;
 
-use capture::decode::{Decoded, Endpoint, decode};
-use capture::file::CaptureReader;
-use capture::flows::FlowLimits;
-use capture::matching::Departures;
-use capture::{Findings, Options};
 use common::{ACK, FIN, SYN, Tcp, analyse, connection, options, pcap};
-use estimate::passive::Vantage;
+use narrows_capture::decode::{Decoded, Endpoint, decode};
+use narrows_capture::file::CaptureReader;
+use narrows_capture::flows::FlowLimits;
+use narrows_capture::matching::Departures;
+use narrows_capture::{Findings, Options};
+use narrows_diagnose::passive::Vantage;
 
 fn found(packets: &[Tcp]) -> Findings {
     analyse(&pcap(packets), options()).unwrap()
@@ -28,7 +28,7 @@ fn a_transfer_seen_at_its_sender() {
     assert_eq!(sight.vantage, Vantage::Sender);
     assert_eq!((sight.ahead_ns, sight.behind_ns), (Some(10_000_000), Some(20_000)));
     assert_eq!((sight.missed, sight.began, sight.window_shift), (0, true, Some(0)));
-    assert_eq!(flow.answers.len(), estimate::passive::PASSIVE.len());
+    assert_eq!(flow.answers.len(), narrows_diagnose::passive::PASSIVE.len());
     assert_eq!(findings.counts.flows.connections, 1);
     assert_eq!(findings.counts.unreadable(), 0);
 }
@@ -156,7 +156,7 @@ fn what_was_acknowledged_unseen_was_missed() {
         .outcome
         .caveats()
         .iter()
-        .map(estimate::Caveat::id)
+        .map(narrows_probe::Caveat::id)
         .collect();
     assert!(ids.contains(&"capture_missed"), "{ids:?}");
 }

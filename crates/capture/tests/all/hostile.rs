@@ -1,8 +1,8 @@
 //! Captures that are damaged by chance, the same ones every time: nothing panics, nothing grows, and what is whole stays readable.
 use crate::common;
 
-use capture::file::CaptureReader;
 use common::{analyse, connection, options, pcap};
+use narrows_capture::file::CaptureReader;
 
 /// A value-stable generator (splitmix64).
 struct Chance(u64);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use report::EvaluationDocument;
+use narrows_report::EvaluationDocument;
 
 use super::columns::Table;
 use super::word;
@@ -30,7 +30,7 @@ pub fn rows_parquet(document: &EvaluationDocument, path: &Path) -> Result<(), St
     table.texts("status", rows.iter().map(|row| Some(row.status.name().to_owned())));
     table.texts("why", rows.iter().map(|row| row.why.clone()));
     table.whole("runs", rows.iter().map(|row| i64::try_from(row.summary.runs).ok()));
-    let mut number = |name, value: fn(&report::Summary) -> Option<f64>| {
+    let mut number = |name, value: fn(&narrows_report::Summary) -> Option<f64>| {
         table.numbers(name, rows.iter().map(|row| value(&row.summary)));
     };
     number("truth_bps", |summary| summary.truth_bps);

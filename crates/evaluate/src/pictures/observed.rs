@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use estimate::probe::{StreamReport, TrainReport, TransferReport};
-use report::page::Figure;
-use report::picture::{
+use narrows_probe::probes::{StreamReport, TrainReport, TransferReport};
+use narrows_report::page::Figure;
+use narrows_report::picture::{
     DelayTrend, DelayedPacket, DispersionHistogram, HopRegression, Picture, Point, Quantity, Response, ResponseCurve,
     Series, SizeFit, SizeRegression, SizedRoundTrip, TransferOverTime,
 };
-use scenario::Way;
-use trace::{Answer, Asked, Recording};
-use units::Metric;
+use narrows_scenario::Way;
+use narrows_trace::{Answer, Asked, Recording};
+use narrows_units::Metric;
 
 use crate::cell::{Cell, Run};
 use crate::truth;
@@ -32,7 +32,9 @@ pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
     let mut seen = Seen::default();
     for exchange in recording.runs.iter().flat_map(|run| &run.exchanges) {
         let hop_limit = match &exchange.asked {
-            Asked::Probe(estimate::Probe::Train(train)) => train.packets.first().and_then(|packet| packet.hop_limit),
+            Asked::Probe(narrows_probe::Probe::Train(train)) => {
+                train.packets.first().and_then(|packet| packet.hop_limit)
+            }
             Asked::Probe(_) | Asked::Wait { .. } => None,
         };
         match &exchange.answer {
@@ -115,7 +117,7 @@ impl Seen {
                 self.windows.push(Vec::new());
             }
             rates(stream, began, &mut self.rates[index]);
-            let window = |sample: &estimate::probe::TcpSample| {
+            let window = |sample: &narrows_probe::probes::TcpSample| {
                 let octets = u64::from(sample.cwnd_segments) * (u64::from(sample.mss_octets) + TCP_HEADERS);
                 Point::new((sample.at.nanos() - began) as f64, octets as f64)
             };
@@ -182,7 +184,7 @@ impl Seen {
         let lost = report
             .arrivals
             .iter()
-            .filter(|row| row.fate == estimate::probe::Fate::Lost);
+            .filter(|row| row.fate == narrows_probe::probes::Fate::Lost);
         let picture = DelayTrend {
             title: format!("one-way delays along a train: {what}"),
             lost: lost.map(|row| u64::from(row.seq)).collect(),
@@ -263,7 +265,7 @@ fn rates(stream: &StreamReport, began: i64, into: &mut Vec<Point>) {
 }
 
 fn width(samples: &[f64]) -> f64 {
-    let at = |p| stat::quantile(samples, p).unwrap_or(0.0);
+    let at = |p| narrows_stat::quantile(samples, p).unwrap_or(0.0);
     2.0 * (at(0.75) - at(0.25)) / (samples.len() as f64).cbrt()
 }
 
@@ -280,7 +282,7 @@ fn regression(hop: u8, sizes: &BTreeMap<u64, Vec<f64>>) -> HopRegression {
         .iter()
         .map(|point| (point.ip_octets as f64, point.round_trip_ns))
         .unzip();
-    let fit = stat::ols(&x, &y).ok().map(|fit| SizeFit {
+    let fit = narrows_stat::ols(&x, &y).ok().map(|fit| SizeFit {
         intercept_ns: fit.line.intercept,
         slope_ns_per_octet: fit.line.slope,
         rate_bps: None,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use report::World;
+use narrows_report::World;
+use narrows_units::Metric;
 use serde::Deserialize;
-use units::Metric;
 
 use super::{Keep, Runs};
 use crate::error::PlanError;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use estimate::Method;
-use estimate::methods::{self, DEFAULT, DEFAULT_PER_HOP};
-use units::Metric;
+use narrows_methods as methods;
+use narrows_methods::{DEFAULT, DEFAULT_PER_HOP};
+use narrows_probe::Method;
+use narrows_units::Metric;
 
 use super::file::{MethodFile, RivalFile, combinations, text, texts};
 use super::{PlannedMethod, PlannedRival, read, worlds};
@@ -86,7 +87,7 @@ fn resolve(
 pub(crate) fn begin(
     method: &dyn Method,
     params: &[(String, String)],
-) -> Result<Box<dyn estimate::Estimator>, estimate::ParamError> {
+) -> Result<Box<dyn narrows_probe::Estimator>, narrows_probe::ParamError> {
     method.begin(&params.iter().cloned().collect())
 }
 

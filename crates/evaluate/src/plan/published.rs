@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use report::Published;
-use units::{BitRate, Metric, Octets, Unit, parse_duration};
+use narrows_report::Published;
+use narrows_units::{BitRate, Metric, Octets, Unit, parse_duration};
 
 use super::PlannedScenario;
 use super::file::PublishedFile;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use scenario::Scenario;
+use narrows_scenario::Scenario;
 
 use super::file::{COMBINATIONS, ScenarioFile, combinations, texts};
 use super::{PlannedScenario, is_name, read, worlds};

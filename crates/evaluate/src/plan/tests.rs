@@ -1,5 +1,5 @@
-use report::World;
-use units::Metric;
+use narrows_report::World;
+use narrows_units::Metric;
 
 use super::*;
 

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use narrows_units::{BitRate, Direction, Framing, Layer, Metric, Unit};
 use regex_lite::Regex;
 use serde::Deserialize;
-use units::{BitRate, Direction, Framing, Layer, Metric, Unit};
 
 use super::error::{AdapterError, ReadError, RivalError};
 use super::file::{self, File};
@@ -406,7 +406,7 @@ impl<'a> Words<'a> {
 }
 
 fn time(key: &'static str, text: &str) -> Result<Duration, AdapterError> {
-    let time = units::parse_duration(text).ok();
+    let time = narrows_units::parse_duration(text).ok();
     time.ok_or_else(|| AdapterError::Time {
         key,
         text: text.to_owned(),

@@ -1,6 +1,6 @@
 //! What can be wrong with a description, and with a run by it.
 
-use units::Metric;
+use narrows_units::Metric;
 
 /// What is wrong with a description: its author can mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

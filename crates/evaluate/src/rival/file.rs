@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use narrows_units::{Direction, Layer, Metric};
 use serde::Deserialize;
-use units::{Direction, Layer, Metric};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use evaluate::Plan;
+use narrows_evaluate::Plan;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

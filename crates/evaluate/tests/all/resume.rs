@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use estimate::Verdict;
-use evaluate::{Bench, Cell, Judged, Options, Order, Plan, Progress, Run, RunFault, Store, carry_out};
-use report::picture::Picture;
-use report::{Status, World};
+use narrows_evaluate::{Bench, Cell, Judged, Options, Order, Plan, Progress, Run, RunFault, Store, carry_out};
+use narrows_probe::Verdict;
+use narrows_report::picture::Picture;
+use narrows_report::{Status, World};
 
 const PLAN: &str = r#"
 name = "p"
@@ -71,7 +71,7 @@ impl Bench for Fake {
                 high: Some(value),
                 verdict: Verdict::Estimated,
             },
-            truth_basis: report::TruthBasis::Scenario,
+            truth_basis: narrows_report::TruthBasis::Scenario,
             long_run_truth: None,
             hops: Vec::new(),
             octets: 64,
@@ -116,7 +116,7 @@ fn go(plan: &Plan, folder: &Path, bench: &mut Fake, after: u32) -> String {
     };
     let options = Options { jobs: 3, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [bench], options, &mut progress).expect("room on the disk");
-    evaluate::document(plan, &cells, &store, &shortfalls).json()
+    narrows_evaluate::document(plan, &cells, &store, &shortfalls).json()
 }
 
 fn fake(left: usize) -> Fake {
@@ -168,7 +168,7 @@ fn every_row_is_there() {
     let stop = AtomicBool::new(false);
     let options = Options { jobs: 2, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [&mut fake(100)], options, &mut ()).unwrap();
-    let document = evaluate::document(&plan, &cells, &store, &shortfalls);
+    let document = narrows_evaluate::document(&plan, &cells, &store, &shortfalls);
     let rows: Vec<(&str, Status, usize)> = document
         .rows
         .iter()
@@ -199,7 +199,7 @@ fn every_row_is_there() {
             .and_then(|published| published.value_bps),
         Some(3e6)
     );
-    let schema: serde_json::Value = serde_json::from_str(report::schema::EVALUATION).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(narrows_report::schema::EVALUATION).unwrap();
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
     assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&json));
     let csv = document.csv();
@@ -225,7 +225,7 @@ fn recordings_are_analysed_again() {
     let stop = AtomicBool::new(false);
     let options = Options { jobs: 2, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [], options, &mut ()).unwrap();
-    let document = evaluate::document(&plan, &cells, &store, &shortfalls);
+    let document = narrows_evaluate::document(&plan, &cells, &store, &shortfalls);
     let [simulated, recorded] = &document.rows[..] else {
         panic!("{} rows", document.rows.len())
     };
@@ -274,9 +274,9 @@ fn hops_have_rows() {
     let stop = AtomicBool::new(false);
     let options = Options { jobs: 1, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [&mut Hops], options, &mut ()).unwrap();
-    let document = evaluate::document(&plan, &cells, &store, &shortfalls);
+    let document = narrows_evaluate::document(&plan, &cells, &store, &shortfalls);
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
-    let schema: serde_json::Value = serde_json::from_str(report::schema::EVALUATION).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(narrows_report::schema::EVALUATION).unwrap();
     assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&json));
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
@@ -308,9 +308,9 @@ fn the_first_run_is_kept_and_drawn() {
     let stop = AtomicBool::new(false);
     let options = Options { jobs: 2, stop: &stop };
     carry_out(&cells, &mut store, &mut [], options, &mut ()).unwrap();
-    let kept = evaluate::each_run(&cells, &store).map(|(_, _, run)| run.recording.is_some());
+    let kept = narrows_evaluate::each_run(&cells, &store).map(|(_, _, run)| run.recording.is_some());
     assert_eq!(kept.collect::<Vec<_>>(), [true, false, false, true, false, false]);
-    let figures = evaluate::pictures::of_runs(&cells, &store);
+    let figures = narrows_evaluate::pictures::of_runs(&cells, &store);
     let has = |fits: &dyn Fn(&Picture) -> bool| figures.iter().any(|figure| fits(&figure.picture));
     assert!(has(
         &|picture| matches!(picture, Picture::ResponseCurve(curve) if curve.series[0].points.len() >= 3)

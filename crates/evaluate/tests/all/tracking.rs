@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use evaluate::Plan;
-use evaluate::simulated::Simulation;
-use report::Tracking;
-use scenario::Way;
-use units::Metric;
+use narrows_evaluate::Plan;
+use narrows_evaluate::simulated::Simulation;
+use narrows_report::Tracking;
+use narrows_scenario::Way;
+use narrows_units::Metric;
 
 /// One run over one of the plan's paths.
 fn followed(path: &str, method: &str, duration: &str, seed: u64) -> Tracking {
@@ -18,7 +18,7 @@ fn followed(path: &str, method: &str, duration: &str, seed: u64) -> Tracking {
     let simulation = Simulation {
         scenario: &planned.scenario,
         way: Way::Forward,
-        method: estimate::methods::find(method).unwrap(),
+        method: narrows_methods::find(method).unwrap(),
         metric: Metric::AvailableIpCapacity,
         params: &params,
     };
@@ -78,7 +78,7 @@ fn jitter_with_losses_is_tolerated() {
         assert!((0.001..=0.01).contains(&load), "{seed}: {load}");
         within.push(tracking.settled_median_abs_error_ratio.unwrap());
     }
-    let typical = stat::median(&within).unwrap();
+    let typical = narrows_stat::median(&within).unwrap();
     assert!((0.0..=0.012).contains(&typical), "{within:?}");
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
-use scenario::Way;
-use sim::{Path, Segment};
+use narrows_scenario::Way;
+use narrows_sim::{Path, Segment};
 
 use super::ethernet::Ethernet;
 use super::port::{self, Port};

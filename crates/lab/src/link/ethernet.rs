@@ -1,8 +1,8 @@
 //! Frames as the packets of a link.
 
 use narrows_packet::ip::IpHeader;
-use scenario::Way;
-use sim::Path;
+use narrows_scenario::Way;
+use narrows_sim::Path;
 
 use crate::icmp::Trouble;
 use crate::packet;

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::io;
 
-use net::ring::{PacketRing, RingFrame, RingOptions};
-use net::tun::{Tun, TunLayer};
+use narrows_net::ring::{PacketRing, RingFrame, RingOptions};
+use narrows_net::tun::{Tun, TunLayer};
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec};
 
@@ -78,12 +78,13 @@ impl Port {
         };
         let ring = own.inside(|| {
             make_pair(spec, &name)?;
-            net::host::turn_off_offloads(&name)?;
+            narrows_net::host::turn_off_offloads(&name)?;
             PacketRing::open(&name, &options)
         });
         let ready = ring.and_then(|ring| ring).and_then(|ring| {
             // A frame that enters is as it would be on a wire: no longer than the MTU allows, with all its checksums.
-            spec.namespace.inside(|| net::host::turn_off_offloads(&spec.device))??;
+            spec.namespace
+                .inside(|| narrows_net::host::turn_off_offloads(&spec.device))??;
             Ok(Self::Ring(ring))
         });
         if ready.is_err() {

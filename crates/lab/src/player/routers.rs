@@ -2,8 +2,8 @@
 
 use narrows_packet::UDP;
 use narrows_packet::ip::{IpHeader, set_hop_limit};
-use scenario::Way;
-use sim::Path;
+use narrows_scenario::Way;
+use narrows_sim::Path;
 
 use super::{Admitted, Buffer, Rules, opposite};
 use crate::icmp::{self, Trouble};
@@ -111,7 +111,7 @@ impl Rules for Routers {
         if !answers {
             return Err(buffer);
         }
-        let packet = sim::Packet {
+        let packet = narrows_sim::Packet {
             // Built by `icmp`, which makes no longer ones.
             ip_octets: u16::try_from(buffer.packet().len()).unwrap_or(u16::MAX),
             hop_limit: ROUTER_HOP_LIMIT,

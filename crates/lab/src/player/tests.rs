@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use narrows_packet::checksum::checksum;
 use narrows_packet::ip::{IpHeader, PlainHeader};
+use narrows_scenario::{Hop, Queue, Scenario};
+use narrows_sim::{DropCause, Path};
+use narrows_units::BitRate;
 use proptest::prelude::*;
-use scenario::{Hop, Queue, Scenario};
-use sim::{DropCause, Path};
-use units::BitRate;
 
 use super::*;
 use crate::honesty::Honesty;
@@ -63,7 +63,7 @@ type Rig = Player<Script, Routers, StepClock>;
 fn rig() -> Rig {
     let hop = || {
         Hop::rate(BitRate::from_mbps(8))
-            .framing(units::Framing::BARE)
+            .framing(narrows_units::Framing::BARE)
             .delay(std::time::Duration::from_millis(1))
     };
     let scenario = Scenario::new("rig")
@@ -219,7 +219,7 @@ fn what_nobody_on_the_path_is_meant_by_is_not_carried() {
 #[test]
 fn drops_are_reported_by_hop() {
     let mut rig = rig();
-    let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(units::Framing::BARE);
+    let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(narrows_units::Framing::BARE);
     let scenario = Scenario::new("narrow")
         .hop(hop(80))
         .hop(hop(8).queue(Queue::Packets(2)))

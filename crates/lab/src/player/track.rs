@@ -2,8 +2,8 @@
 
 use std::io;
 
-use scenario::Way;
-use sim::{DropCause, Output, Packet, Path};
+use narrows_scenario::Way;
+use narrows_sim::{DropCause, Output, Packet, Path};
 
 use super::{Buffer, Pool};
 use crate::icmp::Trouble;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, Scenario, SizeMix, Way};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, Scenario, SizeMix, Way};
+use narrows_units::BitRate;
 
 use super::describe::{self, DeviceDescription, LabDescription, NodeDescription};
 use super::layout::{Cable, CableKind, Layout, NodeKind};

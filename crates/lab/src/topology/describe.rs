@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use scenario::{Carried, Cross, Jitter, Link, Loss, Router, Scenario, Source, Way};
+use narrows_scenario::{Carried, Cross, Jitter, Link, Loss, Router, Scenario, Source, Way};
+use narrows_sim::Segment;
+use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
-use sim::Segment;
-use units::BitRate;
 
 use super::flows::cannot_be_virtual;
 use super::shaper::Shaper;
@@ -221,7 +221,7 @@ pub(crate) fn not_played(scenario: &Scenario) -> Vec<String> {
             left_out.push(format!("interface rate of the {side}"));
         }
     }
-    let real_time = |hop: &scenario::Hop| hop.link == Link::RealTime;
+    let real_time = |hop: &narrows_scenario::Hop| hop.link == Link::RealTime;
     if scenario.offloads && scenario.forward.iter().chain(&scenario.reverse).any(real_time) {
         left_out.push("offloads of real-time links, which count every packet".to_owned());
     }
@@ -266,7 +266,10 @@ fn unplayed_link(scenario: &Scenario, way: Way, index: usize) -> Vec<String> {
             "shaper".to_owned(),
         ),
         (policer, "policer".to_owned()),
-        (!delay.is_zero(), format!("delay of {}", units::format_duration(delay))),
+        (
+            !delay.is_zero(),
+            format!("delay of {}", narrows_units::format_duration(delay)),
+        ),
         (hop.loss != Loss::None, "loss".to_owned()),
         (hop.jitter != Jitter::None, "jitter".to_owned()),
         (hop.reorder.is_some(), "reordering".to_owned()),
@@ -358,7 +361,7 @@ fn way_truth(scenario: &Scenario, way: Way, hops: &[HopDescription]) -> WayTruth
 }
 
 /// A calibrated rate was found with packets of the hop's MTU; at the path's MTU the link's framing weighs more.
-fn at_size(rate: u64, hop: &scenario::Hop, mtu: u16) -> u64 {
+fn at_size(rate: u64, hop: &narrows_scenario::Hop, mtu: u16) -> u64 {
     if hop.mtu == mtu || hop.bucket.is_some() || hop.link == Link::Veth {
         return rate;
     }

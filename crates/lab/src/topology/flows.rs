@@ -1,6 +1,6 @@
 //! Cross traffic that real hosts carry.
 
-use scenario::{Carried, Cross, Link, Scenario, Source, Way};
+use narrows_scenario::{Carried, Cross, Link, Scenario, Source, Way};
 
 use crate::node::Node;
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use scenario::{Link, Scenario, Way};
-use sim::LinkPart;
+use narrows_scenario::{Link, Scenario, Way};
+use narrows_sim::LinkPart;
 
 use super::describe::FlowDescription;
 use super::flows::carried_by_hosts;

@@ -7,9 +7,9 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
-use sim::Segment;
-use units::{BitRate, Framing, Octets};
+use narrows_scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
+use narrows_sim::Segment;
+use narrows_units::{BitRate, Framing, Octets};
 
 use crate::error::{LabError, WhyNot};
 use crate::node::Node;
@@ -127,7 +127,7 @@ impl Shaper {
             "packets leave as soon as there are tokens, so after a rest {} octets leave at once, up to {} before a link of {} would \
              have sent them",
             counting.burst,
-            units::format_duration(early),
+            narrows_units::format_duration(early),
             counting.rate
         )];
         let around = i64::from(packet) - i64::from(self.mtu);
@@ -220,7 +220,7 @@ fn binding_bucket(hop: &Hop) -> Option<TokenBucket> {
 
 /// The rate at which a link carries the IP octets of full-size packets.
 fn ip_rate(rate: BitRate, framing: Framing, mtu: u32) -> Option<BitRate> {
-    framing.convert(rate, units::Layer::Wire, units::Layer::Ip, mtu, false)
+    framing.convert(rate, narrows_units::Layer::Wire, narrows_units::Layer::Ip, mtu, false)
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use scenario::Router;
+use narrows_scenario::Router;
 
 use super::layout::NodeKind;
 use crate::error::LabError;

@@ -38,7 +38,7 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
         return Ok(());
     }
     for (node, port) in [(here, near), (there, far)] {
-        node.run(|| net::host::turn_off_offloads(&port.device))?
+        node.run(|| narrows_net::host::turn_off_offloads(&port.device))?
             .map_err(|source| LabError::kernel(format!("{}: switching offloads off", doing()), source))?;
     }
     Ok(())

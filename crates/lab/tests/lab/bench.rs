@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{Honesty, LabHost, RealTimePath, Side, StartOptions};
-use scenario::{Hop, Scenario};
-use units::BitRate;
+use narrows_lab::{Honesty, LabHost, RealTimePath, Side, StartOptions};
+use narrows_scenario::{Hop, Scenario};
+use narrows_units::BitRate;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const PORT: u16 = 9_000;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{RealTimePath, Side, StartOptions};
-use scenario::{Hop, Scenario, Way};
-use units::BitRate;
+use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_scenario::{Hop, Scenario, Way};
+use narrows_units::BitRate;
 
 use crate::bench::{MS, alone, round_trips, start, three_hops};
 
@@ -59,7 +59,7 @@ fn names_of_dead_processes_are_removed() {
     let bind = nix::mount::MsFlags::MS_BIND;
     let none = None::<&str>;
     nix::mount::mount(Some("/proc/self/ns/net"), dead, none, bind, none).unwrap();
-    let removed = lab::clean_leftovers();
+    let removed = narrows_lab::clean_leftovers();
     assert!(removed.contains(&"narrows-4194305-0-sender".to_owned()), "{removed:?}");
     assert!(!dead.exists() && foreign.exists());
     std::fs::remove_file(foreign).unwrap();

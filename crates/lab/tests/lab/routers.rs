@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
 
-use lab::{RealTimePath, Side};
+use narrows_lab::{RealTimePath, Side};
+use narrows_scenario::{Hop, Router, Scenario, Way};
+use narrows_units::BitRate;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, recvfrom, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeVal;
-use scenario::{Hop, Router, Scenario, Way};
-use units::BitRate;
 
 use crate::bench::{MS, PORT, alone, bound_in, ip_of, start};
 

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{LabHost, RealTimePath, Side, listens};
-use scenario::Way;
+use narrows_lab::{LabHost, RealTimePath, Side, listens};
+use narrows_scenario::Way;
 
 use crate::bench::{MS, alone, measured, start, three_hops};
 

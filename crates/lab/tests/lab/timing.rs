@@ -6,12 +6,12 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{RealTimePath, Side};
+use narrows_lab::{RealTimePath, Side};
+use narrows_scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
+use narrows_units::BitRate;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
-use units::BitRate;
 
 use crate::bench::{MS, PORT, alone, bound_in, ip_of, measured, round_trips, three_hops};
 

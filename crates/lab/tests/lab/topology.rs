@@ -6,15 +6,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabError, LabId, LabOptions, Node};
+use narrows_lab::{Lab, LabError, LabId, LabOptions, Node};
+use narrows_scenario::{
+    Arrivals, Burst, Carried, Cross, Hop, Layer2, Link, Queue, Router, Scenario, SizeMix, TokenBucket, Way,
+};
+use narrows_units::{BitRate, Framing, Octets};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, recvfrom, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeVal;
-use scenario::{
-    Arrivals, Burst, Carried, Cross, Hop, Layer2, Link, Queue, Router, Scenario, SizeMix, TokenBucket, Way,
-};
-use units::{BitRate, Framing, Octets};
 
 use crate::bench::{MS, PORT, alone, echoed};
 
@@ -111,7 +111,7 @@ fn traces(id: &str) -> Vec<String> {
     let begin = format!("narrows-lab-{id}-");
     let names = std::fs::read_dir("/run/netns").into_iter().flatten();
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let labs = lab::labs()
+    let labs = narrows_lab::labs()
         .into_iter()
         .map(|state| state.id.to_string())
         .filter(|lab| lab == id);

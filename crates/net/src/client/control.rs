@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use estimate::Refusal;
-use wire::{
+use narrows_probe::Refusal;
+use narrows_wire::{
     ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, PEER_SILENT_AFTER, RefusalCode, Rows,
     ServerMessage, Side, Verdict,
 };

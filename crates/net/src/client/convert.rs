@@ -3,34 +3,34 @@
 
 use std::time::Duration;
 
-use estimate::probe::{PacingCheck, TcpMarks, TcpSample, TcpState};
-use estimate::{HostFacts, StampSource};
-use units::{BitRate, Stamp};
+use narrows_probe::probes::{PacingCheck, TcpMarks, TcpSample, TcpState};
+use narrows_probe::{HostFacts, StampSource};
+use narrows_units::{BitRate, Stamp};
 
 /// Nanoseconds of the protocol, saturating.
 pub(super) fn wire_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(super) fn stamp_source(source: wire::StampSource) -> StampSource {
+pub(super) fn stamp_source(source: narrows_wire::StampSource) -> StampSource {
     match source {
-        wire::StampSource::Hardware => StampSource::Hardware,
-        wire::StampSource::Kernel => StampSource::Kernel,
-        wire::StampSource::User => StampSource::User,
+        narrows_wire::StampSource::Hardware => StampSource::Hardware,
+        narrows_wire::StampSource::Kernel => StampSource::Kernel,
+        narrows_wire::StampSource::User => StampSource::User,
     }
 }
 
-pub(super) fn pacing(pacing: wire::Pacing) -> PacingCheck {
+pub(super) fn pacing(pacing: narrows_wire::Pacing) -> PacingCheck {
     match pacing {
-        wire::Pacing::Kept => PacingCheck::Kept,
-        wire::Pacing::Broken { worst_ns } => PacingCheck::Broken {
+        narrows_wire::Pacing::Kept => PacingCheck::Kept,
+        narrows_wire::Pacing::Broken { worst_ns } => PacingCheck::Broken {
             worst: Duration::from_nanos(worst_ns),
         },
-        wire::Pacing::Unknown => PacingCheck::Unknown,
+        narrows_wire::Pacing::Unknown => PacingCheck::Unknown,
     }
 }
 
-pub(super) fn host(host: &wire::HostFacts) -> HostFacts {
+pub(super) fn host(host: &narrows_wire::HostFacts) -> HostFacts {
     HostFacts {
         send_cost: Duration::from_nanos(host.send_cost_ns),
         receive_cost: Duration::from_nanos(host.receive_cost_ns),
@@ -44,16 +44,16 @@ pub(super) fn host(host: &wire::HostFacts) -> HostFacts {
     }
 }
 
-pub(super) fn tcp_sample(sample: &wire::TcpSample) -> TcpSample {
+pub(super) fn tcp_sample(sample: &narrows_wire::TcpSample) -> TcpSample {
     let duration = |nanos: Option<u64>| nanos.map(Duration::from_nanos);
     TcpSample {
         at: Stamp::from_nanos(sample.at_ns),
         state: match sample.state {
-            wire::TcpState::Open => TcpState::Open,
-            wire::TcpState::Disorder => TcpState::Disorder,
-            wire::TcpState::Cwr => TcpState::Cwr,
-            wire::TcpState::Recovery => TcpState::Recovery,
-            wire::TcpState::Loss => TcpState::Loss,
+            narrows_wire::TcpState::Open => TcpState::Open,
+            narrows_wire::TcpState::Disorder => TcpState::Disorder,
+            narrows_wire::TcpState::Cwr => TcpState::Cwr,
+            narrows_wire::TcpState::Recovery => TcpState::Recovery,
+            narrows_wire::TcpState::Loss => TcpState::Loss,
         },
         rtt: Duration::from_nanos(sample.rtt_ns),
         rtt_var: Duration::from_nanos(sample.rtt_var_ns),
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn every_field_has_its_counterpart() {
-        let facts = host(&wire::HostFacts {
+        let facts = host(&narrows_wire::HostFacts {
             send_cost_ns: 1,
             receive_cost_ns: 2,
             clock_resolution_ns: 3,
             stamp_error_ns: 4,
-            stamp_source: wire::StampSource::Kernel,
+            stamp_source: narrows_wire::StampSource::Kernel,
             min_gap_ns: 5,
             max_send_rate_bps: Some(6),
             interface_rate_bps: None,
@@ -123,7 +123,7 @@ mod tests {
         assert!(facts.virtual_interface && facts.stamp_source == StampSource::Kernel);
         let worst = Duration::from_micros(9);
         assert_eq!(
-            pacing(wire::Pacing::Broken { worst_ns: 9_000 }),
+            pacing(narrows_wire::Pacing::Broken { worst_ns: 9_000 }),
             PacingCheck::Broken { worst }
         );
         assert!((share(250) - 0.25).abs() < 1e-6);

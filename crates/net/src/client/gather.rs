@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use wire::{ProbeKind, Tag};
+use narrows_wire::{ProbeKind, Tag};
 
 use crate::care::Care;
 use crate::clock;
@@ -89,7 +89,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Position of a packet in the train, and when it was turned round.
     fn read(&self, payload: &[u8]) -> Option<(u32, Option<i64>)> {
-        let Ok(wire::Datagram::Probe(probe)) = wire::Datagram::parse(payload) else {
+        let Ok(narrows_wire::Datagram::Probe(probe)) = narrows_wire::Datagram::parse(payload) else {
             return None;
         };
         let turned_ns = match probe.kind {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::{
+use narrows_wire::{
     Auth, ClientMessage, Conversation, Datagram, FrameCaps, FrameKind, FrameReader, Handshake, Nonce, Psk,
     ServerMessage, SessionLimits, Token,
 };
@@ -27,7 +27,7 @@ pub(super) struct Opened {
     pub(super) session: u64,
     pub(super) token: Token,
     pub(super) limits: SessionLimits,
-    pub(super) host: wire::HostFacts,
+    pub(super) host: narrows_wire::HostFacts,
     /// What both sides speak.
     pub(super) version: u16,
 }
@@ -48,12 +48,12 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
 
 /// Says the newest version, and, to a far host that refuses that, the oldest: servers of version 1 know of no other.
 fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
-    let refused = match greet(stream, peer, options, wire::VERSION) {
+    let refused = match greet(stream, peer, options, narrows_wire::VERSION) {
         Err(Error::Peer(PeerError::Version { reason, .. })) => reason,
         other => return other,
     };
     let again = connect(peer, options)?;
-    match greet(again, peer, options, wire::OLDEST_VERSION) {
+    match greet(again, peer, options, narrows_wire::OLDEST_VERSION) {
         // Its first words say what it speaks.
         Err(Error::Peer(PeerError::Version { .. })) => Err(PeerError::Version { peer, reason: refused }.into()),
         other => other,
@@ -163,7 +163,7 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
     else {
         return Err(greeting.broken("no welcome"));
     };
-    if version < wire::OLDEST_VERSION || version > newest {
+    if version < narrows_wire::OLDEST_VERSION || version > newest {
         let reason = format!("it answers in version {version}");
         return Err(PeerError::Version { peer, reason }.into());
     }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{Load, LoadReport, LoadStatus, Then};
-use estimate::{Event, Refusal};
-use units::{BitRate, Stamp};
-use wire::{ClientMessage, Direction, LoadPlan, LoadSegment, LoadSent, PROBE_OCTETS, ProbeKind, ServerMessage};
+use narrows_probe::probes::{Load, LoadReport, LoadStatus, Then};
+use narrows_probe::{Event, Refusal};
+use narrows_units::{BitRate, Stamp};
+use narrows_wire::{ClientMessage, Direction, LoadPlan, LoadSegment, LoadSent, PROBE_OCTETS, ProbeKind, ServerMessage};
 
 use super::SocketWorld;
 use super::control::Heard;
@@ -121,7 +121,7 @@ impl Running {
     }
 }
 
-fn interval(status: &wire::LoadStatus) -> Interval {
+fn interval(status: &narrows_wire::LoadStatus) -> Interval {
     Interval {
         from_ns: status.from_ns,
         to_ns: status.to_ns,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use wire::{Direction, LoadTuning, Psk, SlotKind, TransferTuning};
+use narrows_wire::{Direction, LoadTuning, Psk, SlotKind, TransferTuning};
 
 use crate::care::Care;
 
@@ -116,7 +116,7 @@ impl TrafficOptions {
 /// How to connect, and what to measure.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
-    /// Port of the far host, TCP and UDP. Default [`wire::DEFAULT_PORT`].
+    /// Port of the far host, TCP and UDP. Default [`narrows_wire::DEFAULT_PORT`].
     pub port: u16,
     /// Which IP versions may be used.
     pub version: IpVersion,
@@ -144,7 +144,7 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
-            port: wire::DEFAULT_PORT,
+            port: narrows_wire::DEFAULT_PORT,
             version: IpVersion::default(),
             direction: Direction::Forward,
             psk: None,

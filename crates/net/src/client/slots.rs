@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use estimate::Refusal;
-use wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind, Token};
+use narrows_probe::Refusal;
+use narrows_wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind, Token};
 
 use super::control::{Control, Heard, refused};
 use super::options::ConnectOptions;

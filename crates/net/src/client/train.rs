@@ -6,9 +6,9 @@ mod rows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, Fate, PacketPlan, Train};
-use estimate::{Event, Refusal};
-use wire::{
+use narrows_probe::probes::{FarEnd, Fate, PacketPlan, Train};
+use narrows_probe::{Event, Refusal};
+use narrows_wire::{
     ArrivalRow, ClientMessage, DepartureRow, ECHO_OCTETS, PROBE_OCTETS, Pacing, PlanRow, Probe, ProbeKind, Rows,
     ServerMessage, StampSource, Table, TrainExpectation, TrainResult,
 };

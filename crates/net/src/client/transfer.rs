@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{Congestion, StreamReport, TcpSample, Then, Transfer, TransferReport};
-use estimate::{Event, Refusal};
-use units::{BitRate, Stamp};
-use wire::{
+use narrows_probe::probes::{Congestion, StreamReport, TcpSample, Then, Transfer, TransferReport};
+use narrows_probe::{Event, Refusal};
+use narrows_units::{BitRate, Stamp};
+use narrows_wire::{
     ClientMessage, DataHello, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 

@@ -12,7 +12,7 @@ mod switches;
 
 use std::io;
 
-use estimate::host::{Costs, Spread};
+use narrows_diagnose::host::{Costs, Spread};
 
 use crate::clock;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use estimate::host::CaptureMeasured;
-use units::BitRate;
+use narrows_diagnose::host::CaptureMeasured;
+use narrows_units::BitRate;
 
 use super::bench::{PAYLOAD, loopback};
 use crate::clock;

@@ -4,7 +4,9 @@ use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 
-use estimate::host::{CardFacts, Channels, CoalescingSettings, Offload, Pcie, Rings, StampCapability, payload_rate};
+use narrows_diagnose::host::{
+    CardFacts, Channels, CoalescingSettings, Offload, Pcie, Rings, StampCapability, payload_rate,
+};
 
 use super::{Interface, text};
 use crate::sys::ethtool::{self, Answer, Question};
@@ -16,7 +18,7 @@ pub(super) fn read(interface: &Interface, qdisc: Option<String>) -> CardFacts {
         mtu: interface.mtu,
         is_virtual: interface.is_virtual,
         driver: interface.driver.clone(),
-        rate_bps: interface.rate.map(units::BitRate::bps),
+        rate_bps: interface.rate.map(narrows_units::BitRate::bps),
         qdisc,
         ..CardFacts::default()
     };
@@ -178,7 +180,7 @@ fn slot(address: &str) -> (Option<Pcie>, Option<u32>) {
     };
     let payload = payload_rate(&transfers, &width);
     let pcie = Pcie {
-        payload_bps: payload.map(units::BitRate::bps),
+        payload_bps: payload.map(narrows_units::BitRate::bps),
         transfers_max: read("max_link_speed"),
         width_max: read("max_link_width"),
         transfers,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use estimate::advice::HostEnvironment;
+use narrows_diagnose::advice::HostEnvironment;
 
 use super::{Interface, Steal, text};
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use estimate::host::{Pacer, PacingRow};
+use narrows_diagnose::host::{Pacer, PacingRow};
 
 use super::bench::pacing_row;
 use crate::clock;

@@ -4,9 +4,9 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-use estimate::host::PARAVIRTUAL;
+use narrows_diagnose::host::PARAVIRTUAL;
+use narrows_units::BitRate;
 use nix::ifaddrs::getifaddrs;
-use units::BitRate;
 
 /// What the system says of one network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use estimate::advice::HostEnvironment;
-use estimate::host::{Counters, IdleState, Inventory, Processor, Tcp, Virtual};
+use narrows_diagnose::advice::HostEnvironment;
+use narrows_diagnose::host::{Counters, IdleState, Inventory, Processor, Tcp, Virtual};
 
 use super::{Environment, Interface, card, text};
 

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::probe::PacketPlan;
-use estimate::{HostFacts, StampSource};
-use units::BitRate;
+use narrows_probe::probes::PacketPlan;
+use narrows_probe::{HostFacts, StampSource};
+use narrows_units::BitRate;
 
 use super::Interface;
 use crate::clock;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use estimate::host::IdleState;
+use narrows_diagnose::host::IdleState;
 
 /// `/proc/net/softnet_stat`: packets, drops and squeezes, summed over processors. One line each, words in hexadecimal.
 pub(super) fn softnet(text: &str) -> Option<[u64; 3]> {

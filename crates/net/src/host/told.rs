@@ -1,7 +1,7 @@
 //! Settings and counts as the protocol has them, from and to what advice goes by.
 
-use estimate::advice::{HostCounts, HostEnvironment};
-use wire::{HostSettings, SettingsCounted};
+use narrows_diagnose::advice::{HostCounts, HostEnvironment};
+use narrows_wire::{HostSettings, SettingsCounted};
 
 /// As this host tells them: nothing that the protocol does not carry, so that the peer never meets what it must refuse.
 pub(crate) fn settings(environment: &HostEnvironment) -> HostSettings {
@@ -120,9 +120,12 @@ mod tests {
         own.steal_ratio = Some(0.25);
         own.counted.ring_drops = Some(u64::MAX);
         let told = settings(&own);
-        let frame = wire::ServerMessage::HostTold(Box::new(told.clone())).frame();
-        let parsed = wire::ServerMessage::parse(&frame[wire::FRAME_HEADER_OCTETS..]);
-        assert_eq!(parsed, Ok(wire::ServerMessage::HostTold(Box::new(told.clone()))));
+        let frame = narrows_wire::ServerMessage::HostTold(Box::new(told.clone())).frame();
+        let parsed = narrows_wire::ServerMessage::parse(&frame[narrows_wire::FRAME_HEADER_OCTETS..]);
+        assert_eq!(
+            parsed,
+            Ok(narrows_wire::ServerMessage::HostTold(Box::new(told.clone())))
+        );
         let back = environment(told);
         let expected = HostEnvironment {
             hostname: None,
@@ -153,7 +156,7 @@ mod tests {
             (told.counted.steal_permille, told.counted.softirq_permille),
             (None, Some(1000))
         );
-        let frame = wire::ServerMessage::HostTold(Box::new(told)).frame();
-        assert!(wire::ServerMessage::parse(&frame[wire::FRAME_HEADER_OCTETS..]).is_ok());
+        let frame = narrows_wire::ServerMessage::HostTold(Box::new(told)).frame();
+        assert!(narrows_wire::ServerMessage::parse(&frame[narrows_wire::FRAME_HEADER_OCTETS..]).is_ok());
     }
 }

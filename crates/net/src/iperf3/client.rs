@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use wire::iperf3::{
+use narrows_wire::iperf3::{
     ClientFault, ClientOrder, ClientSide, Cookie, ErrorNumber, Flow, Parameters, Results, State, Transport, frame,
 };
 
@@ -99,7 +99,7 @@ struct Running {
     counting: Option<(i64, Vec<Snapshot>)>,
     interval_ns: i64,
     from: Vec<Snapshot>,
-    samples: Vec<Vec<estimate::probe::TcpSample>>,
+    samples: Vec<Vec<narrows_probe::probes::TcpSample>>,
     sampled_ns: i64,
     /// When the test was declared over.
     over_ns: Option<i64>,
@@ -116,7 +116,7 @@ const LATE_NS: i64 = 100_000_000;
 
 impl<'a> Test<'a> {
     fn new(mut link: Link, peer: SocketAddr, options: &'a TestOptions) -> Result<Self, Error> {
-        let mut random = [0; wire::iperf3::COOKIE_OCTETS - 1];
+        let mut random = [0; narrows_wire::iperf3::COOKIE_OCTETS - 1];
         getrandom::fill(&mut random).map_err(|error| Error::Host {
             doing: "draw random numbers",
             source: io::Error::other(error.to_string()),

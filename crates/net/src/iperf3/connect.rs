@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use narrows_units::BitRate;
+use narrows_wire::iperf3::Parameters;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use units::BitRate;
-use wire::iperf3::Parameters;
 
 use crate::socket::{ProbeSocket, SocketOptions};
 use crate::transfer::{self, set_pacing};

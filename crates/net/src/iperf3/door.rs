@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use wire::iperf3::{COOKIE_OCTETS, Cookie, MOST_STREAMS, State};
+use narrows_wire::iperf3::{COOKIE_OCTETS, Cookie, MOST_STREAMS, State};
 
 use super::serve::{Entry, Shared};
 use super::session;

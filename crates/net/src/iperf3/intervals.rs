@@ -1,6 +1,6 @@
 //! The intervals of a test, as many as a host should have to remember.
 
-use estimate::probe::TcpSample;
+use narrows_probe::probes::TcpSample;
 
 use super::client::Part;
 
@@ -118,8 +118,8 @@ pub fn joined(mut one: Part, other: Part) -> Part {
 mod tests {
     use std::time::Duration;
 
-    use estimate::probe::{TcpMarks, TcpState};
-    use units::Stamp;
+    use narrows_probe::probes::{TcpMarks, TcpState};
+    use narrows_units::Stamp;
 
     use super::super::{Snapshot, StreamPart};
     use super::*;

@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
+use narrows_wire::iperf3::State;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use wire::iperf3::State;
 
 use crate::clock;
 

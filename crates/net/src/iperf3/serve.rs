@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use units::BitRate;
-use wire::iperf3::{Cookie, Flow, PORT, Transport};
+use narrows_units::BitRate;
+use narrows_wire::iperf3::{Cookie, Flow, PORT, Transport};
 
 use super::door;
 use super::token::Gate;

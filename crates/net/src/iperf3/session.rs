@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use wire::iperf3::{
+use narrows_wire::iperf3::{
     Cookie, Counters, ErrorNumber, GREETING_REPLY, Parameters, Results, ServerOrder, ServerSide, State, Transport,
     frame, stream_id,
 };

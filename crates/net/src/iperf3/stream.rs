@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use estimate::probe::TcpSample;
-use wire::iperf3::{ArrivalCounts, Arrivals, Counters};
+use narrows_probe::probes::TcpSample;
+use narrows_wire::iperf3::{ArrivalCounts, Arrivals, Counters};
 
 use super::{tcp, udp};
 use crate::clock;

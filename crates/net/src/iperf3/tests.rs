@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wire::iperf3::{Cookie, Counters, Flow, Parameters, State, Transport, frame};
+use narrows_wire::iperf3::{Cookie, Counters, Flow, Parameters, State, Transport, frame};
 
 use super::*;
 use crate::client::IpVersion;
@@ -215,7 +215,7 @@ fn several_tests_at_once_and_no_more_than_may() {
 #[test]
 fn limits_are_told_and_held() {
     let (server, ends) = server(|options| {
-        options.limits.rate = Some(units::BitRate::from_mbps(10));
+        options.limits.rate = Some(narrows_units::BitRate::from_mbps(10));
         options.limits.duration = Duration::from_secs(5);
         options.limits.streams = 4;
         options.limits.octets = Some(300_000);

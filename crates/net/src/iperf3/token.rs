@@ -1,4 +1,4 @@
-//! Name and password on their way to a server: RSA around [`wire::iperf3::auth`], either side.
+//! Name and password on their way to a server: RSA around [`narrows_wire::iperf3::auth`], either side.
 //!
 //! Stock programs up to 3.16 pad by PKCS#1 v1.5, later ones by OAEP with SHA-1 unless told otherwise. A client of ours does as later ones;
 //! the server takes either.

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use wire::iperf3::{DatagramHead, GREETING, GREETING_REPLY, Parameters, is_greeting_reply};
+use narrows_wire::iperf3::{DatagramHead, GREETING, GREETING_REPLY, Parameters, is_greeting_reply};
 
 use super::stream::{SendPlan, Shared};
 use super::tcp::LAST_CALL_NS;

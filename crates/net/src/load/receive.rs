@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use wire::{Datagram, ProbeKind, Tag};
+use narrows_wire::{Datagram, ProbeKind, Tag};
 
 use super::account::{Account, Interval};
 use crate::clock;
@@ -180,8 +180,8 @@ impl Shared {
 mod tests {
     use std::net::SocketAddr;
 
-    use units::BitRate;
-    use wire::{Probe, Token};
+    use narrows_units::BitRate;
+    use narrows_wire::{Probe, Token};
 
     use super::*;
     use crate::load::{LoadSender, LoadSpec};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use units::BitRate;
-use wire::Probe;
+use narrows_units::BitRate;
+use narrows_wire::Probe;
 
 use crate::care::Care;
 use crate::clock;

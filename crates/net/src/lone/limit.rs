@@ -1,6 +1,6 @@
 //! How many answers a far host still owes: its token bucket, kept here too.
 
-use estimate::AnswerLimit;
+use narrows_probe::AnswerLimit;
 
 use crate::clock::nanos;
 

@@ -10,8 +10,8 @@ use narrows_packet::icmp::{self, ICMP_OCTETS, Message};
 use narrows_packet::ip::IpHeader;
 use narrows_packet::tcp::{TCP_OCTETS, TcpHeader};
 use narrows_packet::udp;
-use wire::Psk;
-use wire::stamp::{self, ReflectedPacket, SessionPacket, StampTime};
+use narrows_wire::Psk;
+use narrows_wire::stamp::{self, ReflectedPacket, SessionPacket, StampTime};
 
 /// Random mark, train and position.
 pub(super) const MARK_OCTETS: usize = 16;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::{Fate, Train, TrainReport};
 use narrows_packet::icmp::{Extensions, MplsLabel};
+use narrows_probe::probes::{Fate, Train, TrainReport};
 
 use super::marks::Quote;
 
@@ -123,10 +123,10 @@ impl Met {
 
 #[cfg(test)]
 mod tests {
-    use estimate::StampSource;
-    use estimate::probe::{Arrival, FarEnd, HopReply, HopReplyKind, PacingCheck, PacketPlan, TrainId};
     use narrows_packet::icmp::Object;
-    use units::Stamp;
+    use narrows_probe::StampSource;
+    use narrows_probe::probes::{Arrival, FarEnd, HopReply, HopReplyKind, PacingCheck, PacketPlan, TrainId};
+    use narrows_units::Stamp;
 
     use super::*;
 

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use estimate::StampSource;
-use estimate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
-use units::Stamp;
-use wire::stamp::ErrorEstimate;
+use narrows_probe::StampSource;
+use narrows_probe::probes::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
+use narrows_units::Stamp;
+use narrows_wire::stamp::ErrorEstimate;
 
 use super::LossSplit;
 use super::train::Answers;
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_counting_reflector_tells_the_ways_apart() {
         let report = |fates: &[Fate]| TrainReport {
-            id: estimate::probe::TrainId(1),
+            id: narrows_probe::probes::TrainId(1),
             arrivals: (0..)
                 .zip(fates)
                 .map(|(seq, &fate)| Arrival {
@@ -222,7 +222,7 @@ mod tests {
             local_drops: 0,
             departed_by: StampSource::Kernel,
             arrived_by: StampSource::Kernel,
-            pacing: estimate::probe::PacingCheck::Kept,
+            pacing: narrows_probe::probes::PacingCheck::Kept,
         };
         let back = Fate::Echoed {
             returned: Stamp::from_nanos(1),

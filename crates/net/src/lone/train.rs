@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use estimate::probe::{FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
-use estimate::{Refusal, World};
-use units::Stamp;
+use narrows_probe::probes::{FarEnd, Fate, HopReply, HopReplyKind, Train, TrainReport};
+use narrows_probe::{Refusal, World};
+use narrows_units::Stamp;
 
 use super::limit;
 use super::marks::{self, Echo, Form, Mark, Marks, Quote};
@@ -20,7 +20,7 @@ use crate::receive::Datagram;
 use crate::socket::Kind;
 
 /// Octets that are read of an answer: IP header with options, and any header of ours.
-const SLOT_OCTETS: usize = 60 + wire::stamp::STAMP_AUTH_OCTETS;
+const SLOT_OCTETS: usize = 60 + narrows_wire::stamp::STAMP_AUTH_OCTETS;
 /// First source port of SYNs, below those that Linux gives to connections of its own (`ip_local_port_range`).
 const FIRST_PORT: u16 = 15_000;
 /// Source ports of one train.

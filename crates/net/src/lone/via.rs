@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use estimate::Answering;
-use wire::stamp::STAMP_PORT;
+use narrows_probe::Answering;
+use narrows_wire::stamp::STAMP_PORT;
 
 /// By what a far host is made to answer, and at which port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use narrows_wire::ndt7::{
+    AppInfo, CLIENT_PATIENCE, FIRST_OCTETS, LENGTH, Measurement, SUBPROTOCOL, Subtest, next_octets, payload_bps,
+};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use tungstenite::client::ClientRequestBuilder;
 use tungstenite::http::Uri;
-use wire::ndt7::{
-    AppInfo, CLIENT_PATIENCE, FIRST_OCTETS, LENGTH, Measurement, SUBPROTOCOL, Subtest, next_octets, payload_bps,
-};
 
 use super::socket::{Broken, Carrier, Channel, Heard, config, payload, shake};
 use super::tls::Trust;

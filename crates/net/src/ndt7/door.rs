@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use wire::ndt7::Subtest;
+use narrows_wire::ndt7::Subtest;
 
 use super::session;
 use super::tls::Identity;

@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustls::{ServerConnection, StreamOwned};
-use tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tungstenite::http::{HeaderValue, StatusCode};
-use wire::ndt7::{
+use narrows_wire::ndt7::{
     AppInfo, ConnectionInfo, FIRST_OCTETS, LENGTH, Measurement, SERVER_PATIENCE, SUBPROTOCOL, Subtest, Target,
     TargetError, check_target, measure_after, next_octets,
 };
+use rustls::{ServerConnection, StreamOwned};
+use tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tungstenite::http::{HeaderValue, StatusCode};
 
 use super::door::{SessionEnd, SessionSummary, Shared};
 use super::socket::{Broken, Carrier, Channel, Heard, config, payload, shake};

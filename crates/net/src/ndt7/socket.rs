@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
+use narrows_wire::ndt7::{LONGEST_OCTETS, MOST_OCTETS, Measurement, TcpInfo as Told};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use tungstenite::handshake::{HandshakeError, HandshakeRole, MidHandshake};
@@ -11,7 +12,6 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Bytes, Message, WebSocket};
-use wire::ndt7::{LONGEST_OCTETS, MOST_OCTETS, Measurement, TcpInfo as Told};
 
 use crate::clock;
 use crate::transfer::{TcpInfo, congestion};

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use narrows_wire::ndt7::{FIRST_OCTETS, Measurement, SUBPROTOCOL, Subtest};
 use nix::poll::PollFlags;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use tungstenite::client::ClientRequestBuilder;
 use tungstenite::{Message, WebSocket};
-use wire::ndt7::{FIRST_OCTETS, Measurement, SUBPROTOCOL, Subtest};
 
 use super::socket::Carrier;
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use estimate::probe::{PacingCheck, PacketPlan};
+use narrows_probe::probes::{PacingCheck, PacketPlan};
 
 use crate::clock::nanos;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, Fate, Probe, Train, TrainId, TrainReport};
-use estimate::{Answering as Answers, Event, Refusal, StampSource, World};
-use wire::stamp::{ReflectedPacket, SessionPacket, StampTime};
+use narrows_probe::probes::{FarEnd, Fate, Probe, Train, TrainId, TrainReport};
+use narrows_probe::{Answering as Answers, Event, Refusal, StampSource, World};
+use narrows_wire::stamp::{ReflectedPacket, SessionPacket, StampTime};
 
 use super::*;
 use crate::error::{Error, PathError, PeerError};

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use units::BitRate;
-use wire::{
+use narrows_units::BitRate;
+use narrows_wire::{
     BulkStream, Direction, ServerMessage, SocketStands, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 
@@ -147,7 +147,7 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
         }
         let settled = now > over_ns - clock::nanos(DRAIN) + clock::nanos(SETTLE);
         let over = ended && (progress.open == 0 && settled || now > over_ns);
-        if over || now - reported.0 >= clock::nanos(wire::ALIVE_EVERY) {
+        if over || now - reported.0 >= clock::nanos(narrows_wire::ALIVE_EVERY) {
             let elapsed = Duration::from_nanos((now - reported.0).unsigned_abs());
             conductor.say(ServerMessage::TransferReceived(TransferReceived {
                 id: plan.id,
@@ -176,7 +176,7 @@ struct Segment {
     next_ns: i64,
     shipped_ns: i64,
     cpu: Vec<Duration>,
-    samples: Vec<Vec<wire::TcpSample>>,
+    samples: Vec<Vec<narrows_wire::TcpSample>>,
 }
 
 /// The server sends.

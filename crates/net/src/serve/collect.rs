@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wire::{ArrivalRow, Rows, StampSource, Table, TrainResult};
+use narrows_wire::{ArrivalRow, Rows, StampSource, Table, TrainResult};
 
 use super::session::lock;
 use crate::load::Account;
@@ -165,11 +165,11 @@ impl LoadShare {
 }
 
 /// The protocol's name of a stamp source; sockets never say `Simulated`.
-pub(super) fn stamp_source(source: estimate::StampSource) -> StampSource {
+pub(super) fn stamp_source(source: narrows_probe::StampSource) -> StampSource {
     match source {
-        estimate::StampSource::Hardware => StampSource::Hardware,
-        estimate::StampSource::Kernel => StampSource::Kernel,
-        estimate::StampSource::User | estimate::StampSource::Simulated => StampSource::User,
+        narrows_probe::StampSource::Hardware => StampSource::Hardware,
+        narrows_probe::StampSource::Kernel => StampSource::Kernel,
+        narrows_probe::StampSource::User | narrows_probe::StampSource::Simulated => StampSource::User,
     }
 }
 

@@ -10,10 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
-use wire::{
+use narrows_wire::{
     LoadPlan, LoadSegment, PlanRow, RefusalCode, Rows, ServerMessage, TrainExpectation, TransferPlan, TransferSegment,
 };
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::session::Session;
 use super::{bulk, load, train};
@@ -158,7 +158,10 @@ impl Conductor {
         if self.session.must_stop() {
             return Err(BrokenOff {
                 code: RefusalCode::Internal,
-                text: format!("no word from the client for {} ms", wire::PEER_SILENT_AFTER.as_millis()),
+                text: format!(
+                    "no word from the client for {} ms",
+                    narrows_wire::PEER_SILENT_AFTER.as_millis()
+                ),
             });
         }
         Ok(())
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     fn samples(count: usize) -> ServerMessage {
-        let sample: wire::TcpSample = serde_json::from_value(serde_json::json!({
+        let sample: narrows_wire::TcpSample = serde_json::from_value(serde_json::json!({
             "at_ns": 0, "state": "open", "rtt_ns": 0, "rtt_var_ns": 0, "mss_octets": 1448, "cwnd_segments": 10,
             "in_flight_segments": 0, "acked_octets": 0, "retransmitted_segments": 0,
         }))
@@ -212,7 +215,7 @@ mod tests {
         conductor.say(samples(MOST_UNTOLD - 2));
         conductor.say(samples(0));
         conductor.say(ServerMessage::Granted {
-            kind: wire::SlotKind::Load,
+            kind: narrows_wire::SlotKind::Load,
         });
         assert!(conductor.still_there().is_ok(), "as much as may wait");
         assert!(conductor.order(Duration::ZERO).unwrap().is_none());

@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use estimate::advice::HostEnvironment;
+use narrows_diagnose::advice::HostEnvironment;
+use narrows_wire::{
+    ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, RefusalCode, Rows, ServerMessage, Side, SlotKind,
+    Table, Verdict,
+};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-use wire::{
-    ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, RefusalCode, Rows, ServerMessage, Side, SlotKind,
-    Table, Verdict,
-};
 
 use link::{End, Link, broke, internal};
 
@@ -195,7 +195,7 @@ impl<'a> Attendance<'a> {
         let limits = &self.server.options.limits;
         let conversation = &self.link.conversation;
         let busy = conversation.is_busy();
-        if self.session.silence() > wire::IDLE_LIMIT {
+        if self.session.silence() > narrows_wire::IDLE_LIMIT {
             return Err(End::Late);
         }
         if busy {
@@ -213,7 +213,11 @@ impl<'a> Attendance<'a> {
             let text = format!("sessions end after {:?}", limits.session_time);
             return Err(End::Refused(RefusalCode::Expired, text));
         }
-        let quiet = if busy { wire::ALIVE_EVERY } else { wire::IDLE_LIMIT / 4 };
+        let quiet = if busy {
+            narrows_wire::ALIVE_EVERY
+        } else {
+            narrows_wire::IDLE_LIMIT / 4
+        };
         // Half a tick early rather than half a tick late.
         if self.link.said.elapsed() + TICK / 2 >= quiet {
             self.link.say(&ServerMessage::Alive).await?;
@@ -286,7 +290,7 @@ impl<'a> Attendance<'a> {
     }
 
     /// Two sessions of one client, of which one sends and one receives, need the slot together.
-    async fn share(&mut self, kind: SlotKind, token: &wire::Token) -> Result<(), End> {
+    async fn share(&mut self, kind: SlotKind, token: &narrows_wire::Token) -> Result<(), End> {
         let host = self.server.session_by_token(token);
         let host = host.filter(|host| same_address(host.peer, self.session.peer));
         if host.is_some_and(|host| self.server.slots.share(kind, host.id, self.session.id)) {

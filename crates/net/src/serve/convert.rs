@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use estimate::HostFacts;
-use estimate::probe::{PacingCheck, TcpSample, TcpState};
-use wire::Pacing;
+use narrows_probe::HostFacts;
+use narrows_probe::probes::{PacingCheck, TcpSample, TcpState};
+use narrows_wire::Pacing;
 
 use super::collect::stamp_source;
 
@@ -14,16 +14,16 @@ pub(super) fn nanos(time: Duration) -> u64 {
 }
 
 /// This host's facts as the server tells them.
-pub fn host_facts(facts: &HostFacts) -> wire::HostFacts {
-    wire::HostFacts {
+pub fn host_facts(facts: &HostFacts) -> narrows_wire::HostFacts {
+    narrows_wire::HostFacts {
         send_cost_ns: nanos(facts.send_cost),
         receive_cost_ns: nanos(facts.receive_cost),
         clock_resolution_ns: nanos(facts.clock_resolution),
         stamp_error_ns: nanos(facts.stamp_error),
         stamp_source: stamp_source(facts.stamp_source),
         min_gap_ns: nanos(facts.min_gap),
-        max_send_rate_bps: facts.max_send_rate.map(units::BitRate::bps),
-        interface_rate_bps: facts.interface_rate.map(units::BitRate::bps),
+        max_send_rate_bps: facts.max_send_rate.map(narrows_units::BitRate::bps),
+        interface_rate_bps: facts.interface_rate.map(narrows_units::BitRate::bps),
         virtual_interface: facts.virtual_interface,
     }
 }
@@ -36,15 +36,15 @@ pub(super) fn pacing(check: PacingCheck) -> Pacing {
     }
 }
 
-pub(super) fn sample(sample: &TcpSample) -> wire::TcpSample {
-    wire::TcpSample {
+pub(super) fn sample(sample: &TcpSample) -> narrows_wire::TcpSample {
+    narrows_wire::TcpSample {
         at_ns: sample.at.nanos(),
         state: match sample.state {
-            TcpState::Open => wire::TcpState::Open,
-            TcpState::Disorder => wire::TcpState::Disorder,
-            TcpState::Cwr => wire::TcpState::Cwr,
-            TcpState::Recovery => wire::TcpState::Recovery,
-            TcpState::Loss => wire::TcpState::Loss,
+            TcpState::Open => narrows_wire::TcpState::Open,
+            TcpState::Disorder => narrows_wire::TcpState::Disorder,
+            TcpState::Cwr => narrows_wire::TcpState::Cwr,
+            TcpState::Recovery => narrows_wire::TcpState::Recovery,
+            TcpState::Loss => narrows_wire::TcpState::Loss,
         },
         rtt_ns: nanos(sample.rtt),
         rtt_var_ns: nanos(sample.rtt_var),
@@ -59,7 +59,7 @@ pub(super) fn sample(sample: &TcpSample) -> wire::TcpSample {
         retransmitted_segments: sample.retransmitted_segments,
         timeouts: sample.timeouts,
         delivery_rate_bps: sample.delivery_rate.map(|(rate, limited)| (rate.bps(), limited)),
-        pacing_rate_bps: sample.pacing_rate.map(units::BitRate::bps),
+        pacing_rate_bps: sample.pacing_rate.map(narrows_units::BitRate::bps),
         peer_window_octets: sample.peer_window_octets,
         unsent_octets: sample.unsent_octets,
         busy_ns: sample.busy.map(nanos),

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use narrows_wire::{Datagram, Handshake};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg, sendmsg,
     setsockopt, sockopt,
 };
 use socket2::{Domain, Protocol, Socket, Type};
-use wire::{Datagram, Handshake};
 
 use super::flow::Flow;
 use super::session::{Server, lock, now, same_address, same_socket};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use wire::{Handshake, Nonce, Probe, ProbeKind};
+use narrows_wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
 use super::session::{Session, lock, same_socket};
@@ -136,8 +136,8 @@ impl Flow {
             if datagram.from.is_some_and(|from| !same_socket(from, self.peer)) {
                 continue;
             }
-            match wire::Datagram::parse(datagram.payload) {
-                Ok(wire::Datagram::Probe(probe)) if probe.tag == session.tag => {
+            match narrows_wire::Datagram::parse(datagram.payload) {
+                Ok(narrows_wire::Datagram::Probe(probe)) if probe.tag == session.tag => {
                     ours = true;
                     match probe.kind {
                         ProbeKind::EchoRequest { .. } => self.echo(session, &probe, &datagram, reply),
@@ -147,7 +147,7 @@ impl Flow {
                         ProbeKind::EchoReply { .. } | ProbeKind::Wake => {}
                     }
                 }
-                Ok(wire::Datagram::Handshake(Handshake::Start { token, .. })) if token == session.token => {
+                Ok(narrows_wire::Datagram::Handshake(Handshake::Start { token, .. })) if token == session.token => {
                     self.confirm();
                 }
                 _ => {}

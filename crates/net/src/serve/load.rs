@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use units::BitRate;
-use wire::{Direction, LoadPlan, LoadSegment, LoadSent, LoadStatus, Probe, ProbeKind, ServerMessage};
+use narrows_units::BitRate;
+use narrows_wire::{Direction, LoadPlan, LoadSegment, LoadSent, LoadStatus, Probe, ProbeKind, ServerMessage};
 
 use super::collect::{Collector, LoadShare, Tally};
 use super::conduct::{BrokenOff, Conductor, LOOK, Order};

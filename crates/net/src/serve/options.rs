@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wire::{HostFacts, Psk, PskError, SessionLimits};
+use narrows_wire::{HostFacts, Psk, PskError, SessionLimits};
 
 /// Caps of the whole server. Defaults are ours, scaled down from what other measurement servers ship.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl ServeOptions {
     pub fn new(host: HostFacts) -> Self {
         Self {
             listen: vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
-            port: wire::DEFAULT_PORT,
+            port: narrows_wire::DEFAULT_PORT,
             psk: None,
             allow_load: false,
             limits: Limits::default(),

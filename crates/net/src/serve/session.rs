@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
+use narrows_wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
 
 use super::bulk::Door;
 use super::conduct::BrokenOff;
@@ -91,7 +91,7 @@ impl Session {
 
     /// Traffic towards the client must stop now. Every thread that sends asks this, so that no stuck task keeps it going.
     pub(super) fn must_stop(&self) -> bool {
-        self.ended.load(Ordering::Relaxed) || self.silence() > wire::PEER_SILENT_AFTER
+        self.ended.load(Ordering::Relaxed) || self.silence() > narrows_wire::PEER_SILENT_AFTER
     }
 
     /// Whether these octets may pass without the load slot, or with it.
@@ -271,7 +271,7 @@ impl Drop for SessionGuard {
         session.halted.store(true, Ordering::Relaxed);
         lock(&session.flows).clear();
         lock(&session.door).take();
-        for kind in [wire::SlotKind::Light, wire::SlotKind::Load] {
+        for kind in [narrows_wire::SlotKind::Light, narrows_wire::SlotKind::Load] {
             self.server.slots.leave(kind, session.id);
         }
         lock(&self.server.sessions).remove(&session.id);

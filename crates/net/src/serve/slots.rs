@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use narrows_wire::SlotKind;
 use tokio::sync::mpsc::UnboundedSender;
-use wire::SlotKind;
 
 /// What a waiting session is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

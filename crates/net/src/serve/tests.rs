@@ -7,18 +7,18 @@ mod traffic;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use wire::{ClientMessage, Nonce, Psk, RefusalCode, ServerMessage, SlotKind};
+use narrows_wire::{ClientMessage, Nonce, Psk, RefusalCode, ServerMessage, SlotKind};
 
 use super::*;
 use client::Client;
 
-pub(super) fn host() -> wire::HostFacts {
-    wire::HostFacts {
+pub(super) fn host() -> narrows_wire::HostFacts {
+    narrows_wire::HostFacts {
         send_cost_ns: 1000,
         receive_cost_ns: 1000,
         clock_resolution_ns: 1,
         stamp_error_ns: 1000,
-        stamp_source: wire::StampSource::Kernel,
+        stamp_source: narrows_wire::StampSource::Kernel,
         min_gap_ns: 2000,
         max_send_rate_bps: None,
         interface_rate_bps: None,
@@ -91,7 +91,7 @@ fn keys() {
     assert!(matches!(
         rude.hear(),
         ServerMessage::Welcome {
-            auth: wire::Auth::Psk,
+            auth: narrows_wire::Auth::Psk,
             ..
         }
     ));
@@ -109,7 +109,7 @@ fn a_version_that_was_given_up_is_told_so() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
     client.say(&ClientMessage::Hello {
-        version: wire::OLDEST_VERSION - 1,
+        version: narrows_wire::OLDEST_VERSION - 1,
         nonce: Nonce::new([0; 16]),
     });
     let refused = client.hear();
@@ -155,7 +155,7 @@ fn a_newer_client_is_answered_in_our_version() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
     client.say_text(r#"{"hello":{"version":9,"nonce":"05050505050505050505050505050505","colour":{"deep":[1,{}]}}}"#);
-    assert!(matches!(client.hear(), ServerMessage::Welcome { version, .. } if version == wire::VERSION));
+    assert!(matches!(client.hear(), ServerMessage::Welcome { version, .. } if version == narrows_wire::VERSION));
     assert!(matches!(client.hear(), ServerMessage::Session { .. }));
     client.say_text(r#"{"slot":{"kind":"light","mood":"good"}}"#);
     assert_eq!(client.hear(), ServerMessage::Granted { kind: SlotKind::Light });
@@ -190,7 +190,7 @@ fn the_host_is_told_to_whoever_asks() {
         ),
         (None, None, None, None)
     );
-    assert_eq!(first.counted, wire::SettingsCounted::default());
+    assert_eq!(first.counted, narrows_wire::SettingsCounted::default());
     let begun = crate::clock::now_ns();
     let second = ask();
     assert!(
@@ -277,12 +277,13 @@ fn many_clients_side_by_side_each_have_their_own_flows() {
                 let flows: Vec<_> = (0..4).map(|number| client.flow(number)).collect();
                 for seq in 0..20 {
                     for socket in &flows {
-                        let request = client.probe(wire::ProbeKind::EchoRequest { reply_octets: None }, 1, seq);
+                        let request = client.probe(narrows_wire::ProbeKind::EchoRequest { reply_octets: None }, 1, seq);
                         socket.send(&Client::datagram(&request, 200)).unwrap();
                         let mut octets = [0; 400];
                         // A repeated `Started` may still wait.
                         while socket.recv(&mut octets).unwrap() != 200 {}
-                        let Ok(wire::Datagram::Probe(reply)) = wire::Datagram::parse(&octets[..200]) else {
+                        let Ok(narrows_wire::Datagram::Probe(reply)) = narrows_wire::Datagram::parse(&octets[..200])
+                        else {
                             panic!("no probe");
                         };
                         assert_eq!((reply.tag, reply.seq), (client.token.tag(), seq));

@@ -3,8 +3,8 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::PacketPlan;
-use wire::{DepartureRow, PlanRow, Probe, ProbeKind, Rows, ServerMessage, Table, TrainExpectation};
+use narrows_probe::probes::PacketPlan;
+use narrows_wire::{DepartureRow, PlanRow, Probe, ProbeKind, Rows, ServerMessage, Table, TrainExpectation};
 
 use super::collect::{Collector, TrainCollector, stamp_source};
 use super::conduct::{BrokenOff, Conductor, LOOK, Order};
@@ -129,7 +129,7 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
         stamp_ns: clock::now_ns(),
     };
     let payloads = payloads(socket, &plan, probe)?;
-    let mut wake = [0; wire::PROBE_OCTETS];
+    let mut wake = [0; narrows_wire::PROBE_OCTETS];
     let waker = Probe {
         kind: ProbeKind::Wake,
         ..probe

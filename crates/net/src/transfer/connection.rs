@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use narrows_units::BitRate;
 use socket2::{Domain, Protocol, Socket, Type};
-use units::BitRate;
 
 use crate::sys::option;
 

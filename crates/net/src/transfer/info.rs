@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use estimate::probe::{TcpMarks, TcpSample, TcpState};
-use units::{BitRate, Stamp};
+use narrows_probe::probes::{TcpMarks, TcpSample, TcpState};
+use narrows_units::{BitRate, Stamp};
 
 use crate::clock;
 use crate::sys::option;

@@ -193,7 +193,7 @@ impl Shared {
 mod tests {
     use std::net::TcpListener;
 
-    use units::BitRate;
+    use narrows_units::BitRate;
 
     use super::*;
     use crate::transfer::{BulkSender, Settings, TransferOptions, Writing, connect};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use estimate::probe::TcpSample;
-use units::BitRate;
+use narrows_probe::probes::TcpSample;
+use narrows_units::BitRate;
 
 use super::connection::{congestion, marked, set_pacing, wait_in_calls};
 use super::info::TcpInfo;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
-use estimate::{AnswerLimit, Event, Refusal, StampSource, World};
-use net::error::{Error, PathError};
-use net::lone::{LoneOptions, LoneWorld, Via};
-use net::reflect::{Reflector, ReflectorOptions};
+use narrows_net::error::{Error, PathError};
+use narrows_net::lone::{LoneOptions, LoneWorld, Via};
+use narrows_net::reflect::{Reflector, ReflectorOptions};
+use narrows_probe::probes::{FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
+use narrows_probe::{AnswerLimit, Event, Refusal, StampSource, World};
 
 use namespaces::{FAR, FAR_ADDRESSES, NEAR, Namespaces, ROUTER, ROUTER_ADDRESSES, run};
 
@@ -334,7 +334,7 @@ fn hostile_replies_are_not_taken() {
 
 /// Garbage, cuts, wrong numbers and wrong sessions; every third packet is answered well, and twice more.
 fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
-    use wire::stamp::{ErrorEstimate, Reflection, StampFormat, Surroundings, reflect};
+    use narrows_wire::stamp::{ErrorEstimate, Reflection, StampFormat, Surroundings, reflect};
     let seen = Reflection {
         received_ns: 1,
         transmitted_ns: 2,
@@ -378,13 +378,16 @@ fn available_bandwidth_by_echoes_alone() {
     let shaper = "tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000";
     run(&format!("{} {shaper}", path.within(ROUTER)));
     groups(&path, "0 65535");
-    let method =
-        estimate::methods::automatic_for(units::Metric::AvailableIpCapacity, estimate::Answering::Echo).unwrap();
+    let method = narrows_methods::automatic_for(
+        narrows_units::Metric::AvailableIpCapacity,
+        narrows_probe::Answering::Echo,
+    )
+    .unwrap();
     for _ in 0..3 {
         let mut world = world(&path, FAR_ADDRESSES[0], Via::Icmp);
-        let raw = estimate::RawParams::new();
+        let raw = narrows_probe::RawParams::new();
         let mut estimator = method.begin(&raw).unwrap();
-        let measured = estimate::drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
+        let measured = narrows_probe::drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
         let warned = measured
             .outcome
             .caveats()
@@ -394,13 +397,14 @@ fn available_bandwidth_by_echoes_alone() {
         let Some(estimate) = measured.outcome.estimate() else {
             continue;
         };
-        let point = estimate.verdict == estimate::Verdict::Estimated;
+        let point = estimate.verdict == narrows_probe::Verdict::Estimated;
         if point && (35_600_000..43_600_000).contains(&estimate.value) {
             return;
         }
         // Sure of itself and wrong would be a defect on any machine.
         assert!(
-            estimate.confidence == estimate::Confidence::Low || estimate.low < 43_600_000 && estimate.high > 35_600_000,
+            estimate.confidence == narrows_probe::Confidence::Low
+                || estimate.low < 43_600_000 && estimate.high > 35_600_000,
             "{estimate:?}"
         );
     }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{
+use narrows_net::client::{ConnectOptions, IpVersion, SocketWorld};
+use narrows_net::error::{CallerError, Error, PathError, PeerError};
+use narrows_net::serve::{Running, ServeOptions, host_facts};
+use narrows_probe::probes::{
     Capture, FarEnd, Fate, Load, LoadReport, PacketPlan, Probe, Then, Train, TrainId, TrainReport, Transfer,
     TransferReport,
 };
-use estimate::{Event, HostFacts, Refusal, StampSource, World};
-use net::client::{ConnectOptions, IpVersion, SocketWorld};
-use net::error::{CallerError, Error, PathError, PeerError};
-use net::serve::{Running, ServeOptions, host_facts};
-use units::BitRate;
-use wire::{Direction, Psk};
+use narrows_probe::{Event, HostFacts, Refusal, StampSource, World};
+use narrows_units::BitRate;
+use narrows_wire::{Direction, Psk};
 
 fn server_options() -> ServeOptions {
     let mut facts = HostFacts::ideal();
@@ -216,7 +216,7 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
         duration: Duration::from_millis(1),
         max_packets: 1,
         far_host: None,
-        places: vec![estimate::probe::Place::Here],
+        places: vec![narrows_probe::probes::Place::Here],
     });
     assert_eq!(refused(forward.send(capture).unwrap()), Refusal::NotOffered);
     let long = Probe::Train(Train::uniform(TrainId(1), 70_000, 100, gap(1)));
@@ -462,7 +462,7 @@ fn the_stop_flag_ends_what_is_under_way() {
             let mut world = SocketWorld::connect("127.0.0.1", asked).unwrap();
             let begun = world.now();
             let timer = std::thread::spawn(move || {
-                net::clock::sleep_until_ns(net::clock::now_ns() + 300_000_000);
+                narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + 300_000_000);
                 stop.store(true, Ordering::Relaxed);
             });
             world.send(probe.clone()).unwrap();
@@ -496,10 +496,10 @@ fn a_firewall_that_lets_only_tcp_pass_is_named() {
     let mut asked = options(&server, Direction::Forward);
     asked.port = tcp_only(asked.port);
     asked.timeout = Duration::from_secs(1);
-    let begun = net::clock::now_ns();
+    let begun = narrows_net::clock::now_ns();
     let error = SocketWorld::connect("127.0.0.1", asked).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::UdpBlocked { .. })), "{error}");
-    assert!(net::clock::now_ns() - begun < 30_000_000_000);
+    assert!(narrows_net::clock::now_ns() - begun < 30_000_000_000);
 }
 
 #[test]
@@ -524,10 +524,10 @@ fn a_listener_that_says_nothing_is_given_up() {
         timeout: Duration::from_millis(300),
         ..ConnectOptions::default()
     };
-    let begun = net::clock::now_ns();
+    let begun = narrows_net::clock::now_ns();
     let error = SocketWorld::connect("127.0.0.1", asked).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::Silent { .. })), "{error}");
-    assert!(net::clock::now_ns() - begun < 30_000_000_000);
+    assert!(narrows_net::clock::now_ns() - begun < 30_000_000_000);
 }
 
 #[test]
@@ -539,7 +539,7 @@ fn a_server_that_goes_away_ends_the_measurement() {
         0
     );
     let timer = std::thread::spawn(move || {
-        net::clock::sleep_until_ns(net::clock::now_ns() + 300_000_000);
+        narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + 300_000_000);
         server.stop().unwrap();
     });
     let begun = world.now();

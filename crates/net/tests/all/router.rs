@@ -6,12 +6,12 @@ use crate::namespaces;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::{Fate, HopReplyKind, Load, Probe, Then, Train, TrainId, TrainReport};
-use estimate::{Event, HostFacts, Refusal, StampSource, World};
-use net::client::{ConnectOptions, SocketWorld};
-use net::error::{Error, PathError, PeerError};
-use net::serve::{Running, ServeOptions, host_facts};
-use units::BitRate;
+use narrows_net::client::{ConnectOptions, SocketWorld};
+use narrows_net::error::{Error, PathError, PeerError};
+use narrows_net::serve::{Running, ServeOptions, host_facts};
+use narrows_probe::probes::{Fate, HopReplyKind, Load, Probe, Then, Train, TrainId, TrainReport};
+use narrows_probe::{Event, HostFacts, Refusal, StampSource, World};
+use narrows_units::BitRate;
 
 use namespaces::{FAR, FAR_ADDRESSES, NEAR, Namespaces, ROUTER, ROUTER_ADDRESSES, run};
 
@@ -145,7 +145,7 @@ fn a_cut_path_ends_the_measurement() {
         let (_server, mut world) = world(&path, FAR_ADDRESSES[0]);
         let router = path.ip(ROUTER);
         let cut = std::thread::spawn(move || {
-            net::clock::sleep_until_ns(net::clock::now_ns() + 500_000_000);
+            narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + 500_000_000);
             run(&format!("{router} link set right down"));
         });
         let begun = world.now();
@@ -160,9 +160,9 @@ fn a_cut_path_ends_the_measurement() {
             "{error}"
         );
         assert!(lasted < Duration::from_secs(15), "{lasted:?} {error}");
-        let begun = net::clock::now_ns();
+        let begun = narrows_net::clock::now_ns();
         drop(world);
-        assert!(net::clock::now_ns() - begun < 15_000_000_000);
+        assert!(narrows_net::clock::now_ns() - begun < 15_000_000_000);
         in_router(&path, "link set right up");
     }
 }
@@ -172,7 +172,7 @@ fn a_cut_path_ends_the_measurement() {
 fn nobody_home() {
     let path = Namespaces::new("home");
     path.enter(NEAR);
-    let begun = net::clock::now_ns();
+    let begun = narrows_net::clock::now_ns();
     // No such host on the far network: the router says so, after its own search of three seconds.
     let error = SocketWorld::connect("10.88.2.9", ConnectOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Path(_)), "{error}");
@@ -180,5 +180,5 @@ fn nobody_home() {
     in_router(&path, "route add unreachable 10.99.0.0/16");
     let error = SocketWorld::connect("10.99.1.1", ConnectOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::Unreachable { .. })), "{error}");
-    assert!(net::clock::now_ns() - begun < 60_000_000_000);
+    assert!(narrows_net::clock::now_ns() - begun < 60_000_000_000);
 }

@@ -8,9 +8,9 @@ mod pictures;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use report::page::{Pictures, html};
-use report::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, Summary, World};
-use units::Metric;
+use narrows_report::page::{Pictures, html};
+use narrows_report::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, Summary, World};
+use narrows_units::Metric;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -1,8 +1,8 @@
 //! Invented observations, drawn.
 
-use report::World;
-use report::page::{Figure, Pictures, Reproduction};
-use report::picture::{
+use narrows_report::World;
+use narrows_report::page::{Figure, Pictures, Reproduction};
+use narrows_report::picture::{
     Convergence, DelayGroup, DelayTrend, DelayedPacket, DispersionHistogram, ErrorAgainstUtilisation, HopRegression,
     LossAgainstBurst, Mode, Picture, Point, Quantity, Response, ResponseCurve, Series, SizeFit, SizeRegression,
     SizedRoundTrip, Timeline, TransferOverTime, Trend, TrendTest,

@@ -1,8 +1,8 @@
 //! What a burst limit means for windows, bursts, streams and queues (`[Netest03]` §III.A; the specification of each number is in its
 //! field). Arithmetic on whole numbers: the same facts give the same numbers.
 
+use narrows_units::BitRate;
 use serde::Serialize;
-use units::BitRate;
 
 /// What is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The OC-12 case of `[Netest03]` §III.A, number by number (docs/design/burst.md tells it), and shapes.
 
-use estimate::job::Entry;
-use estimate::{BurstSample, Cost, Estimate, Outcome, Reason};
-use units::{Direction, Layer, Metric};
+use narrows_probe::Entry;
+use narrows_probe::{BurstSample, Cost, Estimate, Outcome, Reason};
+use narrows_units::{Direction, Layer, Metric};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use units::{BitRate, Octets, Unit, format_duration};
+use narrows_units::{BitRate, Octets, Unit, format_duration};
 
 use super::{EvaluationDocument, EvaluationRow, Status};
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use estimate::job::Entry;
-use estimate::job::hops::FarStamped;
-use estimate::{Outcome, Verdict};
+use narrows_probe::Entry;
+use narrows_probe::outcome::FarStamped;
+use narrows_probe::{Outcome, Verdict};
+use narrows_units::{BitRate, Layer, format_duration};
 use serde::Serialize;
-use units::{BitRate, Layer, format_duration};
 
 use super::HopsDocument;
 use crate::rows::Remark;

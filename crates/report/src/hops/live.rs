@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::Estimate;
-use estimate::job::hops::PathHops;
-use units::format_duration;
+use narrows_probe::Estimate;
+use narrows_probe::outcome::PathHops;
+use narrows_units::format_duration;
 
 use super::table::{capacity, cut, label};
 use super::{Found, rows};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use estimate::Verdict;
-use units::BitRate;
+use narrows_probe::Verdict;
+use narrows_units::BitRate;
 
 use super::table::{capacity, cut, label};
 use super::{HopRow, HopsDocument};

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use estimate::job::hops::{AnswerPace, Foretold, HiddenDevice, HopFinding, PathHops};
-use estimate::{Caveat, Verdict};
+use narrows_probe::outcome::{AnswerPace, Foretold, HiddenDevice, HopFinding, PathHops};
+use narrows_probe::{Caveat, Verdict};
+use narrows_units::{BitRate, Layer};
 use serde::Serialize;
-use units::{BitRate, Layer};
 
 use super::Found;
 use super::seen::SeenHop;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use estimate::probe::{FarEnd, Fate, HopReplyKind, Train, TrainReport};
+use narrows_probe::probes::{FarEnd, Fate, HopReplyKind, Train, TrainReport};
 
 /// Counts and round-trip times, hop by hop, of all packets that had a hop limit.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::Verdict;
-use units::{BitRate, Layer, Octets, format_duration};
+use narrows_probe::Verdict;
+use narrows_units::{BitRate, Layer, Octets, format_duration};
 
 use super::{HopRow, HopsDocument, RouterRow};
 

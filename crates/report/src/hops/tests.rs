@@ -1,16 +1,16 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::job::Entry;
-use estimate::job::hops::{
+use narrows_probe::Entry;
+use narrows_probe::outcome::{
     AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, Responder,
 };
-use estimate::probe::{
+use narrows_probe::probes::{
     Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport,
 };
-use estimate::{Caveat, Cost, Estimate, Finding, Reason, StampSource};
+use narrows_probe::{Caveat, Cost, Estimate, Finding, Reason, StampSource};
+use narrows_units::{Direction, Metric, Stamp};
 use serde_json::json;
-use units::{Direction, Metric, Stamp};
 
 use super::*;
 

@@ -1,4 +1,4 @@
-use estimate::host::{
+use narrows_diagnose::host::{
     CardFacts, CoalescingSettings, HostVerdict, Offload, Pacer, PacingRow, Pcie, SleepRow, Spread, StampRow, fixes,
 };
 

@@ -4,8 +4,8 @@ mod near;
 
 use std::fmt::Write as _;
 
-use estimate::host::{FamilyRow, HostFamily, HostVerdict};
-use units::BitRate;
+use narrows_diagnose::host::{FamilyRow, HostFamily, HostVerdict};
+use narrows_units::BitRate;
 
 use super::table::table;
 use super::{CaptureRow, HostDocument, RateFrom};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use units::Metric;
+use narrows_units::Metric;
 
 use super::markup::Html;
 use super::table::{has_runs, published_error};

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use units::Metric;
+use narrows_units::Metric;
 
 use super::*;
 use crate::evaluation::Published;

@@ -18,13 +18,13 @@ pub enum Quantity {
     Count,
 }
 
-impl From<units::Unit> for Quantity {
-    fn from(unit: units::Unit) -> Self {
+impl From<narrows_units::Unit> for Quantity {
+    fn from(unit: narrows_units::Unit) -> Self {
         match unit {
-            units::Unit::BitPerSecond => Self::Rate,
-            units::Unit::Octet => Self::Octets,
-            units::Unit::Nanosecond => Self::Time,
-            units::Unit::Count => Self::Count,
+            narrows_units::Unit::BitPerSecond => Self::Rate,
+            narrows_units::Unit::Octet => Self::Octets,
+            narrows_units::Unit::Nanosecond => Self::Time,
+            narrows_units::Unit::Count => Self::Count,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use units::{BitRate, Octets, format_duration};
+use narrows_units::{BitRate, Octets, format_duration};
 
 use super::{StreamsDocument, StreamsRow};
 

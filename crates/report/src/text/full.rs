@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use estimate::{BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, Verdict, WindowFinding};
-use units::{Direction, Metric, Octets};
+use narrows_probe::{BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, Verdict, WindowFinding};
+use narrows_units::{Direction, Metric, Octets};
 
 use crate::document::Document;
 use crate::rows::MetricRow;
@@ -191,7 +191,7 @@ impl<'a> Rows<'a> {
         let tried = self.window().map_or(&[][..], |found| &found.tried_bps);
         let more = levels.iter().map(|level| level.sum_bps).chain(tried.iter().copied());
         rates.extend(more.filter(|bps| bps.is_finite()));
-        let mean = stat::mean(&rates)?;
+        let mean = narrows_stat::mean(&rates)?;
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         Some((least, mean, rates.iter().copied().fold(0.0, f64::max)))
     }
@@ -199,9 +199,9 @@ impl<'a> Rows<'a> {
     /// netest's last line: the highest rate, and who set it.
     fn maximum(&self, out: &mut String) -> std::fmt::Result {
         let hosts = |row: &&MetricRow| {
-            use estimate::Limit;
+            use narrows_probe::Limit;
             matches!(row.limited_by, Some(Limit::Sender | Limit::Receiver))
-                && row.metric.unit() == units::Unit::BitPerSecond
+                && row.metric.unit() == narrows_units::Unit::BitPerSecond
         };
         let Some(row) = self.iter().filter(hosts).max_by_key(|row| row.value) else {
             return Ok(());

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use estimate::job::{Entry, JobReport};
-use estimate::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
-use units::{BitRate, Direction, Metric};
+use narrows_methods::job::JobReport;
+use narrows_probe::Entry;
+use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
+use narrows_units::{BitRate, Direction, Metric};
 
 use crate::{Document, Environments, Honesty, HostEnvironment, Target, advise, schema};
 

@@ -90,7 +90,7 @@ impl HostFile {
             host.answers = answers.read(&at("answers"))?;
         }
         let buffer = |field: &str, text: Option<&String>| {
-            let count = optional(&at(field), text, octets)?.map(units::Octets::count);
+            let count = optional(&at(field), text, octets)?.map(narrows_units::Octets::count);
             let narrow = count.map(u32::try_from).transpose();
             narrow.map_err(|_| ScenarioError::invalid(at(field), "must be below 4 GB"))
         };

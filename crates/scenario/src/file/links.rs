@@ -1,7 +1,7 @@
 //! Hops in a file.
 
+use narrows_units::Framing;
 use serde::Deserialize;
-use units::Framing;
 
 use super::service::{AggregationFile, ChannelsFile, SlotsFile};
 use super::traffic::CrossFile;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use narrows_units::Octets;
 use serde::Deserialize;
-use units::Octets;
 
 use super::{duration, octets, optional};
 use crate::error::ScenarioError;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use narrows_units::{BitRate, Octets};
 use proptest::prelude::*;
-use units::{BitRate, Octets};
 
 use super::*;
 use crate::{Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source};

@@ -1,7 +1,7 @@
 //! Cross traffic in a file.
 
+use narrows_units::BitRate;
 use serde::Deserialize;
-use units::BitRate;
 
 use super::{duration, octets, optional, rate};
 use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};

@@ -1,6 +1,6 @@
 //! How much of a burst an idle path takes.
 
-use units::{BitRate, Framing};
+use narrows_units::{BitRate, Framing};
 
 use super::Truth;
 use crate::service::{Channels, Dealing, Service};

@@ -1,4 +1,4 @@
-use units::Octets;
+use narrows_units::Octets;
 
 use super::*;
 use crate::cross::{Arrivals, Elastic, ElasticControl, SizeMix};

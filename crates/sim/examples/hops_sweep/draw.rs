@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use stat::SplitMix64;
+use narrows_stat::SplitMix64;
 
 /// Mbit/s of links, the usual ones more often.
 const RATES: [u64; 20] = [

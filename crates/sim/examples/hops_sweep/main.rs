@@ -11,10 +11,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use estimate::job::hops::{Foretold, HopCapacity, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
+use narrows_methods as methods;
+use narrows_probe::outcome::{Foretold, HopCapacity, HopFinding, PathHops};
+use narrows_probe::{Caveat, Measured, RawParams, Verdict, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
 
 /// A number is wrong if it is off by more, and its interval does not hold the truth; a bound if it is on the wrong side by more.
 const NUMBER: f64 = 0.05;
@@ -144,7 +145,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
     let narrow = rates.min_by_key(|(_, rate)| *rate).map_or(0, |(hop, _)| hop);
     for hop in &found.hops {
         let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
-        let judged = judge(hop, rate.map(units::BitRate::as_f64));
+        let judged = judge(hop, rate.map(narrows_units::BitRate::as_f64));
         *sums.counts.entry((judged, warned(hop))).or_default() += 1;
         if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == Verdict::Estimated) {
             sums.widths
@@ -176,10 +177,10 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
     said
 }
 
-fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<units::BitRate>) -> String {
-    let truth = rate.map_or(f64::NAN, units::BitRate::as_f64);
+fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<narrows_units::BitRate>) -> String {
+    let truth = rate.map_or(f64::NAN, narrows_units::BitRate::as_f64);
     let claim = hop.capacity.map_or(String::new(), |claim| {
-        let ratio = |rate: units::BitRate| rate.as_f64() / truth;
+        let ratio = |rate: narrows_units::BitRate| rate.as_f64() / truth;
         format!(
             "{:.3} [{:.3} {:.3}]",
             ratio(claim.value),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use scenario::Coalescing;
+use narrows_scenario::Coalescing;
 
 use super::HostState;
 use crate::{NEVER, nanos};

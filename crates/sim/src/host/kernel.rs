@@ -1,6 +1,6 @@
 //! What a host's kernel answers by itself, without any program's call.
 
-use scenario::{Host, Scenario, Way};
+use narrows_scenario::{Host, Scenario, Way};
 
 use super::{HostState, Intake};
 use crate::path::Answers;

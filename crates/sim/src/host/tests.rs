@@ -1,8 +1,8 @@
 use std::time::Duration;
 
+use narrows_scenario::{ClockStep, Coalescing, Stalls as StallModel};
+use narrows_units::Delta;
 use proptest::prelude::*;
-use scenario::{ClockStep, Coalescing, Stalls as StallModel};
-use units::Delta;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use scenario::{Queue, TokenBucket};
+use narrows_scenario::{Queue, TokenBucket};
 
 use super::DropCause;
 use crate::NEVER;

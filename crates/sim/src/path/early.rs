@@ -1,6 +1,6 @@
 //! Random early detection in front of a queue.
 
-use scenario::{EarlyDrop, Hop, Way};
+use narrows_scenario::{EarlyDrop, Hop, Way};
 
 use super::link::Link;
 use crate::rng::{Purpose, Stream};
@@ -58,8 +58,8 @@ impl Early {
 mod tests {
     use std::time::Duration;
 
-    use scenario::Queue;
-    use units::{BitRate, Framing, Octets};
+    use narrows_scenario::Queue;
+    use narrows_units::{BitRate, Framing, Octets};
 
     use super::*;
 

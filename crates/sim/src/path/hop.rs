@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use scenario::{Crossed, Hop, Layer2, Way};
+use narrows_scenario::{Crossed, Hop, Layer2, Way};
 
 use super::bucket::Bucket;
 use super::early::Early;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use scenario::{Queue, RateChange};
-use units::{BitRate, Framing};
+use narrows_scenario::{Queue, RateChange};
+use narrows_units::{BitRate, Framing};
 
 use crate::{NEVER, nanos};
 

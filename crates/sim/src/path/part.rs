@@ -2,8 +2,8 @@
 
 use std::collections::BinaryHeap;
 
-use scenario::{Carried, Hop, Queue, Scenario, Source as Traffic, Way};
-use units::{BitRate, Framing};
+use narrows_scenario::{Carried, Hop, Queue, Scenario, Source as Traffic, Way};
+use narrows_units::{BitRate, Framing};
 
 use super::fifo::{Fifo, Guests, Transit};
 use super::hop::HopState;

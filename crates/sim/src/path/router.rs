@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use scenario::{Router, Way};
+use narrows_scenario::{Router, Way};
 
 use super::Output;
 use crate::nanos;

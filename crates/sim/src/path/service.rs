@@ -1,9 +1,9 @@
-//! Links that do not send one packet after the other: channels, slots, and bursts (`scenario::Service`).
+//! Links that do not send one packet after the other: channels, slots, and bursts (`narrows_scenario::Service`).
 
 use std::collections::VecDeque;
 
-use scenario::{Aggregation, Channels, Dealing, Hop, Inside, Queue, Service, Slots, Way};
-use units::Framing;
+use narrows_scenario::{Aggregation, Channels, Dealing, Hop, Inside, Queue, Service, Slots, Way};
+use narrows_units::Framing;
 
 use super::fifo::Transit;
 use super::link::Link;

@@ -1,7 +1,7 @@
 //! Open-loop cross traffic.
 
-use scenario::{Arrivals, Cross, SizeMix, Source as Traffic};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, SizeMix, Source as Traffic};
+use narrows_units::BitRate;
 
 use crate::rng::{Purpose, Stream, round_ns};
 use crate::{NEVER, nanos};
@@ -19,11 +19,11 @@ pub struct Arrival {
 /// and so does who sends real packets. The same traffic, seed and index give the same packets. Endless unless the traffic ends.
 ///
 /// ```
-/// use scenario::{Arrivals, Cross, SizeMix};
-/// use units::BitRate;
+/// use narrows_scenario::{Arrivals, Cross, SizeMix};
+/// use narrows_units::BitRate;
 ///
 /// let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(12), SizeMix::constant(1500));
-/// let mut stream = sim::ArrivalStream::new(&cross, 1, 0).expect("it is open-loop traffic");
+/// let mut stream = narrows_sim::ArrivalStream::new(&cross, 1, 0).expect("it is open-loop traffic");
 /// let (first, second) = (stream.next(), stream.next());
 /// assert_eq!(second.map(|arrival| arrival.at_ns), first.map(|arrival| arrival.at_ns + 1_000_000));
 /// ```

@@ -1,6 +1,6 @@
 //! Counting what crosses a hop.
 
-use scenario::Crossed;
+use narrows_scenario::Crossed;
 
 use crate::NEVER;
 

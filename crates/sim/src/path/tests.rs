@@ -5,8 +5,8 @@ pub(super) mod strategy;
 
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, Hop, Host, Layer2, Loss, Queue, Reorder, Router, SizeMix, TokenBucket};
-use units::{BitRate, Framing, Octets};
+use narrows_scenario::{Arrivals, Cross, Hop, Host, Layer2, Loss, Queue, Reorder, Router, SizeMix, TokenBucket};
+use narrows_units::{BitRate, Framing, Octets};
 
 use super::*;
 

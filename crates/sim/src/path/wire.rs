@@ -1,6 +1,6 @@
 //! Propagation, and what else may happen on the wire.
 
-use scenario::{Hop, Jitter, Loss, Way};
+use narrows_scenario::{Hop, Jitter, Loss, Way};
 
 use super::service::Server;
 use crate::nanos;

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use estimate::probe::TcpState;
+use narrows_probe::probes::TcpState;
 
 use super::congestion::{CongestionControl, Told, Window};
 use crate::rng::scatter;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use estimate::probe::{Congestion, TcpState};
+use narrows_probe::probes::{Congestion, TcpState};
 
 use super::bbr::Bbr;
 use super::cubic::Cubic;

@@ -1,6 +1,6 @@
 //! Elastic cross traffic: TCP connections that take what they get.
 
-use scenario::{Cross, Elastic, ElasticControl, Scenario, Source};
+use narrows_scenario::{Cross, Elastic, ElasticControl, Scenario, Source};
 
 use super::congestion::Control;
 use super::flow::{FlowConfig, Programs, Route};
@@ -73,8 +73,8 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
 mod tests {
     use std::time::Duration;
 
-    use scenario::{Hop, Way};
-    use units::BitRate;
+    use narrows_scenario::{Hop, Way};
+    use narrows_units::BitRate;
 
     use super::*;
 

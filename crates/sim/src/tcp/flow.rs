@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use estimate::probe::{Congestion, TcpMarks, TcpSample};
-use scenario::Way;
-use units::{BitRate, Sender, Stamp};
+use narrows_probe::probes::{Congestion, TcpMarks, TcpSample};
+use narrows_scenario::Way;
+use narrows_units::{BitRate, Sender, Stamp};
 
 use super::congestion::Control;
 use super::interface::Backlog;

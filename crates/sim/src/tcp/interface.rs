@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::{BitRate, Framing};
+use narrows_units::{BitRate, Framing};
 
 use crate::{NEVER, nanos};
 

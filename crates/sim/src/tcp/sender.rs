@@ -3,8 +3,8 @@
 //! Recovery is RFC 6675 (see the scoreboard) with the window steered by [`Prr`]; a reduction that timestamps show to have been
 //! needless is undone (RFC 3522, RFC 4015), but not one after a timeout. Timeouts are RFC 6298.
 
-use estimate::probe::TcpState;
-use units::BitRate;
+use narrows_probe::probes::TcpState;
+use narrows_units::BitRate;
 
 use super::congestion::{CongestionControl, Control, RttNews, Told, Window};
 use super::prr::Prr;

@@ -1,8 +1,8 @@
 //! All connections of a path, driven by whoever drives the path.
 
-use estimate::probe::{Congestion, TcpSample};
-use scenario::Way;
-use units::{Sender, Stamp};
+use narrows_probe::probes::{Congestion, TcpSample};
+use narrows_scenario::Way;
+use narrows_units::{Sender, Stamp};
 
 use super::flow::{Flow, FlowConfig, Route};
 use super::segment::{Ack, Data, Kind, Segment};

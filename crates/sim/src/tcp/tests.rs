@@ -4,9 +4,9 @@ mod laws;
 
 use std::time::Duration;
 
-use estimate::probe::TcpSample;
-use scenario::{Hop, Queue, Scenario, Way};
-use units::{BitRate, Framing, Layer, Octets, Stamp};
+use narrows_probe::probes::TcpSample;
+use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_units::{BitRate, Framing, Layer, Octets, Stamp};
 
 use super::*;
 use crate::path::{Output, Path};

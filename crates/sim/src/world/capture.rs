@@ -5,10 +5,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use estimate::probe::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
-use estimate::{Event, Refusal};
-use scenario::{ElasticControl, Passing, Way};
-use units::Stamp;
+use narrows_probe::probes::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
+use narrows_probe::{Event, Refusal};
+use narrows_scenario::{ElasticControl, Passing, Way};
+use narrows_units::Stamp;
 
 use super::SimWorld;
 use super::engine::opposite;
@@ -251,11 +251,11 @@ impl SimWorld {
 
 #[cfg(test)]
 mod tests {
-    use estimate::{Probe, World};
+    use narrows_probe::{Probe, World};
     use std::time::Duration;
 
-    use scenario::{Hop, Scenario};
-    use units::BitRate;
+    use narrows_scenario::{Hop, Scenario};
+    use narrows_units::BitRate;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! TCP connections on the path: elastic cross traffic, and those of transfers.
 
-use scenario::Scenario;
+use narrows_scenario::Scenario;
 
 use super::capture::Tap;
 use super::engine::Cargo;

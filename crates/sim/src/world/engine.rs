@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use estimate::probe::HopReplyKind;
-use scenario::{Crossed, Scenario, Way};
+use narrows_probe::probes::HopReplyKind;
+use narrows_scenario::{Crossed, Scenario, Way};
 
 use super::connections::Connections;
 use super::face::Face;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use scenario::{Router, Scenario, Way};
+use narrows_scenario::{Router, Scenario, Way};
 
 use crate::nanos;
 use crate::rng::{Purpose, Stream};

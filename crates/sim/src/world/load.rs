@@ -4,10 +4,10 @@ mod sink;
 
 use std::time::Duration;
 
-use estimate::Event;
-use estimate::probe::{Load, LoadReport, Then};
-use scenario::{Queue, Service, Way};
-use units::{BitRate, Stamp};
+use narrows_probe::Event;
+use narrows_probe::probes::{Load, LoadReport, Then};
+use narrows_scenario::{Queue, Service, Way};
+use narrows_units::{BitRate, Stamp};
 
 use super::SimWorld;
 use super::engine::{Cargo, Heard, Wants, opposite, packet};

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use estimate::probe::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainReport};
-use estimate::{Event, Refusal, StampSource};
-use scenario::Way;
-use units::Stamp;
+use narrows_probe::probes::{
+    Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainReport,
+};
+use narrows_probe::{Event, Refusal, StampSource};
+use narrows_scenario::Way;
+use narrows_units::Stamp;
 
 use super::SimWorld;
 use super::engine::{Cargo, FULL_HOP_LIMIT, Heard, Wants};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use estimate::Event;
-use estimate::probe::{StreamReport, Then, Transfer, TransferReport};
-use scenario::{Host, Way};
-use units::Stamp;
+use narrows_probe::Event;
+use narrows_probe::probes::{StreamReport, Then, Transfer, TransferReport};
+use narrows_scenario::{Host, Way};
+use narrows_units::Stamp;
 
 use super::SimWorld;
 use crate::nanos;

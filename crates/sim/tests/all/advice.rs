@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use estimate::advice::{Findings, HostEnvironment, advise};
-use estimate::job::Entry;
-use estimate::{RawParams, World, drive, methods};
-use scenario::{Arrivals, Coalescing, Cross, Hop, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way};
-use sim::SimWorld;
-use units::{BitRate, Direction, Octets};
+use narrows_diagnose::advice::{Findings, HostEnvironment, advise};
+use narrows_methods as methods;
+use narrows_probe::Entry;
+use narrows_probe::{RawParams, World, drive};
+use narrows_scenario::{
+    Arrivals, Coalescing, Cross, Hop, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way,
+};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Direction, Octets};
 
 /// A method and its parameters.
 type Asked = (&'static str, &'static [(&'static str, &'static str)]);

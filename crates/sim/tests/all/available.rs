@@ -5,13 +5,13 @@ mod claims;
 mod ends;
 mod single_ended;
 
-use estimate::{Outcome, RawParams, drive};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use units::BitRate;
+use narrows_probe::{Outcome, RawParams, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::BitRate;
 
 /// One run of a method under its own budget.
-fn measured(scenario: &Scenario, method: &dyn estimate::Method, params: &[(&str, &str)], seed: u64) -> Outcome {
+fn measured(scenario: &Scenario, method: &dyn narrows_probe::Method, params: &[(&str, &str)], seed: u64) -> Outcome {
     let raw: RawParams = params.iter().copied().collect();
     let mut estimator = method.begin(&raw).expect("parameters of the method");
     let mut world = SimWorld::new(scenario, Way::Forward, seed);

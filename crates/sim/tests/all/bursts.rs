@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Diagnostic, Estimate, RawParams, methods};
-use scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Budget, Diagnostic, Estimate, RawParams};
+use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -19,7 +20,7 @@ fn measured(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let outcome = estimate::drive(&mut world, method.as_mut(), budget)
+    let outcome = narrows_probe::drive(&mut world, method.as_mut(), budget)
         .expect("the simulator cannot break")
         .outcome;
     outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}")).clone()
@@ -127,7 +128,7 @@ fn beside_others_the_median_to_a_tenth() {
                     .cross(cross)
                     .validate()
                     .expect("a path");
-                let truth = sim::burst_median(&scenario, Way::Forward, 1500).expect("something drops");
+                let truth = narrows_sim::burst_median(&scenario, Way::Forward, 1500).expect("something drops");
                 let mut ratios = Vec::new();
                 for seed in 1..=5 {
                     let params = [("max_time", "60 s"), ("total_octets", "1 GB"), ("bursts", "30")];
@@ -170,7 +171,7 @@ fn what_drops() {
             "random_loss",
             bare()
                 .queue(Queue::Packets(1000))
-                .loss(scenario::Loss::Random { ratio: 0.005 }),
+                .loss(narrows_scenario::Loss::Random { ratio: 0.005 }),
         ),
     ];
     let mut wrong = Vec::new();
@@ -201,7 +202,7 @@ fn what_drops() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -4,11 +4,11 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, Fate, HopReply, HopReplyKind, PacketPlan, Train, TrainId, TrainReport};
-use estimate::{Event, Probe, Refusal, World};
-use scenario::{Coalescing, Hop, Host, Router, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Framing};
+use narrows_probe::probes::{FarEnd, Fate, HopReply, HopReplyKind, PacketPlan, Train, TrainId, TrainReport};
+use narrows_probe::{Event, Probe, Refusal, World};
+use narrows_scenario::{Coalescing, Hop, Host, Router, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Framing};
 
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
@@ -46,7 +46,7 @@ fn train(far_end: FarEnd, count: usize, ip_octets: u16, gap: Duration) -> Train 
 }
 
 fn answers(report: &TrainReport) -> Vec<(Duration, HopReply)> {
-    let row = |row: &estimate::probe::Arrival| match row.fate {
+    let row = |row: &narrows_probe::probes::Arrival| match row.fate {
         Fate::Answered(reply) => Some((reply.returned.since(row.departed), reply)),
         Fate::Received(_) | Fate::Echoed { .. } | Fate::Lost => None,
     };
@@ -102,7 +102,7 @@ fn hosts_limit_their_icmp_and_not_their_tcp() {
     };
     let path = || two_hops().receiver(answering(limited));
     let seqs = |report: &TrainReport| -> Vec<u32> {
-        let answered = |row: &&estimate::probe::Arrival| matches!(row.fate, Fate::Answered(_));
+        let answered = |row: &&narrows_probe::probes::Arrival| matches!(row.fate, Fate::Answered(_));
         report.arrivals.iter().filter(answered).map(|row| row.seq).collect()
     };
     // Six at once, then one per second: packets 0 to 5 at once; of those every 400 ms after, the tokens of 1 s, 2 s and 3 s are

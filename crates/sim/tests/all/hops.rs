@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use estimate::job::hops::{Foretold, HopFinding, PathHops};
-use estimate::{Caveat, Measured, Method, RawParams, Verdict, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use units::BitRate;
+use narrows_methods as methods;
+use narrows_probe::outcome::{Foretold, HopFinding, PathHops};
+use narrows_probe::{Caveat, Measured, Method, RawParams, Verdict, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::BitRate;
 
 fn measure(text: &str, seed: u64) -> (Scenario, Measured) {
     let scenario = Scenario::from_toml(text).expect("the scenario is sound");

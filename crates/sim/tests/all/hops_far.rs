@@ -4,11 +4,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::job::hops::{FarStamped, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use stat::SplitMix64;
+use narrows_methods as methods;
+use narrows_probe::outcome::{FarStamped, HopFinding, PathHops};
+use narrows_probe::{Caveat, Measured, RawParams, Verdict, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_stat::SplitMix64;
 
 const LAST: usize = 2;
 
@@ -43,7 +44,7 @@ fn truth(scenario: &Scenario, ttl: u16) -> f64 {
         .over(Duration::ZERO, Duration::from_secs(1));
     truth
         .hop_capacity(usize::from(ttl) - 1, 1500)
-        .map_or(0.0, units::BitRate::as_f64)
+        .map_or(0.0, narrows_units::BitRate::as_f64)
 }
 
 /// An interval, or a bound, that the truth is outside of.

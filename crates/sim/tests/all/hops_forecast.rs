@@ -4,11 +4,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::job::hops::{Foretold, HopFinding, PathHops};
-use estimate::{Caveat, Measured, RawParams, Verdict, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use stat::SplitMix64;
+use narrows_methods as methods;
+use narrows_probe::outcome::{Foretold, HopFinding, PathHops};
+use narrows_probe::{Caveat, Measured, RawParams, Verdict, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_stat::SplitMix64;
 
 /// Mbit/s of links other than the narrow one.
 const RATES: [u64; 9] = [25, 50, 100, 100, 200, 1000, 1000, 2500, 10_000];
@@ -91,7 +92,7 @@ impl Kept {
             .over(Duration::ZERO, Duration::from_secs(1));
         let truth = truth
             .hop_capacity(usize::from(hop.ttl) - 1, 1500)
-            .map_or(0.0, units::BitRate::as_f64);
+            .map_or(0.0, narrows_units::BitRate::as_f64);
         let told = hop.capacity.map(|capacity| capacity.verdict);
         match (hop.foretold, told) {
             (Some(Foretold::Resolved), Some(Verdict::Estimated)) => self.resolved += 1,

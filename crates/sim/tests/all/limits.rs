@@ -4,8 +4,8 @@
 
 mod induced;
 
-use estimate::limits::Blame;
 use induced::{Base, Control, FURTHER, INDUCED, Induced, judged, matrix, page};
+use narrows_diagnose::limits::Blame;
 
 const BASES: [Base; 6] = [
     base(20.0, 10.0, true),

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::{Budget, Confidence, Outcome, RawParams, Verdict, drive, methods};
-use scenario::{Arrivals, Cross, Elastic, ElasticControl, Hop, Passing, Queue, Scenario, SizeMix, Way};
-use sim::SimWorld;
-use units::BitRate;
+use narrows_methods as methods;
+use narrows_probe::{Budget, Confidence, Outcome, RawParams, Verdict, drive};
+use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, Hop, Passing, Queue, Scenario, SizeMix, Way};
+use narrows_sim::SimWorld;
+use narrows_units::BitRate;
 
 const METHODS: [&str; 4] = ["passive", "pprate", "multiq", "nettimer-passive"];
 const PLACES: [&str; 4] = ["sender", "1", "2", "receiver"];
@@ -29,7 +30,7 @@ fn path(kbps: u64, load: Load, passing: Passing) -> Scenario {
     let deep = |hop: Hop, rate: BitRate| {
         // 100 ms of the link, or 30 packets.
         let octets = (rate.bps() / 80).max(45_000);
-        hop.queue(Queue::Octets(units::Octets::new(octets)))
+        hop.queue(Queue::Octets(narrows_units::Octets::new(octets)))
     };
     let mut scenario = Scenario::new("passive")
         .hop(hop(edge, 1))

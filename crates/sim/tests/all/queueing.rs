@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_sim::{Output, Packet, Path};
+use narrows_units::{BitRate, Framing};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
-use sim::{Output, Packet, Path};
-use units::{BitRate, Framing};
 
 fn packet<T>(ip_octets: u16, payload: T) -> Packet<T> {
     Packet {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use estimate::{Estimate, Measured, Outcome, RawParams, drive, methods};
-use scenario::{Hop, Loss, Queue, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Estimate, Measured, Outcome, RawParams, drive};
+use narrows_scenario::{Hop, Loss, Queue, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 fn measure(scenario: &Scenario, method: &str, params: &[(&str, &str)], seed: u64) -> Measured {
     let raw: RawParams = params.iter().copied().collect();
@@ -109,7 +110,7 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
     let slow = scenario(include_str!("../../../../scenarios/rfc9097-slow-sender.toml"));
     let measured = measure(&slow, "rfc9097", &[], 1);
     let value = estimate(&measured);
-    assert_eq!(value.verdict, estimate::Verdict::LowerBound, "{value:?}");
+    assert_eq!(value.verdict, narrows_probe::Verdict::LowerBound, "{value:?}");
     assert!((20_000_000..=97_000_000).contains(&value.value), "{value:?}");
     let dead = scenario(include_str!("../../../../scenarios/bulk-dead-path.toml"));
     let measured = measure(&dead, "rfc9097", &[], 1);
@@ -117,7 +118,7 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a estimate::Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

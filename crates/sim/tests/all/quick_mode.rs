@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Measured, RawParams, methods};
-use scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Budget, Measured, RawParams};
+use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
     let mut raw = RawParams::default();
@@ -22,7 +23,7 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
     let mut world = SimWorld::new(scenario, Way::Forward, 1);
     let method = methods::find("tcp").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    estimate::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break")
+    narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break")
 }
 
 /// One hop; its queue as a share of rate times round trip, and the share that cross traffic takes of it.

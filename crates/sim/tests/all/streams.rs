@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Diagnostic, Estimate, RawParams, Verdict, methods};
-use scenario::{Elastic, ElasticControl, Hop, Host, Queue, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Budget, Diagnostic, Estimate, RawParams, Verdict};
+use narrows_scenario::{Elastic, ElasticControl, Hop, Host, Queue, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate {
     let raw: RawParams = params.iter().copied().collect();
@@ -20,7 +21,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
     let mut world = SimWorld::new(scenario, Way::Forward, seed);
     let method = methods::find("streams").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let measured = estimate::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
+    let measured = narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
     let estimate = measured.outcome.estimate().expect("something comes through").clone();
     for name in [
         "streams_tried",
@@ -108,7 +109,7 @@ fn others_show_in_the_curve() {
     };
     let queue = Queue::Octets(Octets::new(250_000));
     let scenario = path(50, 20, queue, 3 << 20)
-        .cross(scenario::Cross::elastic_on_hop(0, elastic))
+        .cross(narrows_scenario::Cross::elastic_on_hop(0, elastic))
         .validate()
         .expect("a path");
     let params = [
@@ -171,7 +172,7 @@ fn a_rising_sum_is_a_bound() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

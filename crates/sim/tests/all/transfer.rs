@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use estimate::probe::{Congestion, FarEnd, Load, PacketPlan, Then, Train, TrainId, Transfer, TransferReport};
-use estimate::{Event, Probe, World};
-use scenario::{Cross, Elastic, ElasticControl, Hop, Queue, Scenario, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_probe::probes::{Congestion, FarEnd, Load, PacketPlan, Then, Train, TrainId, Transfer, TransferReport};
+use narrows_probe::{Event, Probe, World};
+use narrows_scenario::{Cross, Elastic, ElasticControl, Hop, Queue, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 /// 100 Mbit/s, 20 ms, and a queue of as much.
 fn scenario() -> Scenario {
@@ -262,7 +262,7 @@ fn trains_meet_elastic_traffic_until_it_ends() {
             panic!("no train");
         };
         let back = report.arrivals.iter().filter_map(|row| match row.fate {
-            estimate::probe::Fate::Echoed { returned, .. } => Some(returned.since(row.departed)),
+            narrows_probe::probes::Fate::Echoed { returned, .. } => Some(returned.since(row.departed)),
             _ => None,
         });
         let mut back: Vec<Duration> = back.collect();

@@ -3,13 +3,15 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::{
+use narrows_probe::probes::{
     FarEnd, Fate, HopReplyKind, Load, LoadReport, PacingCheck, PacketPlan, Then, Train, TrainId, TrainReport,
 };
-use estimate::{Event, Probe, Refusal, World};
-use scenario::{Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Queue, Router, Scenario, SizeMix, Stalls, Way};
-use sim::SimWorld;
-use units::{BitRate, Delta, Framing, Sender, Stamp};
+use narrows_probe::{Event, Probe, Refusal, World};
+use narrows_scenario::{
+    Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Queue, Router, Scenario, SizeMix, Stalls, Way,
+};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Delta, Framing, Sender, Stamp};
 
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);

@@ -3,16 +3,16 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use estimate::probe::{FarEnd, Fate, Load, PacketPlan, Then, Train, TrainId, TrainReport};
-use estimate::{Event, Probe, World};
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-use scenario::{
+use narrows_probe::probes::{FarEnd, Fate, Load, PacketPlan, Then, Train, TrainId, TrainReport};
+use narrows_probe::{Event, Probe, World};
+use narrows_scenario::{
     Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Jitter, Loss, Queue, Reorder, Router, Scenario, SizeMix,
     Stalls, Way,
 };
-use sim::SimWorld;
-use units::{BitRate, Delta};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Delta};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn config() -> ProptestConfig {
     ProptestConfig {

@@ -1,7 +1,7 @@
 //! The pure analysis of a run's own rows is the run's own outcome.
 
-use estimate::methods::{METHODS, find};
-use estimate::{AnalyseError, RawParams};
+use narrows_methods::{METHODS, find};
+use narrows_probe::{AnalyseError, RawParams};
 
 use crate::common::{of_method, params, read, recorded, text, waiting_path};
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use estimate::{Measured, Method, Order, Outcome, RawParams, run};
-use scenario::{Expectation, Scenario, Way};
-use sim::SimWorld;
-use trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
+use narrows_probe::{Measured, Method, Order, Outcome, RawParams, run};
+use narrows_scenario::{Expectation, Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
 
 /// Every scenario that ships, by the order of their names, with its text.
 pub(crate) fn scenarios() -> Vec<(Scenario, String)> {

@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write};
 
-use estimate::RawParams;
-use estimate::methods::{METHODS, find};
-use trace::{Damage, Limits, ReadError, Recording, ReplayWorld};
+use narrows_methods::{METHODS, find};
+use narrows_probe::RawParams;
+use narrows_trace::{Damage, Limits, ReadError, Recording, ReplayWorld};
 
 use crate::common::{of_method, read, recorded};
 
@@ -91,8 +91,8 @@ fn other_files_are_none() {
     for other in [&b""[..], b"NARROWS", b"{\"schema\": 1}", &[0; 4096]] {
         assert!(matches!(Recording::read(other), Err(ReadError::NoRecording)));
     }
-    let mut later = trace::MAGIC.to_vec();
-    later.extend_from_slice(&(trace::VERSION + 1).to_le_bytes());
+    let mut later = narrows_trace::MAGIC.to_vec();
+    later.extend_from_slice(&(narrows_trace::VERSION + 1).to_le_bytes());
     let error = Recording::read(later.as_slice()).expect_err("a later format");
     assert_eq!(
         error.to_string(),
@@ -136,8 +136,8 @@ fn wrapped(content: &[u8]) -> Vec<u8> {
     let packed = encoder.finish().expect("memory");
     let mut sum = flate2::Crc::new();
     sum.update(&packed);
-    let mut file = trace::MAGIC.to_vec();
-    file.extend_from_slice(&trace::VERSION.to_le_bytes());
+    let mut file = narrows_trace::MAGIC.to_vec();
+    file.extend_from_slice(&narrows_trace::VERSION.to_le_bytes());
     let words = [packed.len(), content.len()].map(|length| u32::try_from(length).expect("small"));
     for word in [words[0], words[1], sum.sum()] {
         file.extend_from_slice(&word.to_le_bytes());
@@ -163,7 +163,7 @@ fn forged_numbers_are_survived() {
                 let raw = held.header.raw_params();
                 let own = find(&held.header.method).and_then(|method| method.begin(&raw).ok());
                 if let Some(mut estimator) = own {
-                    let _ = estimate::drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
+                    let _ = narrows_probe::drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget);
                 }
                 let observations = held.observations();
                 for method in METHODS {

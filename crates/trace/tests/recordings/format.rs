@@ -6,15 +6,15 @@ use std::num::NonZeroU8;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use estimate::probe::{
+use narrows_probe::probes::{
     Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load,
     LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpMarks, TcpSample,
     TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
 };
-use estimate::{Budget, Event, Order, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
+use narrows_probe::{Budget, Event, Order, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
+use narrows_trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};
+use narrows_units::{BitRate, Metric, Sender, Stamp};
 use proptest::prelude::*;
-use trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};
-use units::{BitRate, Metric, Sender, Stamp};
 
 /// A world that answers from a list.
 struct Scripted {
@@ -45,7 +45,7 @@ impl World for Scripted {
 }
 
 fn begin<S: Write>(recorder: &mut Recorder<Scripted, S>) {
-    let rtt = estimate::methods::find("rtt").expect("it is registered");
+    let rtt = narrows_methods::find("rtt").expect("it is registered");
     let params = RawParams::new();
     recorder.begins(&Order {
         metric: Metric::IpCapacity,
@@ -69,9 +69,9 @@ fn recorded(exchanges: &[(Probe, Result<Event, String>)]) -> Vec<u8> {
     }
     recorder.now();
     recorder.wait(Stamp::from_nanos(1 << 40)).expect("it waits");
-    let measured = estimate::Measured {
+    let measured = narrows_probe::Measured {
         outcome: Outcome::inconclusive(Reason::WorldBroke),
-        cost: estimate::Cost::default(),
+        cost: narrows_probe::Cost::default(),
     };
     recorder.concluded(&measured, Some(&Reason::WorldBroke));
     let (_, writer, fault) = recorder.into_parts();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use estimate::methods::{METHODS, find};
-use estimate::probe::{Fate, Probe};
-use estimate::{Event, Observations, Outcome, RawParams};
-use units::{Clock, Stamp};
+use narrows_methods::{METHODS, find};
+use narrows_probe::probes::{Fate, Probe};
+use narrows_probe::{Event, Observations, Outcome, RawParams};
+use narrows_units::{Clock, Stamp};
 
 use crate::common::{of_method, params, read, recorded, text, waiting_path};
 
@@ -88,7 +88,7 @@ fn scaled(observations: &Observations, k: i64) -> Observations {
         host.clock_resolution = stretch(host.clock_resolution);
         host.stamp_error = stretch(host.stamp_error);
         host.min_gap = stretch(host.min_gap);
-        let slower = |rate: units::BitRate| units::BitRate::from_bps(rate.bps() / k.unsigned_abs());
+        let slower = |rate: narrows_units::BitRate| narrows_units::BitRate::from_bps(rate.bps() / k.unsigned_abs());
         host.max_send_rate = host.max_send_rate.map(slower);
         host.interface_rate = host.interface_rate.map(slower);
     }
@@ -189,7 +189,7 @@ fn streams_read_by_fac2_and_trains_by_pathload() {
         .into_iter()
         .find(|(scenario, ..)| scenario.name.contains("poisson"))
         .expect("it ships");
-    let truth = scenario.truth(scenario::Way::Forward);
+    let truth = scenario.truth(narrows_scenario::Way::Forward);
     let warm = scenario.warm_up;
     let truth = truth
         .over(warm, warm + Duration::from_secs(10))
@@ -210,7 +210,7 @@ fn streams_read_by_fac2_and_trains_by_pathload() {
             .expect("trains to the receiver");
         let estimate = outcome.estimate().expect("a number");
         assert!(
-            estimate.verdict == estimate::Verdict::Estimated && estimate.value.abs_diff(truth) <= truth / 5,
+            estimate.verdict == narrows_probe::Verdict::Estimated && estimate.value.abs_diff(truth) <= truth / 5,
             "{to} from {from}: {} for {truth}",
             claim(&outcome)
         );

@@ -1,8 +1,8 @@
 //! A replay is the run again.
 
-use estimate::methods::METHODS;
-use estimate::{RawParams, drive};
-use trace::{ReplayFault, ReplayWorld};
+use narrows_methods::METHODS;
+use narrows_probe::{RawParams, drive};
+use narrows_trace::{ReplayFault, ReplayWorld};
 
 use crate::common::{of_method, params, read, recorded, text};
 
@@ -34,7 +34,7 @@ fn every_method_replays_to_its_own_outcome_and_cost() {
 #[test]
 fn another_question_is_a_precise_fault() {
     let (scenario, toml, _) = of_method("rtt").swap_remove(0);
-    let rtt = estimate::methods::find("rtt").expect("it is registered");
+    let rtt = narrows_methods::find("rtt").expect("it is registered");
     let (_, octets) = recorded(&scenario, &toml, rtt, &RawParams::new(), 1);
     let recording = read(&octets);
     let held = &recording.runs[0];
@@ -59,20 +59,20 @@ fn another_question_is_a_precise_fault() {
 #[test]
 fn a_run_that_was_stopped_replays_to_its_last_word() {
     let (scenario, toml, _) = of_method("pathload").swap_remove(0);
-    let method = estimate::methods::find("pathload").expect("it is registered");
+    let method = narrows_methods::find("pathload").expect("it is registered");
     let (measured, octets) = {
-        use estimate::{Budget, Order};
-        let setting = trace::Setting::new(trace::WorldKind::Simulator);
-        let world = sim::SimWorld::new(&scenario, scenario::Way::Forward, 1);
-        let writer = trace::Writer::new(Vec::new()).expect("memory");
-        let mut recorder = trace::Recorder::new(world, writer, setting);
+        use narrows_probe::{Budget, Order};
+        let setting = narrows_trace::Setting::new(narrows_trace::WorldKind::Simulator);
+        let world = narrows_sim::SimWorld::new(&scenario, narrows_scenario::Way::Forward, 1);
+        let writer = narrows_trace::Writer::new(Vec::new()).expect("memory");
+        let mut recorder = narrows_trace::Recorder::new(world, writer, setting);
         let raw = RawParams::new();
         let budget = Budget {
             octets: 400_000,
             ..Budget::default()
         };
         let order = Order::new(method, &raw, budget).expect("defaults");
-        let Ok(measured) = estimate::run(&mut recorder, order);
+        let Ok(measured) = narrows_probe::run(&mut recorder, order);
         let (_, writer, _) = recorder.into_parts();
         (measured, writer.expect("nothing failed").finish().expect("memory"))
     };
@@ -80,7 +80,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let recording = read(&octets);
     let held = &recording.runs[0];
     let stopped = held.end.as_ref().and_then(|end| end.stopped.clone());
-    assert_eq!(stopped, Some(estimate::Reason::OctetsSpent));
+    assert_eq!(stopped, Some(narrows_probe::Reason::OctetsSpent));
     let mut estimator = method.begin(&RawParams::new()).expect("defaults");
     let again = drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect("the same");
     assert_eq!(text(&again.outcome), text(&measured.outcome));

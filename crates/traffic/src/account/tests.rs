@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use units::BitRate;
+use narrows_units::BitRate;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use units::{BitRate, format_duration};
+use narrows_units::{BitRate, format_duration};
 
 use super::{FlowReport, Report};
 use crate::control::Transport;

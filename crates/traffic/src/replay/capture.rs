@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use narrows_sim::Arrival;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
-use sim::Arrival;
 
 use super::Filter;
 use super::link::{IpPacket, ip_packet};

@@ -1,5 +1,5 @@
-use scenario::{Arrivals, Cross, SizeMix};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, SizeMix};
+use narrows_units::BitRate;
 
 use super::*;
 use crate::windows::Windows;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use net::clock;
-use net::transfer::{BulkSender, TransferOptions, connect};
+use narrows_net::clock;
+use narrows_net::transfer::{BulkSender, TransferOptions, connect};
 
 use super::Shared;
 use crate::control::{Data, Request};

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use net::clock;
+use narrows_net::clock;
 
 use crate::control::{
     Accepted, Announce, End, Heard, Lines, PROTOCOL, REPLY_OCTETS, Reply, Request, Statistics, Transport,

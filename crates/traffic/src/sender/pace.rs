@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use net::clock;
+use narrows_net::clock;
 
 use super::Pacing;
 

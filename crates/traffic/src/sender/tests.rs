@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use scenario::{Arrivals, Cross, SizeMix};
-use units::BitRate;
+use narrows_scenario::{Arrivals, Cross, SizeMix};
+use narrows_units::BitRate;
 
 use super::*;
 use crate::sink::{Ended, Sink, SinkOptions};
@@ -64,7 +64,7 @@ struct ArrivalStreamOf<'a>(&'a Cross, u64, usize);
 
 impl ArrivalStreamOf<'_> {
     fn octets(&self, until_ns: u64) -> (u64, u64) {
-        sim::ArrivalStream::new(self.0, self.1, self.2)
+        narrows_sim::ArrivalStream::new(self.0, self.1, self.2)
             .unwrap()
             .take_while(|packet| packet.at_ns < until_ns)
             .fold((0, 0), |(packets, octets), packet| {

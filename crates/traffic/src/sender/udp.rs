@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use net::care::Care;
-use net::clock::{self, nanos};
-use net::pace::Payloads;
-use net::socket::{ProbeSocket, SocketOptions};
-use sim::ArrivalStream;
+use narrows_net::care::Care;
+use narrows_net::clock::{self, nanos};
+use narrows_net::pace::Payloads;
+use narrows_net::socket::{ProbeSocket, SocketOptions};
+use narrows_sim::ArrivalStream;
 
 use super::pace::wait_until;
 use super::tally::Tally;
@@ -90,7 +90,7 @@ pub(super) fn sizes(flows: &[Flow], socket: Option<&Arc<ProbeSocket>>) -> Result
         let FlowKind::Model { cross, .. } = &flow.kind else {
             continue;
         };
-        let scenario::Source::Open { sizes: mix, .. } = &cross.source else {
+        let narrows_scenario::Source::Open { sizes: mix, .. } = &cross.source else {
             continue;
         };
         let (low, high) = mix.extremes();
@@ -145,7 +145,7 @@ impl UdpSender {
         let (packets, largest) = match &flow.kind {
             FlowKind::Model { cross, seed, index } => {
                 let stream = ArrivalStream::new(cross, *seed, *index).ok_or(CallerError::NoFlow)?;
-                let scenario::Source::Open { sizes, .. } = &cross.source else {
+                let narrows_scenario::Source::Open { sizes, .. } = &cross.source else {
                     return Err(CallerError::NoFlow.into());
                 };
                 (Packets::Model(Box::new(stream)), sizes.extremes().1)

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use net::clock;
-use net::receive::{Datagram, Receiver};
-use net::socket::ProbeSocket;
+use narrows_net::clock;
+use narrows_net::receive::{Datagram, Receiver};
+use narrows_net::socket::ProbeSocket;
 
 use super::session;
 use super::state::{Account, Shared, Tables, lock, same_host};

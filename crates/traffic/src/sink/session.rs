@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use net::clock;
+use narrows_net::clock;
 
 use super::state::{Account, Session, Shared, Tables, Traffic, lock, same_host};
 use super::{Ended, SessionReport, keep};
@@ -52,7 +52,7 @@ fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc
     if announce.protocol != PROTOCOL {
         return Err(format!("this speaks {PROTOCOL}"));
     }
-    if !shared.options.allow_any && !net::serve::is_private(client.ip()) {
+    if !shared.options.allow_any && !narrows_net::serve::is_private(client.ip()) {
         return Err("only clients on this host and in private networks are served here".to_owned());
     }
     if announce.flows.is_empty() || announce.flows.len() > limits.flows_per_session {

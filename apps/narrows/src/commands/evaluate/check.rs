@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use evaluate::{Plan, Subject};
+use narrows_evaluate::{Plan, Subject};
 
 pub(super) fn text(plan: &Plan) -> String {
     let cells = plan.cells();
@@ -17,7 +17,10 @@ pub(super) fn text(plan: &Plan) -> String {
     );
     let mut total = 0u64;
     for cell in &cells {
-        let metric = cell.subject.metric().map_or("its adapter's", units::Metric::name);
+        let metric = cell
+            .subject
+            .metric()
+            .map_or("its adapter's", narrows_units::Metric::name);
         let note = match &cell.subject {
             Subject::Method(method) if method.method().is_none() => "  not yet",
             _ => "",

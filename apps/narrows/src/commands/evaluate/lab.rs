@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evaluate::rival::{self, Adapter, AdapterError, RivalError};
-use evaluate::{Bench, Cell, Order, Run, RunFault, Subject};
-use report::World;
-use scenario::Scenario;
+use narrows_evaluate::rival::{self, Adapter, AdapterError, RivalError};
+use narrows_evaluate::{Bench, Cell, Order, Run, RunFault, Subject};
+use narrows_report::World;
+use narrows_scenario::Scenario;
 
 use self::bed::Bed;
 
@@ -51,7 +51,7 @@ impl LabBench {
         }
     }
 
-    fn adapter(&mut self, planned: &evaluate::plan::PlannedRival) -> Result<Arc<Adapter>, RunFault> {
+    fn adapter(&mut self, planned: &narrows_evaluate::plan::PlannedRival) -> Result<Arc<Adapter>, RunFault> {
         let key = planned.adapter.as_ref().unwrap_or(&planned.name);
         if let Some(known) = self.adapters.get(key) {
             return Ok(Arc::clone(known));
@@ -141,7 +141,7 @@ impl Bench for LabBench {
             let adapter = self.adapter(planned)?;
             rival::installed(&adapter).map_err(|error| fault(&adapter, &error))?;
         }
-        lab::namespaces_available().map_err(|why| RunFault::NotOffered { why: why.to_string() })
+        narrows_lab::namespaces_available().map_err(|why| RunFault::NotOffered { why: why.to_string() })
     }
 
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
@@ -189,20 +189,24 @@ fn broke(why: impl ToString) -> RunFault {
 }
 
 /// What the sender's own link carries at the IP layer: all that a host knows of its path.
-fn line_rate(scenario: &Scenario, way: scenario::Way, mtu: u16) -> units::BitRate {
+fn line_rate(scenario: &Scenario, way: narrows_scenario::Way, mtu: u16) -> narrows_units::BitRate {
     let host = match way {
-        scenario::Way::Forward => &scenario.sender,
-        scenario::Way::Reverse => &scenario.receiver,
+        narrows_scenario::Way::Forward => &scenario.sender,
+        narrows_scenario::Way::Reverse => &scenario.receiver,
     };
-    let (rate, framing) = scenario
-        .hops(way)
-        .first()
-        .map_or((units::BitRate::from_gbps(1), units::Framing::BARE), |hop| {
-            (hop.rate, hop.framing)
-        });
+    let (rate, framing) = scenario.hops(way).first().map_or(
+        (narrows_units::BitRate::from_gbps(1), narrows_units::Framing::BARE),
+        |hop| (hop.rate, hop.framing),
+    );
     let rate = host.interface_rate.map_or(rate, |own| own.min(rate));
     framing
-        .convert(rate, units::Layer::Wire, units::Layer::Ip, u32::from(mtu), false)
+        .convert(
+            rate,
+            narrows_units::Layer::Wire,
+            narrows_units::Layer::Ip,
+            u32::from(mtu),
+            false,
+        )
         .unwrap_or(rate)
 }
 

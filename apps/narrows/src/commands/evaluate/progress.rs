@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evaluate::{Cell, Progress};
+use narrows_evaluate::{Cell, Progress};
 
 use crate::output;
 use crate::status::StatusLine;

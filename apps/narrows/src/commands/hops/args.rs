@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::{Answering, Method, RawParams, Scope, methods};
-use net::lone::Via;
-use report::hops::Strokes;
-use units::Direction;
+use narrows_methods as methods;
+use narrows_net::lone::Via;
+use narrows_probe::{Answering, Method, RawParams, Scope};
+use narrows_report::hops::Strokes;
+use narrows_units::Direction;
 
 use super::server::Server;
 use crate::budget::BudgetLimits;
@@ -146,7 +147,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse::<f64>().ok();
     let time = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
-        None => units::parse_duration(text).map_err(|error| error.to_string())?,
+        None => narrows_units::parse_duration(text).map_err(|error| error.to_string())?,
     };
     if time > Duration::from_secs(60) {
         return Err(format!("{text}: at most a minute"));
@@ -274,10 +275,10 @@ impl HopsArgs {
     /// Where `narrows serve` listens there: `--port` is its port only where all packets go to it.
     pub(super) fn port_of_server(&self) -> u16 {
         let own = self.port.filter(|_| self.server);
-        own.or(self.server_port).unwrap_or(wire::DEFAULT_PORT)
+        own.or(self.server_port).unwrap_or(narrows_wire::DEFAULT_PORT)
     }
 
-    pub(super) fn key(&self) -> Result<Option<wire::Psk>, Failure> {
+    pub(super) fn key(&self) -> Result<Option<narrows_wire::Psk>, Failure> {
         self.psk_file.as_deref().map(crate::key::read).transpose()
     }
 

@@ -4,9 +4,9 @@ use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::probe::{Fate, PacketPlan, Probe, Train, TrainId};
-use estimate::{Event, World};
-use report::hops::Found;
+use narrows_probe::probes::{Fate, PacketPlan, Probe, Train, TrainId};
+use narrows_probe::{Event, World};
+use narrows_report::hops::Found;
 
 use crate::exit::Failure;
 use crate::far::Far;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::job::Entry;
-use estimate::probe::{FarEnd, Probe};
-use estimate::{Budget, Cost, Event, Order, RawParams, Refusal, World, methods};
-use net::client::SocketWorld;
-use report::hops::HopsDocument;
-use report::{CostRow, Note};
-use units::{Direction, Metric};
+use narrows_methods as methods;
+use narrows_net::client::SocketWorld;
+use narrows_probe::Entry;
+use narrows_probe::probes::{FarEnd, Probe};
+use narrows_probe::{Budget, Cost, Event, Order, RawParams, Refusal, World};
+use narrows_report::hops::HopsDocument;
+use narrows_report::{CostRow, Note};
+use narrows_units::{Direction, Metric};
 
 use crate::budget::BudgetLimits;
 use crate::connect::Peer;
@@ -100,7 +101,7 @@ impl Server {
             return None;
         }
         let mut world = self.enter(direction)?;
-        let measured = match estimate::run(&mut world, order) {
+        let measured = match narrows_probe::run(&mut world, order) {
             Ok(measured) => measured,
             Err(broken) => broken.measured,
         };

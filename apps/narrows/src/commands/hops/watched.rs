@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use estimate::job::hops::PathHops;
-use estimate::{Estimate, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
-use net::names::Names;
-use report::hops::{Found, LabelRow, Strays, live};
-use units::{Octets, Sender, Stamp, format_duration};
+use narrows_net::names::Names;
+use narrows_probe::outcome::PathHops;
+use narrows_probe::{Estimate, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
+use narrows_report::hops::{Found, LabelRow, Strays, live};
+use narrows_units::{Octets, Sender, Stamp, format_duration};
 
 use super::server::Server;
 use crate::far::Far;
@@ -62,7 +62,7 @@ impl Board {
         self.latest = Some(latest.estimate.clone());
     }
 
-    fn take(&mut self, asked: &estimate::probe::Train, event: &Event, far: IpAddr) {
+    fn take(&mut self, asked: &narrows_probe::probes::Train, event: &Event, far: IpAddr) {
         if let Event::Train(report) = event {
             self.found.seen.take(asked, report, Some(far));
         }
@@ -131,7 +131,7 @@ impl Watched {
 }
 
 impl World for Watched {
-    type Fault = net::Error;
+    type Fault = narrows_net::Error;
 
     fn now(&self) -> Stamp<Sender> {
         self.inner.now()
@@ -145,7 +145,7 @@ impl World for Watched {
         self.inner.begins(order);
     }
 
-    fn send(&mut self, probe: Probe) -> Result<Event, net::Error> {
+    fn send(&mut self, probe: Probe) -> Result<Event, narrows_net::Error> {
         let asked = match &probe {
             Probe::Train(train) => Some(train.clone()),
             Probe::Load(_) | Probe::Transfer(_) | Probe::Capture(_) => None,
@@ -166,7 +166,7 @@ impl World for Watched {
         Ok(event)
     }
 
-    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), net::Error> {
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), narrows_net::Error> {
         self.inner.wait(until)
     }
 
@@ -174,7 +174,7 @@ impl World for Watched {
         self.inner.concluded(measured, stopped);
     }
 
-    fn rest(&mut self) -> Result<(), net::Error> {
+    fn rest(&mut self) -> Result<(), narrows_net::Error> {
         self.inner.rest()
     }
 

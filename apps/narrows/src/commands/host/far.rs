@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use estimate::host::Coalescing;
-use estimate::probe::{Train, TrainId};
-use estimate::{Event, HostFacts, Probe, StampSource, World};
-use net::client::SocketWorld;
-use report::HostEnvironment;
-use units::Direction;
+use narrows_diagnose::host::Coalescing;
+use narrows_net::client::SocketWorld;
+use narrows_probe::probes::{Train, TrainId};
+use narrows_probe::{Event, HostFacts, Probe, StampSource, World};
+use narrows_report::HostEnvironment;
+use narrows_units::Direction;
 
 use crate::connect::{self, Peer};
 use crate::exit::Failure;

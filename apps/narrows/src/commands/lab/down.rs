@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use lab::{LabError, LabState};
+use narrows_lab::{LabError, LabState};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -31,19 +31,19 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
     let wanted = args.id.as_deref().map(super::id).transpose()?;
     // Of a lab whose holder was killed, programs may be left: they would keep its namespaces.
-    for state in lab::dead_labs() {
+    for state in narrows_lab::dead_labs() {
         if wanted.as_ref().is_none_or(|id| state.id == *id) {
             end_programs(&state);
         }
     }
     let cleaned = super::clean();
-    let held: Vec<LabState> = lab::labs().into_iter().filter(|state| state.held).collect();
+    let held: Vec<LabState> = narrows_lab::labs().into_iter().filter(|state| state.held).collect();
     let ending = match wanted {
         Some(id) => {
             if cleaned.contains(&id.to_string()) {
                 return Ok(Exit::Valid);
             }
-            let state = lab::find_lab(&id).map_err(|error| failure(&error))?;
+            let state = narrows_lab::find_lab(&id).map_err(|error| failure(&error))?;
             if !state.held {
                 return Err(failure(&LabError::NotOurs {
                     id: id.to_string(),
@@ -87,12 +87,12 @@ fn end(state: &LabState) -> Result<(), Failure> {
     }
     // What began while the others were ended.
     end_programs(state);
-    lab::clean_dead_labs();
+    narrows_lab::clean_dead_labs();
     // What it had to say at its end: how the links and the cross traffic did.
-    for line in last_words(&lab::log_file(&state.id)) {
+    for line in last_words(&narrows_lab::log_file(&state.id)) {
         output::complain(&line);
     }
-    let _ = std::fs::remove_file(lab::log_file(&state.id));
+    let _ = std::fs::remove_file(narrows_lab::log_file(&state.id));
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn end_programs(state: &LabState) {
         let mut asked = BTreeSet::new();
         loop {
             // Each is asked once, also those that the others started meanwhile.
-            let inside: Vec<u32> = lab::programs_in(state);
+            let inside: Vec<u32> = narrows_lab::programs_in(state);
             let new: Vec<u32> = inside
                 .iter()
                 .copied()

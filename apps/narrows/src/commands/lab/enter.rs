@@ -25,7 +25,7 @@ pub(super) fn run(args: &ExecArgs) -> Result<Exit, Failure> {
         .program
         .split_first()
         .ok_or_else(|| Failure::usage("an empty command"))?;
-    lab::enter_node(&id, &args.node).map_err(|error| failure(&error))?;
+    narrows_lab::enter_node(&id, &args.node).map_err(|error| failure(&error))?;
     // From here on this process is the program, so its exit code is, too. It only comes back if there is none.
     let error = Command::new(program).args(arguments).exec();
     output::complain(&format!("{program}: {error}"));

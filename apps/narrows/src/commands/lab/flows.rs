@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lab::{FlowStatus, Lab, Node, RealFlow};
-use traffic::{Flow, Pacing, Progress, Sender, SenderOptions, Sink, SinkOptions, TrafficError};
-use units::BitRate;
+use narrows_lab::{FlowStatus, Lab, Node, RealFlow};
+use narrows_traffic::{Flow, Pacing, Progress, Sender, SenderOptions, Sink, SinkOptions, TrafficError};
+use narrows_units::BitRate;
 
 use super::failure;
 use crate::exit::{Exit, Failure};
@@ -50,7 +50,7 @@ impl Flows {
 
 impl Running {
     fn status(&mut self) -> FlowStatus {
-        let (now, now_ns) = (self.sender.progress(), net::clock::now_ns());
+        let (now, now_ns) = (self.sender.progress(), narrows_net::clock::now_ns());
         let tcp = now.packets == 0 && now.tcp_octets > 0;
         let octets = |progress: &Progress| progress.ip_octets + progress.tcp_octets;
         let sent = octets(&now).saturating_sub(octets(&self.seen));
@@ -124,7 +124,7 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
             sender,
             _sink: sink,
             seen: Progress::default(),
-            seen_ns: net::clock::now_ns(),
+            seen_ns: narrows_net::clock::now_ns(),
         });
     }
     Ok(Flows(running))

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lab::Lab;
+use narrows_lab::Lab;
 
 use super::{BuildArgs, failure};
 use crate::commands::simulate;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use lab::{Addresses, Lab, LabError};
+use narrows_lab::{Addresses, Lab, LabError};
 
 use super::{BuildArgs, failure};
 use crate::commands::{serve, simulate};
@@ -63,13 +63,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn server(lab: &Lab) -> Result<net::serve::Running, Failure> {
+fn server(lab: &Lab) -> Result<narrows_net::serve::Running, Failure> {
     let receiver = lab.receiver();
     let Some(addresses) = receiver.addresses() else {
         return Err(Failure::host("the receiver has no address"));
     };
     receiver
-        .run(|| serve::start_at(addresses.ipv4.into(), wire::DEFAULT_PORT))
+        .run(|| serve::start_at(addresses.ipv4.into(), narrows_wire::DEFAULT_PORT))
         .map_err(|error| failure(&error))?
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lab::{FlowStatus, LabError, LabState, LinkStatus};
+use narrows_lab::{FlowStatus, LabError, LabState, LinkStatus};
 use serde::Serialize;
 
 use super::failure;
@@ -49,9 +49,9 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
     let removed = super::clean();
     let wanted = args.id.as_deref().map(super::id).transpose()?;
     // Those of the dead that are left have programs inside, which only `down` ends.
-    let labs: Vec<LabState> = lab::labs()
+    let labs: Vec<LabState> = narrows_lab::labs()
         .into_iter()
-        .chain(lab::dead_labs())
+        .chain(narrows_lab::dead_labs())
         .filter(|state| wanted.as_ref().is_none_or(|id| state.id == *id))
         .collect();
     if let Some(id) = wanted.filter(|_| labs.is_empty()) {
@@ -79,7 +79,7 @@ fn row(state: LabState) -> Row {
     Row {
         id: state.id.to_string(),
         alive: state.is_alive(),
-        programs: lab::programs_in(&state).len(),
+        programs: narrows_lab::programs_in(&state).len(),
         ready: state.description.is_some(),
         process: state.process,
         scenario: state.description.map(|description| description.scenario),
@@ -130,7 +130,7 @@ fn told(document: &Document) -> String {
                 "  cross {}: {} octets so far; {} in the last {:.1} s ({})",
                 flow.cross,
                 flow.sent_octets,
-                units::BitRate::from_bps(flow.sent_bps),
+                narrows_units::BitRate::from_bps(flow.sent_bps),
                 flow.watched_ns as f64 / 1e9,
                 if flow.layer == "tcp" { "TCP payload" } else { "IP" }
             );

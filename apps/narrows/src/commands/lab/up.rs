@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lab::{LabDescription, LabState};
+use narrows_lab::{LabDescription, LabState};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -47,7 +47,7 @@ pub(super) fn run(args: &UpArgs) -> Result<Exit, Failure> {
         interrupt::nap(Duration::from_millis(20));
     };
     // The holder keeps it open; from here on it is found by the lab's name.
-    fs::rename(&log, lab::log_file(&state.id))
+    fs::rename(&log, narrows_lab::log_file(&state.id))
         .map_err(|error| Failure::host(format!("naming the lab's log: {error}")))?;
     let Some(description) = state.description else {
         return Err(Failure::host("the lab is ready, but does not say what it is"));
@@ -89,7 +89,7 @@ fn start(build: &BuildArgs, log: &Path) -> Result<Child, Failure> {
 
 /// The lab that this process holds, once it is complete.
 fn ready(holder: &Child) -> Option<LabState> {
-    let labs = lab::labs().into_iter();
+    let labs = narrows_lab::labs().into_iter();
     labs.filter(|state| state.process == holder.id())
         .find(|state| state.description.is_some())
 }
@@ -130,7 +130,7 @@ fn waiting(error: &std::io::Error) -> Failure {
 
 /// Where the holder complains before its lab has a name.
 fn log_of_this_process() -> Result<std::path::PathBuf, Failure> {
-    let log = lab::log_file(&super::id(&format!("up_{}", std::process::id()))?);
+    let log = narrows_lab::log_file(&super::id(&format!("up_{}", std::process::id()))?);
     if let Some(directory) = log.parent() {
         fs::create_dir_all(directory).map_err(|error| Failure::host(format!("{}: {error}", directory.display())))?;
     }
@@ -150,7 +150,7 @@ fn told(description: &LabDescription) -> String {
     }
     text.push_str("\nhops\n");
     for hop in &description.hops {
-        let rate = |bps| units::BitRate::from_bps(bps);
+        let rate = |bps| narrows_units::BitRate::from_bps(bps);
         let capacity = match hop.calibrated_capacity_bps {
             Some(found) => format!(
                 "calibrated {}, by the scenario {}",
@@ -175,14 +175,14 @@ fn told(description: &LabDescription) -> String {
         ("forward", &description.truth.forward),
         ("reverse", &description.truth.reverse),
     ] {
-        let capacity = units::BitRate::from_bps(truth.capacity_bps);
+        let capacity = narrows_units::BitRate::from_bps(truth.capacity_bps);
         let available = truth.available_bps.map_or_else(
             || "unknown beside elastic flows".to_owned(),
-            |bps| units::BitRate::from_bps(bps).to_string(),
+            |bps| narrows_units::BitRate::from_bps(bps).to_string(),
         );
         let _ = writeln!(text, "\ntruth {heading}: capacity {capacity}, available {available}");
     }
-    let base = units::format_duration(Duration::from_nanos(description.truth.base_rtt_ns));
+    let base = narrows_units::format_duration(Duration::from_nanos(description.truth.base_rtt_ns));
     let _ = writeln!(text, "base round trip {base}");
     if !description.not_played.is_empty() {
         text.push_str("\nnot played\n");

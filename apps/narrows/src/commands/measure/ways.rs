@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::{Finding, Outcome};
-use units::format_duration;
+use narrows_probe::{Finding, Outcome};
+use narrows_units::format_duration;
 
 /// Lines that say what was found on each way; none where the far end did not tell when it turned the echoes.
 pub(super) fn text(outcome: &Outcome) -> String {

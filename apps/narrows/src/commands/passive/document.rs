@@ -1,10 +1,10 @@
 //! From findings to the document that is printed.
 
-use capture::findings::{Answer, FlowFinding};
-use capture::pairs::{PairFinding, Together};
-use estimate::passive::Vantage;
-use estimate::{Outcome, Verdict};
-use report::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair, Remark};
+use narrows_capture::findings::{Answer, FlowFinding};
+use narrows_capture::pairs::{PairFinding, Together};
+use narrows_diagnose::passive::Vantage;
+use narrows_probe::{Outcome, Verdict};
+use narrows_report::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair, Remark};
 
 use super::Read;
 

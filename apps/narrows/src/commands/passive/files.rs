@@ -5,11 +5,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capture::Analysis;
-use capture::damage::Damages;
-use capture::file::CaptureReader;
-use capture::filter::{FileFilter, Filter};
-use capture::matching::Departures;
+use narrows_capture::Analysis;
+use narrows_capture::damage::Damages;
+use narrows_capture::file::CaptureReader;
+use narrows_capture::filter::{FileFilter, Filter};
+use narrows_capture::matching::Departures;
 
 use super::{PassiveArgs, Read};
 use crate::exit::Failure;
@@ -100,7 +100,7 @@ fn told(input: &str, damages: &Damages) -> Option<String> {
 }
 
 /// Damage from the head on, and not one packet: that is no capture, whatever its head says.
-fn unreadable(findings: &capture::Findings, damages: &[(String, Damages)]) -> Option<Failure> {
+fn unreadable(findings: &narrows_capture::Findings, damages: &[(String, Damages)]) -> Option<Failure> {
     let (input, _) = damages.iter().find(|(_, damages)| damages.count() > 0)?;
     (findings.counts.packets == 0).then(|| Failure::usage(format!("{input}: no packet of it can be read")))
 }

@@ -5,12 +5,12 @@ use std::io::{self, BufWriter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capture::Analysis;
-use capture::filter::{Filter, FilterError, Tags};
-use capture::packet::{LinkType, RawPacket};
-use capture::write::PcapWriter;
-use net::listen::{HEAD_OCTETS, Heading, Heard, ListenOptions, Listener};
-use net::ring::{FilterInstruction, RingFrame};
+use narrows_capture::Analysis;
+use narrows_capture::filter::{Filter, FilterError, Tags};
+use narrows_capture::packet::{LinkType, RawPacket};
+use narrows_capture::write::PcapWriter;
+use narrows_net::listen::{HEAD_OCTETS, Heading, Heard, ListenOptions, Listener};
+use narrows_net::ring::{FilterInstruction, RingFrame};
 
 use super::{PassiveArgs, Read, files};
 use crate::exit::{Exit, Failure};
@@ -90,9 +90,9 @@ fn hear(
     (heading, link, duration, stop): (Heading, LinkType, Option<Duration>, &AtomicBool),
 ) -> Result<Heard, Failure> {
     let longest = i64::try_from(duration.unwrap_or(Duration::MAX).as_nanos()).unwrap_or(i64::MAX);
-    let end_ns = net::clock::now_ns().saturating_add(longest);
+    let end_ns = narrows_net::clock::now_ns().saturating_add(longest);
     loop {
-        let left = end_ns.saturating_sub(net::clock::now_ns());
+        let left = end_ns.saturating_sub(narrows_net::clock::now_ns());
         if left <= 0 || stop.load(Ordering::Relaxed) {
             return Ok(Heard::Silence);
         }

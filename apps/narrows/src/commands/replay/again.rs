@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use estimate::job::Entry;
-use estimate::{Method, Outcome, RawParams};
-use report::{How, MetricRow, ReplayedRun};
-use scenario::{Scenario, Way};
+use narrows_probe::Entry;
+use narrows_probe::{Method, Outcome, RawParams};
+use narrows_report::{How, MetricRow, ReplayedRun};
+use narrows_scenario::{Scenario, Way};
+use narrows_trace::{ReplayFault, ReplayWorld, Run};
+use narrows_units::{Direction, Metric};
 use serde_json::Value;
-use trace::{ReplayFault, ReplayWorld, Run};
-use units::{Direction, Metric};
 
 use crate::exit::Failure;
 
@@ -32,7 +32,7 @@ struct Found {
 
 pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<ReplayedRun, Failure> {
     let header = &run.header;
-    let own = estimate::methods::find(&header.method);
+    let own = narrows_methods::find(&header.method);
     let no_such = || {
         Failure::usage(format!(
             "run {number} is of a method that this program has not: {}",
@@ -104,10 +104,10 @@ fn row(run: &Run, scenario: Option<&Scenario>, method: &'static str, metric: Met
 }
 
 /// Replays, and analyses the rows where the replay does not fit.
-fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Result<Found, estimate::ParamError> {
+fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Result<Found, narrows_probe::ParamError> {
     let mut world = ReplayWorld::new(run);
     let mut estimator = method.begin(params)?;
-    let (outcome, fault) = match estimate::drive(&mut world, estimator.as_mut(), run.header.budget) {
+    let (outcome, fault) = match narrows_probe::drive(&mut world, estimator.as_mut(), run.header.budget) {
         Ok(measured) => (measured.outcome, None),
         Err(broken) => (broken.measured.outcome, Some(broken.fault)),
     };
@@ -130,7 +130,7 @@ fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Res
                     differs: Some(fault),
                     outcome: Some(outcome),
                 },
-                Err(estimate::AnalyseError::Params(error)) => return Err(error),
+                Err(narrows_probe::AnalyseError::Params(error)) => return Err(error),
                 Err(error) => Found {
                     how: How::Refused,
                     same,
@@ -172,10 +172,10 @@ fn truth(run: &Run, scenario: &Scenario, metric: Metric, outcome: &Outcome) -> O
     if let (Some((from, to)), Some(played)) = (run.end.as_ref().and_then(|end| end.true_ns), &run.header.played) {
         let (from, to) = (Duration::from_nanos(from), Duration::from_nanos(to));
         let span = (from, at_least(from, to));
-        return evaluate::simulated::truth_of_run(scenario, way, metric, estimate, span, played.seed);
+        return narrows_evaluate::simulated::truth_of_run(scenario, way, metric, estimate, span, played.seed);
     }
     let took = run.end.as_ref().map_or(Duration::ZERO, |end| end.cost.time);
     let from = scenario.warm_up;
     let span = (from, at_least(from, from.saturating_add(took)));
-    evaluate::truth::of(scenario, way, metric, estimate, span)
+    narrows_evaluate::truth::of(scenario, way, metric, estimate, span)
 }

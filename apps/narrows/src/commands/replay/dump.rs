@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use estimate::Refusal;
-use estimate::probe::{
+use narrows_probe::Refusal;
+use narrows_probe::probes::{
     Arrival, CapturedPacket, Fate, HopReplyKind, LoadReport, PacketPlan, Probe, TcpSample, Train, Transport,
 };
+use narrows_trace::{Answer, Asked, Run};
 use serde_json::{Map, Value, json};
-use trace::{Answer, Asked, Run};
 
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -165,7 +165,7 @@ fn packet(train: &Train, plan: PacketPlan, row: &Arrival) -> Row {
         Fate::Echoed { returned, turned } => json!({
             "fate": "echoed",
             "returned_ns": returned.nanos(),
-            "turned_ns": turned.map(units::Stamp::nanos),
+            "turned_ns": turned.map(narrows_units::Stamp::nanos),
         }),
         Fate::Answered(reply) => json!({
             "fate": "answered",

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::iperf3::{Gate, Iperf3Limits, Iperf3Options, Iperf3Server};
-use net::serve::ServeOptions;
-use units::Octets;
+use narrows_net::iperf3::{Gate, Iperf3Limits, Iperf3Options, Iperf3Server};
+use narrows_net::serve::ServeOptions;
+use narrows_units::Octets;
 
 use super::ServeArgs;
 use crate::exit::{Exit, Failure};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 #[cfg(feature = "tls")]
-pub(super) use net::ndt7::Ndt7Server;
-use net::serve::ServeOptions;
+pub(super) use narrows_net::ndt7::Ndt7Server;
+use narrows_net::serve::ServeOptions;
 
 use super::ServeArgs;
 use crate::exit::Failure;
@@ -49,7 +49,7 @@ pub(crate) struct Ndt7Args {
 impl Ndt7Args {
     /// Where the server listens, at a port of its own. How long a test takes is the protocol's own affair.
     pub(super) fn start(&self, args: &ServeArgs, options: &ServeOptions) -> Result<Option<Ndt7Server>, Failure> {
-        use net::ndt7::{Identity, Ndt7Limits, Ndt7Options};
+        use narrows_net::ndt7::{Identity, Ndt7Limits, Ndt7Options};
 
         let Some(port) = self.ndt7 else { return Ok(None) };
         let identity = match (&self.cert, &self.key) {

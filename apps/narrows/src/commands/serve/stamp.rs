@@ -1,7 +1,7 @@
 //! `narrows serve --stamp`.
 
-use net::reflect::{Reflector, ReflectorOptions};
-use net::serve::ServeOptions;
+use narrows_net::reflect::{Reflector, ReflectorOptions};
+use narrows_net::serve::ServeOptions;
 
 use crate::exit::Failure;
 

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use evaluate::parallel;
-use evaluate::simulated::Simulation;
-use report::{RunRow, SimulationDocument};
-use scenario::Way;
-use sim::SimWorld;
-use trace::{Played, Recorder, Setting, WorldKind, WriteError};
-use units::Direction;
+use narrows_evaluate::parallel;
+use narrows_evaluate::simulated::Simulation;
+use narrows_report::{RunRow, SimulationDocument};
+use narrows_scenario::Way;
+use narrows_sim::SimWorld;
+use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
+use narrows_units::Direction;
 
 use crate::exit::Failure;
 use crate::record::FileWriter;
@@ -24,7 +24,7 @@ pub(super) struct Batch<'a> {
 }
 
 pub(super) fn simulate(batch: &Batch<'_>) -> Result<SimulationDocument, Failure> {
-    let wrong = |error: estimate::ParamError| Failure::usage(error.to_string());
+    let wrong = |error: narrows_probe::ParamError| Failure::usage(error.to_string());
     // Bad parameters are the caller's, and are told once, before any run.
     batch.simulation.begin().map_err(wrong)?;
     let count = usize::try_from(batch.runs).unwrap_or(usize::MAX);
@@ -60,7 +60,7 @@ pub(super) fn recorded(
     text: &str,
     writer: Option<FileWriter>,
 ) -> Result<(SimulationDocument, Option<FileWriter>, Option<WriteError>), Failure> {
-    let wrong = |error: estimate::ParamError| Failure::usage(error.to_string());
+    let wrong = |error: narrows_probe::ParamError| Failure::usage(error.to_string());
     let simulation = &batch.simulation;
     let played = Played {
         scenario: simulation.scenario.name.clone(),

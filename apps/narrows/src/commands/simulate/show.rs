@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use report::{SimulationDocument, TrackingSummary};
-use units::{BitRate, Octets, Unit, format_duration};
+use narrows_report::{SimulationDocument, TrackingSummary};
+use narrows_units::{BitRate, Octets, Unit, format_duration};
 
 pub(super) fn text(document: &SimulationDocument) -> String {
     let unit = document.metric.unit();

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use units::BitRate;
+use narrows_units::BitRate;
 
 /// A size: K, M, G, T mean powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The JSON that iperf3's readers know: `start`, `intervals`, `end`; and `narrows`, which holds what it has no place for.
 
-use net::iperf3::{Finished, Part, Snapshot, StreamPart, TestOptions};
+use narrows_net::iperf3::{Finished, Part, Snapshot, StreamPart, TestOptions};
+use narrows_wire::iperf3::{Flow, StreamResult, Transport};
 use serde_json::{Map, Value, json};
-use wire::iperf3::{Flow, StreamResult, Transport};
 
 use super::ThroughputArgs;
 use super::limit::{Judge, Verdict};

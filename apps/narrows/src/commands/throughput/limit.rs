@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use estimate::PathFacts;
-use estimate::limits::{Blame, Limits, UdpSeen, limits, udp_limits};
-use estimate::probe::{Congestion, StreamReport, TransferReport};
-use net::iperf3::{Finished, Outline, Part, Snapshot, StreamPart, TestOptions};
+use narrows_diagnose::limits::{Blame, Limits, UdpSeen, limits, udp_limits};
+use narrows_net::iperf3::{Finished, Outline, Part, Snapshot, StreamPart, TestOptions};
+use narrows_probe::PathFacts;
+use narrows_probe::probes::{Congestion, StreamReport, TransferReport};
+use narrows_units::Stamp;
+use narrows_wire::iperf3::Transport;
 use serde_json::{Value, json};
-use units::Stamp;
-use wire::iperf3::Transport;
 
 use super::ThroughputArgs;
 
@@ -43,7 +43,7 @@ impl Judge {
         let mut facts = PathFacts::ideal(1500, Duration::ZERO);
         let mut found = std::net::ToSocketAddrs::to_socket_addrs(&(args.host.as_str(), options.port)).ok();
         if let Some(peer) = found.as_mut().and_then(Iterator::next)
-            && let Some(interface) = net::host::Interface::towards(peer)
+            && let Some(interface) = narrows_net::host::Interface::towards(peer)
         {
             facts.ipv6 = peer.is_ipv6();
             facts.path_mtu = interface
@@ -64,7 +64,7 @@ impl Judge {
     }
 
     /// Nominal rate of the interface towards the peer, if it is a real one.
-    pub(super) fn interface_rate(&self) -> Option<units::BitRate> {
+    pub(super) fn interface_rate(&self) -> Option<narrows_units::BitRate> {
         let sender = &self.facts.sender;
         sender.interface_rate.filter(|_| !sender.virtual_interface)
     }
@@ -265,8 +265,8 @@ fn unknown(why: &'static str) -> Verdict {
 }
 
 /// The end of one interval is the begin of the next.
-fn unique(samples: &[estimate::probe::TcpSample]) -> Vec<estimate::probe::TcpSample> {
-    let mut all: Vec<estimate::probe::TcpSample> = Vec::with_capacity(samples.len());
+fn unique(samples: &[narrows_probe::probes::TcpSample]) -> Vec<narrows_probe::probes::TcpSample> {
+    let mut all: Vec<narrows_probe::probes::TcpSample> = Vec::with_capacity(samples.len());
     for sample in samples {
         if all.last().is_none_or(|last| last.at.nanos() < sample.at.nanos()) {
             all.push(*sample);
@@ -301,8 +301,8 @@ fn tcp_evidence(limits: &Limits, cpu: f32) -> Value {
 mod tests {
     use std::net::SocketAddr;
 
-    use net::iperf3::Connected;
-    use wire::iperf3::{Results, StreamResult};
+    use narrows_net::iperf3::Connected;
+    use narrows_wire::iperf3::{Results, StreamResult};
 
     use super::*;
 
@@ -373,7 +373,7 @@ mod tests {
     fn judge() -> Judge {
         Judge {
             facts: PathFacts::ideal(1500, Duration::ZERO),
-            transport: Transport::Udp(wire::iperf3::Counters::Bits64),
+            transport: Transport::Udp(narrows_wire::iperf3::Counters::Bits64),
             rate_bps: 800_000,
             fq_rate_bps: 0,
             congestion: RefCell::new(None),

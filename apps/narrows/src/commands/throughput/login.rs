@@ -4,9 +4,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use net::iperf3::{Padding, PublicKey};
+use narrows_net::iperf3::{Padding, PublicKey};
+use narrows_wire::iperf3::auth::Credentials;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
-use wire::iperf3::auth::Credentials;
 
 use crate::exit::Failure;
 
@@ -32,7 +32,7 @@ impl LoginArgs {
         let (Some(user), Some(path)) = (&self.username, &self.rsa_public_key_path) else {
             return Ok(None);
         };
-        let wrong = |error: net::iperf3::TokenError| Failure::usage(error.to_string());
+        let wrong = |error: narrows_net::iperf3::TokenError| Failure::usage(error.to_string());
         let key = PublicKey::read(path).map_err(wrong)?;
         let password = match std::env::var(PASSWORD) {
             Ok(password) => password,

@@ -1,8 +1,9 @@
 //! `narrows throughput --method NAME`: one of the methods that fill a path, over real sockets to `narrows serve`.
 
-use estimate::Method;
-use estimate::methods::{self, DEFAULT};
-use units::Metric;
+use narrows_methods as methods;
+use narrows_methods::DEFAULT;
+use narrows_probe::Method;
+use narrows_units::Metric;
 
 use super::ThroughputArgs;
 use super::arguments::wanted;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use estimate::probe::TcpSample;
-use net::iperf3::{Finished, Part};
+use narrows_net::iperf3::{Finished, Part};
+use narrows_probe::probes::TcpSample;
+use narrows_units::{BitRate, Framing, format_duration};
 use serde_json::{Value, json};
-use units::{BitRate, Framing, format_duration};
 
 use super::own::Beside;
 
@@ -45,7 +45,7 @@ impl Foreign {
     fn of(took: &[Option<Duration>]) -> Option<Self> {
         let mut times: Vec<f64> = took.iter().flatten().map(Duration::as_secs_f64).collect();
         times.sort_by(f64::total_cmp);
-        let mean = stat::mean(&times[..rank(times.len(), KEPT)]).filter(|mean| *mean > 0.0)?;
+        let mean = narrows_stat::mean(&times[..rank(times.len(), KEPT)]).filter(|mean| *mean > 0.0)?;
         let quantile = |share: f64| {
             times
                 .get(rank(times.len(), share).saturating_sub(1))
@@ -127,7 +127,7 @@ impl Metrics {
         let quantile = |share: f64| time(rtts[rank(rtts.len(), share).saturating_sub(1)]);
         Some(Self {
             baseline: idle.map_or(least, |idle| idle.min(least)),
-            mean: time(stat::mean(&rtts)?),
+            mean: time(narrows_stat::mean(&rtts)?),
             quantiles: [0.5, 0.95, 0.99].map(quantile),
             samples: rtts.len(),
             efficiency: efficiency(finished),
@@ -137,7 +137,9 @@ impl Metrics {
                 0.0
             },
             ideal_bps: ceiling.map(|rate| ideal(rate, mss)),
-            responsiveness: stat::mean(kept).filter(|mean| *mean > 0.0).map(|mean| 60.0 / mean),
+            responsiveness: narrows_stat::mean(kept)
+                .filter(|mean| *mean > 0.0)
+                .map(|mean| 60.0 / mean),
             foreign: beside.foreign.as_deref().and_then(Foreign::of),
         })
     }

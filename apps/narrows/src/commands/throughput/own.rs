@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::World;
-use estimate::methods::tcp::{Quick, Rule};
-use net::client::{ConnectOptions, SocketWorld, TrafficOptions};
-use net::iperf3::{Finished, Outline, Part, TestOptions};
-use wire::iperf3::{Flow, Transport};
+use narrows_measure::tcp::{Quick, Rule};
+use narrows_net::client::{ConnectOptions, SocketWorld, TrafficOptions};
+use narrows_net::iperf3::{Finished, Outline, Part, TestOptions};
+use narrows_probe::World;
+use narrows_wire::iperf3::{Flow, Transport};
 
 use super::ThroughputArgs;
 use super::arguments::wanted;
@@ -127,9 +127,9 @@ fn connect(
     stop: &Arc<AtomicBool>,
 ) -> Result<SocketWorld, Failure> {
     let direction = if reverse {
-        wire::Direction::Reverse
+        narrows_wire::Direction::Reverse
     } else {
-        wire::Direction::Forward
+        narrows_wire::Direction::Forward
     };
     let connect = ConnectOptions {
         port: options.port,

@@ -1,8 +1,8 @@
 //! What quick mode did to a test: printed, and in JSON.
 
-use estimate::methods::tcp::Stop;
+use narrows_measure::tcp::Stop;
+use narrows_units::BitRate;
 use serde_json::{Value, json};
-use units::BitRate;
 
 /// A test that might end early.
 #[derive(Debug, Clone)]
@@ -75,8 +75,8 @@ fn rate(bps: f64) -> BitRate {
 
 #[cfg(test)]
 mod tests {
-    use estimate::methods::tcp::Held;
-    use units::Stamp;
+    use narrows_measure::tcp::Held;
+    use narrows_units::Stamp;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use net::iperf3::{Finished, Outline, Part, Snapshot, TestOptions};
-use units::{BitRate, Octets, format_duration};
-use wire::iperf3::Transport;
+use narrows_net::iperf3::{Finished, Outline, Part, Snapshot, TestOptions};
+use narrows_units::{BitRate, Octets, format_duration};
+use narrows_wire::iperf3::Transport;
 
 use super::ThroughputArgs;
 use super::document::both;
@@ -73,7 +73,7 @@ pub(super) fn interval(part: &Part, verdict: &Verdict, options: &TestOptions) ->
             let octets: u64 = octets.iter().sum();
             let rate = BitRate::over(octets, seconds).unwrap_or(BitRate::ZERO);
             let way = if sends { "sent" } else { "received" };
-            let last = if sends || options.parameters.flow == wire::iperf3::Flow::Reverse {
+            let last = if sends || options.parameters.flow == narrows_wire::iperf3::Flow::Reverse {
                 verdict.limited_by.unwrap_or("-")
             } else {
                 ""

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, SizeMix};
-use traffic::{CallerError, ElasticFlow, Filter, Flow, Replay};
-use units::{BitRate, Octets};
+use narrows_scenario::{Arrivals, Cross, SizeMix};
+use narrows_traffic::{CallerError, ElasticFlow, Filter, Flow, Replay};
+use narrows_units::{BitRate, Octets};
 
 use super::failure;
 use crate::exit::Failure;
@@ -39,7 +39,7 @@ pub(super) struct FlowArgs {
     peak: Option<BitRate>,
     /// Pareto: mean on-time
     #[arg(long, value_name = "TIME", requires = "model", default_value = "10 ms", help_heading = "One model",
-        value_parser = units::parse_duration)]
+        value_parser = narrows_units::parse_duration)]
     mean_on: Duration,
     /// Pareto: tail index of on- and off-times
     #[arg(long, requires = "model", default_value_t = 1.5, help_heading = "One model")]
@@ -155,7 +155,7 @@ impl FlowArgs {
         }
         let ends = flows
             .iter()
-            .all(|flow| flow.until.is_some() || matches!(flow.kind, traffic::FlowKind::Replay(_)));
+            .all(|flow| flow.until.is_some() || matches!(flow.kind, narrows_traffic::FlowKind::Replay(_)));
         Ok(Asked { flows, notes, ends })
     }
 
@@ -195,7 +195,7 @@ impl FlowArgs {
     }
 }
 
-fn usage(place: &str, error: &scenario::ScenarioError) -> Failure {
+fn usage(place: &str, error: &narrows_scenario::ScenarioError) -> Failure {
     Failure::usage(format!("{place}: {error}"))
 }
 

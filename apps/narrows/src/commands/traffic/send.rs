@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use traffic::{DEFAULT_PORT, Pacing, Report, Sender, SenderOptions};
-use units::BitRate;
+use narrows_traffic::{DEFAULT_PORT, Pacing, Report, Sender, SenderOptions};
+use narrows_units::BitRate;
 
 use super::failure;
 use super::flows::FlowArgs;
@@ -36,10 +36,10 @@ pub(super) struct SendArgs {
     #[command(flatten)]
     flows: FlowArgs,
     /// How long, such as "10 s"; "0 s": until interrupted. 10 s by default, or as long as a capture
-    #[arg(long, short, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, short, value_name = "TIME", value_parser = narrows_units::parse_duration)]
     time: Option<Duration>,
     /// Length of the intervals of all series
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = narrows_units::parse_duration)]
     interval: Duration,
     /// How to wait for the time of a packet
     #[arg(long, value_enum, default_value_t = PacingName::Spin)]

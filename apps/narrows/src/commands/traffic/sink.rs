@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use traffic::{DEFAULT_PORT, SessionReport, Sink, SinkOptions};
-use units::BitRate;
+use narrows_traffic::{DEFAULT_PORT, SessionReport, Sink, SinkOptions};
+use narrows_units::BitRate;
 
 use super::failure;
 use crate::exit::{Exit, Failure};
@@ -25,7 +25,7 @@ pub(super) struct SinkArgs {
     #[arg(long)]
     allow_any: bool,
     /// Longest session, such as "1 h"; four hours by default
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration)]
     max_duration: Option<Duration>,
     /// Sessions at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -80,7 +80,7 @@ fn as_json(report: &SessionReport) -> Result<String, Failure> {
         session: &'a SessionReport,
     }
     let document = Document {
-        schema: traffic::SCHEMA_NAME,
+        schema: narrows_traffic::SCHEMA_NAME,
         session: report,
     };
     serde_json::to_string(&document)
@@ -89,13 +89,13 @@ fn as_json(report: &SessionReport) -> Result<String, Failure> {
 }
 
 fn as_text(report: &SessionReport) -> String {
-    let sum = |count: fn(&traffic::Received) -> u64| report.flows.iter().map(count).sum::<u64>();
-    let rate: BitRate = report.flows.iter().filter_map(traffic::Received::rate).sum();
+    let sum = |count: fn(&narrows_traffic::Received) -> u64| report.flows.iter().map(count).sum::<u64>();
+    let rate: BitRate = report.flows.iter().filter_map(narrows_traffic::Received::rate).sum();
     let ended = match report.ended {
-        traffic::Ended::Complete => "complete",
-        traffic::Ended::BrokenOff => "broken off by the sender",
-        traffic::Ended::TimeLimit => "ended by the time limit",
-        traffic::Ended::SinkStopped => "ended here",
+        narrows_traffic::Ended::Complete => "complete",
+        narrows_traffic::Ended::BrokenOff => "broken off by the sender",
+        narrows_traffic::Ended::TimeLimit => "ended by the time limit",
+        narrows_traffic::Ended::SinkStopped => "ended here",
     };
     format!(
         "{}: {} flow(s), {ended}: {} packets, {} octets, {rate}; lost {}, duplicates {}, out of order {}, dropped here {}\n",

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use wire::{ClientMessage, FrameCaps, FrameReader, Nonce, ServerMessage, SlotKind};
+use narrows_wire::{ClientMessage, FrameCaps, FrameReader, Nonce, ServerMessage, SlotKind};
 
 /// A session, and whatever slot it holds.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Guest {
             frames: FrameReader::new(FrameCaps::SESSION),
         };
         guest.say(&ClientMessage::Hello {
-            version: wire::VERSION,
+            version: narrows_wire::VERSION,
             nonce: Nonce::new([7; Nonce::OCTETS]),
         });
         assert!(matches!(guest.hear(), ServerMessage::Welcome { .. }));

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use estimate::HostFacts;
-use lab::{RealTimePath, Side, StartOptions};
-use net::client::{ConnectOptions, SocketWorld};
-use net::serve::{Running, ServeOptions, host_facts};
-use scenario::Scenario;
+use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_net::client::{ConnectOptions, SocketWorld};
+use narrows_net::serve::{Running, ServeOptions, host_facts};
+use narrows_probe::HostFacts;
+use narrows_scenario::Scenario;
 
 /// Each lab spins on a processor of its own; tests that measure do so one after the other.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {

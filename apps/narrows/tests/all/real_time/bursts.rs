@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use estimate::{Diagnostic, Estimate, RawParams, Verdict, methods};
-use scenario::{Hop, Queue, Scenario};
-use units::{BitRate, Octets};
+use narrows_methods as methods;
+use narrows_probe::{Diagnostic, Estimate, RawParams, Verdict};
+use narrows_scenario::{Hop, Queue, Scenario};
+use narrows_units::{BitRate, Octets};
 
 use super::bench::{alone, connected, not_judged, start};
 
@@ -31,7 +32,7 @@ fn judge(what: &str, queue: Queue, octets: f64) {
         let measured = connected(&path, |world| {
             let method = methods::find("burst").unwrap();
             let mut estimator = method.begin(&params).unwrap();
-            estimate::drive(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
+            narrows_probe::drive(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
         });
         let honesty = path.take_honesty().unwrap();
         let Some(estimate) = measured.outcome.estimate() else {
@@ -68,7 +69,7 @@ fn bursts_find_the_configured_queue() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a estimate::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

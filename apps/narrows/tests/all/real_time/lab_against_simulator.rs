@@ -1,6 +1,6 @@
 //! The same packets through a lab of real routers and switches, and through the simulator.
 //!
-//! As for the real-time path: the departures, as the sender's kernel stamped them, are sent into a [`sim::Path`] of the same scenario
+//! As for the real-time path: the departures, as the sender's kernel stamped them, are sent into a [`narrows_sim::Path`] of the same scenario
 //! and seed at the same time of the path, so that each packet meets the same cross traffic in both. What differs is that real kernels
 //! forward: they take their microseconds at every router, and the lab's links count an arrival from when they saw it.
 
@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use lab::{Lab, LabOptions};
-use net::clock::{nanos, now_ns};
-use net::socket::{ProbeSocket, SocketOptions};
-use scenario::{Scenario, Way};
+use narrows_lab::{Lab, LabOptions};
+use narrows_net::clock::{nanos, now_ns};
+use narrows_net::socket::{ProbeSocket, SocketOptions};
+use narrows_scenario::{Scenario, Way};
 
 use super::bench::{alone, not_judged};
 use super::real_time_against_simulator::{Ends, GAP, PORT, Probed, quantile, simulated, train};

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use lab::{RealTimePath, Side};
-use scenario::{Hop, Queue, Scenario, TokenBucket};
-use units::{BitRate, Octets};
+use narrows_lab::{RealTimePath, Side};
+use narrows_scenario::{Hop, Queue, Scenario, TokenBucket};
+use narrows_units::{BitRate, Octets};
 
 use super::bench::{alone, not_judged, serving, start};
 

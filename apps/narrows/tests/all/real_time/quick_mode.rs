@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use estimate::{Budget, Measured, RawParams, methods};
-use lab::RealTimePath;
-use net::client::SocketWorld;
-use scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix};
-use units::BitRate;
+use narrows_lab::RealTimePath;
+use narrows_methods as methods;
+use narrows_net::client::SocketWorld;
+use narrows_probe::{Budget, Measured, RawParams};
+use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix};
+use narrows_units::BitRate;
 
 use super::bench::{alone, connected, not_judged, start};
 
@@ -29,7 +30,7 @@ fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) ->
     };
     path.take_honesty().unwrap();
     let mut method = methods::find("tcp").unwrap().begin(&raw).unwrap();
-    let measured = estimate::drive(world, method.as_mut(), budget).unwrap();
+    let measured = narrows_probe::drive(world, method.as_mut(), budget).unwrap();
     let honesty = path.take_honesty().unwrap();
     if honesty.kept_time() {
         Ok(measured)

@@ -1,6 +1,6 @@
 //! The same packets over the real-time path and through the simulator.
 //!
-//! The departures of the real run, as the sender's kernel stamped them on the way into the device, are sent into a [`sim::Path`] of the
+//! The departures of the real run, as the sender's kernel stamped them on the way into the device, are sent into a [`narrows_sim::Path`] of the
 //! same scenario and seed, at the same time of the path. So each packet meets the same cross traffic in both, and its two one-way delays
 //! compare. Both hosts share one clock, and the far end's stamps are its kernel's too.
 
@@ -8,16 +8,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::StampSource;
-use estimate::probe::{PacingCheck, PacketPlan};
-use lab::{Honesty, RealTimePath, Side};
-use net::clock::{nanos, now_ns, sleep_until_ns};
-use net::errors::ErrorQueue;
-use net::pace::{Departures, PaceOptions, Payloads, send_train};
-use net::receive::Receiver;
-use net::socket::{ProbeSocket, SocketOptions};
-use scenario::{Scenario, Way};
-use sim::{Output, Packet, Path};
+use narrows_lab::{Honesty, RealTimePath, Side};
+use narrows_net::clock::{nanos, now_ns, sleep_until_ns};
+use narrows_net::errors::ErrorQueue;
+use narrows_net::pace::{Departures, PaceOptions, Payloads, send_train};
+use narrows_net::receive::Receiver;
+use narrows_net::socket::{ProbeSocket, SocketOptions};
+use narrows_probe::StampSource;
+use narrows_probe::probes::{PacingCheck, PacketPlan};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::{Output, Packet, Path};
 
 use super::bench::{alone, not_judged, start};
 
@@ -77,7 +77,7 @@ impl Ends {
         let sent = send_train(&self.sender, &plan, &payloads, &options, &mut queue, &stop).unwrap();
         let mut arrivals = [None; PACKETS];
         let mut missing = PACKETS;
-        let take = |datagram: &net::receive::Datagram<'_>| {
+        let take = |datagram: &narrows_net::receive::Datagram<'_>| {
             let number = usize::from_be_bytes(datagram.payload[..8].try_into().unwrap());
             arrivals[number] = Some(datagram.seen.kernel_ns.expect("the kernel stamps what arrives"));
             missing -= 1;

@@ -5,12 +5,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use estimate::{Estimate, HostFacts, Measured, RawParams, Verdict, methods};
-use lab::{Lab, LabOptions};
-use net::client::{ConnectOptions, SocketWorld};
-use net::serve::{Running, ServeOptions, host_facts};
-use scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
-use units::{BitRate, Metric, Octets};
+use narrows_lab::{Lab, LabOptions};
+use narrows_methods as methods;
+use narrows_net::client::{ConnectOptions, SocketWorld};
+use narrows_net::serve::{Running, ServeOptions, host_facts};
+use narrows_probe::{Estimate, HostFacts, Measured, RawParams, Verdict};
+use narrows_scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
+use narrows_units::{BitRate, Metric, Octets};
 
 use super::bench::{alone, not_judged};
 
@@ -34,7 +35,7 @@ fn measure(lab: &Lab) -> Measured {
         let method = methods::find("shaper").unwrap();
         let params = RawParams::new();
         let mut estimator = method.begin(&params).unwrap();
-        estimate::drive(&mut world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
+        narrows_probe::drive(&mut world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
     };
     lab.sender().run(inside).unwrap()
 }

@@ -1,11 +1,11 @@
 //! Captures made up packet by packet.
 
-use capture::file::CaptureReader;
-use capture::packet::{LinkType, RawPacket};
-use capture::write::PcapWriter;
-use capture::{Analysis, Findings, Options};
-use estimate::RawParams;
-use estimate::passive::PASSIVE;
+use narrows_capture::file::CaptureReader;
+use narrows_capture::packet::{LinkType, RawPacket};
+use narrows_capture::write::PcapWriter;
+use narrows_capture::{Analysis, Findings, Options};
+use narrows_diagnose::passive::PASSIVE;
+use narrows_probe::RawParams;
 
 /// One TCP packet to be.
 #[derive(Clone, Copy)]

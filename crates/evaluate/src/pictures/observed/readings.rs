@@ -1,8 +1,8 @@
 //! What the pictures of kept observations say of them, by the methods' own statistics.
 
-use estimate::probe::LoadReport;
-use report::picture::{DelayGroup, DelayedPacket, Mode, Point, Trend, TrendTest};
-use stat::{ModeParams, Sorted, Thresholds};
+use narrows_probe::probes::LoadReport;
+use narrows_report::picture::{DelayGroup, DelayedPacket, Mode, Point, Trend, TrendTest};
+use narrows_stat::{ModeParams, Sorted, Thresholds};
 
 /// Most points of a response curve: ours; rates of one fleet fall together.
 const POINTS: f64 = 40.0;
@@ -41,9 +41,9 @@ pub(super) fn curve(rates: &[(f64, f64)]) -> Option<Vec<Point>> {
     let points = bins.filter_map(|bin| {
         let sent: Vec<f64> = bin.iter().map(|(sent, _)| *sent).collect();
         let got: Vec<f64> = bin.iter().map(|(_, got)| *got).collect();
-        let at = |p| stat::quantile(&got, p);
+        let at = |p| narrows_stat::quantile(&got, p);
         Some(Point::between(
-            stat::quantile(&sent, 0.5)?,
+            narrows_stat::quantile(&sent, 0.5)?,
             at(0.5)?,
             at(0.25)?,
             at(0.75)?,
@@ -60,12 +60,12 @@ pub(super) fn modes(samples: &[f64], width: f64, answer: Option<f64>) -> Vec<Mod
         noise_count: (samples.len() * 15 / 1000).max(2),
         ..ModeParams::new(width.max(0.0))
     };
-    let Ok(found) = Sorted::from_slice(samples).and_then(|sorted| stat::local_modes(&sorted, &params)) else {
+    let Ok(found) = Sorted::from_slice(samples).and_then(|sorted| narrows_stat::local_modes(&sorted, &params)) else {
         return Vec::new();
     };
     let reach = width.max(0.0) / 2.0;
     let holds = |low: f64, high: f64| answer.is_some_and(|value| low - reach <= value && value <= high + reach);
-    let mode = |mode: &stat::LocalMode| {
+    let mode = |mode: &narrows_stat::LocalMode| {
         let (low, high) = (mode.central.low(), mode.central.high());
         Mode {
             low,
@@ -82,7 +82,7 @@ pub(super) fn groups(packets: &[DelayedPacket]) -> Vec<DelayGroup> {
     let group = |chunk: &[DelayedPacket]| {
         let delays: Vec<f64> = chunk.iter().map(|packet| packet.delay_ns as f64).collect();
         #[expect(clippy::cast_possible_truncation, reason = "a median of whole nanoseconds")]
-        let median_ns = stat::median(&delays)? as i64;
+        let median_ns = narrows_stat::median(&delays)? as i64;
         Some(DelayGroup {
             first: chunk.first()?.packet,
             last: chunk.last()?.packet,
@@ -100,19 +100,19 @@ pub(super) fn trend(packets: &[DelayedPacket]) -> (Option<Trend>, Vec<TrendTest>
         .map(|packet| packet.delay_ns.saturating_sub(least) as f64)
         .collect();
     let thresholds = Thresholds::PATHLOAD;
-    let Ok(found) = stat::stream_trend(&delays, &thresholds) else {
+    let Ok(found) = narrows_stat::stream_trend(&delays, &thresholds) else {
         return (None, Vec::new());
     };
-    let test = |name: &str, value, bands: stat::Bands| TrendTest {
+    let test = |name: &str, value, bands: narrows_stat::Bands| TrendTest {
         name: name.to_owned(),
         value,
         increasing_above: bands.increasing_above,
         none_below: bands.no_trend_below,
     };
     let verdict = match found.grade {
-        stat::Trend::Increasing => Trend::Increasing,
-        stat::Trend::NoTrend => Trend::None,
-        stat::Trend::Ambiguous => Trend::Ambiguous,
+        narrows_stat::Trend::Increasing => Trend::Increasing,
+        narrows_stat::Trend::NoTrend => Trend::None,
+        narrows_stat::Trend::Ambiguous => Trend::Ambiguous,
     };
     let tests = vec![
         test("pairwise comparison", found.pct, thresholds.pct),

@@ -26,7 +26,7 @@ fn setting() -> Setting {
         sender: "127.0.0.1".parse().unwrap(),
         receiver: "127.0.0.2".parse().unwrap(),
         mtu: 1500,
-        line_rate: units::BitRate::from_mbps(1),
+        line_rate: narrows_units::BitRate::from_mbps(1),
     }
 }
 

@@ -3,9 +3,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use scenario::{Arrivals, Cross, Hop, Layer2, Queue, Scenario, SizeMix};
-use sim::{DropCause, LinkPart};
-use units::{BitRate, Framing, Octets};
+use narrows_scenario::{Arrivals, Cross, Hop, Layer2, Queue, Scenario, SizeMix};
+use narrows_sim::{DropCause, LinkPart};
+use narrows_units::{BitRate, Framing, Octets};
 
 use super::super::{PortKind, PortSpec};
 use super::*;

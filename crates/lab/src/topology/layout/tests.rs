@@ -1,5 +1,5 @@
-use scenario::{Burst, Cross, Elastic, ElasticControl, Hop, Layer2, Queue};
-use units::{BitRate, Framing};
+use narrows_scenario::{Burst, Cross, Elastic, ElasticControl, Hop, Layer2, Queue};
+use narrows_units::{BitRate, Framing};
 
 use super::*;
 

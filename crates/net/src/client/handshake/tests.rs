@@ -22,7 +22,7 @@ fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
                 reader.push(&octets[..count]);
             };
             for words in answer(&hello).lines() {
-                let frame = wire::encode_frame(FrameKind::Json, words.as_bytes()).unwrap();
+                let frame = narrows_wire::encode_frame(FrameKind::Json, words.as_bytes()).unwrap();
                 stream.write_all(&frame).unwrap();
             }
             heard.push(hello);

@@ -1,8 +1,8 @@
 //! ICMP answers to the packets of a train.
 
-use estimate::probe::{HopReply, HopReplyKind, Train};
-use units::Stamp;
-use wire::Tag;
+use narrows_probe::probes::{HopReply, HopReplyKind, Train};
+use narrows_units::Stamp;
+use narrows_wire::Tag;
 
 use super::super::{SocketWorld, nap};
 use crate::clock::{self, nanos};
@@ -63,7 +63,7 @@ impl SocketWorld {
 fn subject(answer: &Answer, tag: Tag, id: u32, candidates: &[usize]) -> Option<usize> {
     const TAG: std::ops::Range<usize> = 4..12;
     const ID: std::ops::Range<usize> = 12..16;
-    let seq_at = wire::Probe::SEQ_OFFSET;
+    let seq_at = narrows_wire::Probe::SEQ_OFFSET;
     let quoted = &answer.quoted;
     if let (Some(quoted_tag), Some(quoted_id), Some(seq)) =
         (quoted.get(TAG), quoted.get(ID), quoted.get(seq_at..seq_at + 4))
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn quotes_decide_and_short_quotes_only_where_one_packet_is_open() {
         let tag = Tag::new([9; 8]);
-        let mut header = [0; wire::PROBE_OCTETS];
-        let probe = wire::Probe {
-            kind: wire::ProbeKind::Train,
+        let mut header = [0; narrows_wire::PROBE_OCTETS];
+        let probe = narrows_wire::Probe {
+            kind: narrows_wire::ProbeKind::Train,
             tag,
             id: 4,
             seq: 7,

@@ -1,9 +1,9 @@
 //! One row per packet, from what both ends say.
 
-use estimate::StampSource;
-use estimate::probe::{Arrival, Fate, HopReply, Train, TrainReport};
-use units::{Sender, Stamp};
-use wire::{ArrivalRow, TrainResult};
+use narrows_probe::StampSource;
+use narrows_probe::probes::{Arrival, Fate, HopReply, Train, TrainReport};
+use narrows_units::{Sender, Stamp};
+use narrows_wire::{ArrivalRow, TrainResult};
 
 use super::super::convert::{pacing, stamp_source};
 use super::super::gather::Gathered;

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use estimate::host::{Costs, Spread};
+use narrows_diagnose::host::{Costs, Spread};
 
 use super::{blocks, means};
 use crate::clock;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
-use estimate::host::{Costs, Spread};
+use narrows_diagnose::host::{Costs, Spread};
 
 use crate::clock;
 use crate::socket::{ProbeSocket, SocketOptions};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use estimate::host::Costs;
+use narrows_diagnose::host::Costs;
 
 use crate::clock;
 use crate::host::text;

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use estimate::host::{Costs, Pacer, PacingRow, SleepRow, Spread};
-use estimate::probe::{PacingCheck, PacketPlan};
+use narrows_diagnose::host::{Costs, Pacer, PacingRow, SleepRow, Spread};
+use narrows_probe::probes::{PacingCheck, PacketPlan};
 use nix::sys::prctl::{get_timerslack, set_timerslack};
 
 use super::MOST_NS;

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use estimate::host::{Costs, Spread, StampRow};
-use estimate::probe::PacketPlan;
+use narrows_diagnose::host::{Costs, Spread, StampRow};
+use narrows_probe::probes::PacketPlan;
 
 use super::datagrams::{PAYLOAD, pair};
 use crate::clock;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use estimate::host::{Costs, Loopback};
-use units::BitRate;
+use narrows_diagnose::host::{Costs, Loopback};
+use narrows_units::BitRate;
 
 use super::datagrams::{PAYLOAD, loopback, pair};
 use crate::clock;

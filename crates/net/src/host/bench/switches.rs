@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::thread;
 
-use estimate::host::{Costs, Spread};
+use narrows_diagnose::host::{Costs, Spread};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wire::iperf3::{Results, StreamResult, Transport};
+use narrows_wire::iperf3::{Results, StreamResult, Transport};
 
 use super::super::cpu_since;
 use super::super::stream::{Snapshot, Stream};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use wire::iperf3::{Counters, GREETING, Transport, is_greeting_reply, stream_id};
+use narrows_wire::iperf3::{Counters, GREETING, Transport, is_greeting_reply, stream_id};
 
 use super::super::connect::{self, Near};
 use super::super::link::Link;
@@ -117,6 +117,6 @@ pub(super) fn datagram_octets(link: &Link) -> u32 {
     if mss < 16 {
         FALLBACK
     } else {
-        mss.min(wire::iperf3::MOST_UDP_BLOCK)
+        mss.min(narrows_wire::iperf3::MOST_UDP_BLOCK)
     }
 }

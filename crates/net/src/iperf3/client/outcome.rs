@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use wire::iperf3::{Parameters, Results};
+use narrows_wire::iperf3::{Parameters, Results};
 
 use super::super::Snapshot;
 use crate::client::IpVersion;
@@ -44,7 +44,7 @@ pub struct StreamPart {
     /// At its end.
     pub to: Snapshot,
     /// Samples of the connection in between, those at begin and end included; empty unless this side sends by TCP.
-    pub samples: Vec<estimate::probe::TcpSample>,
+    pub samples: Vec<narrows_probe::probes::TcpSample>,
 }
 
 /// One interval.

@@ -1,6 +1,6 @@
 //! Whether a test may run: who asks for it, and for how much.
 
-use wire::iperf3::{ErrorNumber, Parameters, Transport};
+use narrows_wire::iperf3::{ErrorNumber, Parameters, Transport};
 
 use super::super::serve::SessionEnd;
 use super::super::token::REFUSED_AFTER;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wire::iperf3::auth::Credentials;
+use narrows_wire::iperf3::auth::Credentials;
 
 use super::{Padding, TokenError};
 

@@ -15,9 +15,9 @@ use aws_lc_rs::rsa::{
 };
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use narrows_wire::iperf3::auth::{Credentials, SKEW_SECONDS, Users};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
-use wire::iperf3::auth::{Credentials, SKEW_SECONDS, Users};
 
 use super::{Padding, TokenError};
 

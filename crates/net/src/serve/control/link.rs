@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, timeout};
-use wire::{
+use narrows_wire::{
     Auth, ClientMessage, Conversation, Frame, FrameCaps, FrameKind, FrameReader, HostFacts, Nonce, OLDEST_VERSION,
     RefusalCode, Rows, ServerMessage, Side, VERSION,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, timeout};
 
 use crate::host::Interface;
 use crate::serve::session::{NoRoom, Server, SessionGuard, random};
@@ -137,7 +137,7 @@ impl Link {
         let ClientMessage::Hello { version, nonce } = self.message().await? else {
             return Err(broke("no hello"));
         };
-        let Some(agreed) = wire::agreed(version) else {
+        let Some(agreed) = narrows_wire::agreed(version) else {
             let text = format!(
                 "this server speaks versions {OLDEST_VERSION} to {VERSION}, the client none above {version}: upgrade narrows where the client runs"
             );
@@ -211,7 +211,7 @@ impl Link {
 fn host_towards(host: &HostFacts, local: IpAddr) -> HostFacts {
     let mut host = host.clone();
     if let Some(interface) = Interface::with_address(local.to_canonical()) {
-        host.interface_rate_bps = interface.rate.map(units::BitRate::bps);
+        host.interface_rate_bps = interface.rate.map(narrows_units::BitRate::bps);
         host.virtual_interface = interface.is_virtual;
     }
     host

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use wire::{
+use narrows_wire::{
     ClientMessage, Datagram, Frame, FrameCaps, FrameKind, FrameReader, Handshake, HostFacts, Nonce, Probe, Psk, Rows,
     ServerMessage, SessionLimits, SlotKind, Token,
 };
@@ -40,7 +40,7 @@ impl Client {
 
     pub(super) fn hello(&mut self) {
         self.say(&ClientMessage::Hello {
-            version: wire::VERSION,
+            version: narrows_wire::VERSION,
             nonce: NONCE,
         });
     }
@@ -80,7 +80,7 @@ impl Client {
 
     /// The same as text, as a peer of another age may.
     pub(super) fn say_text(&mut self, text: &str) {
-        let frame = wire::encode_frame(FrameKind::Json, text.as_bytes()).unwrap();
+        let frame = narrows_wire::encode_frame(FrameKind::Json, text.as_bytes()).unwrap();
         self.tcp.write_all(&frame).unwrap();
     }
 
@@ -182,7 +182,7 @@ impl Client {
         socket
     }
 
-    pub(super) fn probe(&self, kind: wire::ProbeKind, id: u32, seq: u32) -> Probe {
+    pub(super) fn probe(&self, kind: narrows_wire::ProbeKind, id: u32, seq: u32) -> Probe {
         Probe {
             kind,
             tag: self.token.tag(),

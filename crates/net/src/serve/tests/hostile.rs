@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use wire::{ClientMessage, Handshake, ProbeKind, RefusalCode, ServerMessage, SlotKind};
+use narrows_wire::{ClientMessage, Handshake, ProbeKind, RefusalCode, ServerMessage, SlotKind};
 
 use super::client::{Client, NONCE};
 use super::{refusal, soon, start};
@@ -15,7 +15,7 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
     let server = start(|_| ());
     let address = server.addresses()[0];
     let hello = ClientMessage::Hello {
-        version: wire::VERSION,
+        version: narrows_wire::VERSION,
         nonce: NONCE,
     }
     .frame();
@@ -63,12 +63,12 @@ fn mutated_requests_do_not_hold_the_server_up() {
         .frame(),
         super::traffic::expect(1, 10).frame(),
         ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
-        super::traffic::load(2, wire::Direction::Reverse, 1).frame(),
+        super::traffic::load(2, narrows_wire::Direction::Reverse, 1).frame(),
         ClientMessage::SendTrain { id: 3, flow: 0 }.frame(),
-        wire::Rows {
+        narrows_wire::Rows {
             id: 3,
-            table: wire::Table::Plan(vec![
-                wire::PlanRow {
+            table: narrows_wire::Table::Plan(vec![
+                narrows_wire::PlanRow {
                     gap_ns: u64::MAX,
                     ip_octets: 1,
                     hop_limit: 255
@@ -122,7 +122,7 @@ fn every_truncation_of_a_hello_is_cut_off_in_time() {
     let server = start(|options| options.limits.handshake_time = Duration::from_millis(300));
     let address = server.addresses()[0];
     let hello = ClientMessage::Hello {
-        version: wire::VERSION,
+        version: narrows_wire::VERSION,
         nonce: NONCE,
     }
     .frame();
@@ -147,7 +147,7 @@ fn a_trickled_hello_does_not_outlive_the_handshake_time() {
     let mut client = Client::dial(server.addresses()[0]);
     let begun = clock::now_ns();
     let trickle = ClientMessage::Hello {
-        version: wire::VERSION,
+        version: narrows_wire::VERSION,
         nonce: NONCE,
     }
     .frame();
@@ -171,7 +171,7 @@ fn half_open_connections_do_not_keep_others_out_for_long() {
     assert!(soon(|| {
         let mut client = Client::dial(address);
         let frame = ClientMessage::Hello {
-            version: wire::VERSION,
+            version: narrows_wire::VERSION,
             nonce: NONCE,
         }
         .frame();
@@ -193,7 +193,7 @@ fn a_load_faster_than_allowed_is_broken_off() {
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     let socket = client.flow(0);
     client.take_slot(SlotKind::Load);
-    let ClientMessage::LoadBegin(mut plan) = super::traffic::load(1, wire::Direction::Forward, 1) else {
+    let ClientMessage::LoadBegin(mut plan) = super::traffic::load(1, narrows_wire::Direction::Forward, 1) else {
         panic!("no load");
     };
     client.say(&ClientMessage::LoadBegin(plan.clone()));
@@ -222,9 +222,9 @@ fn a_flood_of_requests_ends_the_session() {
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     let _flow = client.flow(0);
     client.take_slot(SlotKind::Load);
-    client.say(&super::traffic::load(1, wire::Direction::Reverse, 1));
+    client.say(&super::traffic::load(1, narrows_wire::Direction::Reverse, 1));
     assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
-    let segment = ClientMessage::LoadSegment(wire::LoadSegment {
+    let segment = ClientMessage::LoadSegment(narrows_wire::LoadSegment {
         id: 1,
         rate_bps: Some(1_000_000),
         burst: 1,
@@ -263,8 +263,8 @@ fn before_validation_no_address_gets_more_than_it_sent() {
         token,
         flow: 0,
     };
-    let wrong_token = wire::Token::new([0; 16]);
-    let wrong_cookie = wire::Cookie::new([0; 16]);
+    let wrong_token = narrows_wire::Token::new([0; 16]);
+    let wrong_cookie = narrows_wire::Cookie::new([0; 16]);
     let far_flow = Handshake::Start {
         session,
         nonce,
@@ -308,7 +308,7 @@ fn a_validated_flow_echoes_only_its_own_and_never_more_than_it_got() {
     let client = Client::enter(server.addresses()[0], None).unwrap();
     let socket = client.flow(0);
     let mut foreign = client.probe(ProbeKind::EchoRequest { reply_octets: None }, 1, 0);
-    foreign.tag = wire::Tag::new([0; 8]);
+    foreign.tag = narrows_wire::Tag::new([0; 8]);
     socket.send(&Client::datagram(&foreign, 500)).unwrap();
     let greedy = ProbeKind::EchoRequest {
         reply_octets: Some(501),
@@ -346,7 +346,7 @@ fn echoes_beyond_the_light_limits_are_not_answered() {
 fn unpermitted_tests_are_refused_and_the_session_goes_on() {
     let server = start(|options| options.limits.session.max_load_rate_bps = 0);
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
-    let load = |id| super::traffic::load(id, wire::Direction::Reverse, 1);
+    let load = |id| super::traffic::load(id, narrows_wire::Direction::Reverse, 1);
     client.say(&load(1));
     assert_eq!(refusal(&client.hear()), RefusalCode::Limit);
     client.say(&ClientMessage::SendTrain { id: 2, flow: 0 });

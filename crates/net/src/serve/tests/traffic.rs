@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use wire::{
+use narrows_wire::{
     ClientMessage, DataHello, Datagram, Direction, LoadPlan, LoadSegment, PlanRow, ProbeKind, RefusalCode, Rows,
     ServerMessage, SlotKind, StampSource, Table, TrainExpectation, TransferPlan, TransferSegment,
 };
@@ -417,7 +417,7 @@ pub(super) fn tuned(id: u32) -> ClientMessage {
         congestion: None,
         window_octets: None,
         pacing_bps: Some(80_000_000),
-        tuning: Some(wire::TransferTuning {
+        tuning: Some(narrows_wire::TransferTuning {
             payload_octets: Some(100_001),
             block_octets: Some(1_000),
             burst_blocks: Some(2),
@@ -455,7 +455,7 @@ fn a_reverse_transfer_ends_with_its_last_octet() {
             other => panic!("{other:?}"),
         }
     };
-    let stands = wire::SocketStands {
+    let stands = narrows_wire::SocketStands {
         traffic_class: 0xb8,
         no_delay: true,
     };
@@ -478,7 +478,7 @@ fn a_reverse_load_ends_with_its_last_packet() {
         let ClientMessage::LoadBegin(mut plan) = load(id, Direction::Reverse, 1) else {
             panic!("no load");
         };
-        plan.tuning = Some(wire::LoadTuning {
+        plan.tuning = Some(narrows_wire::LoadTuning {
             packets: Some(packets),
             traffic_class: class,
         });
@@ -514,10 +514,10 @@ fn tunings_have_bounds() {
         let ClientMessage::TransferBegin(mut plan) = transfer(7, Direction::Reverse, 1) else {
             panic!("no transfer");
         };
-        plan.tuning = Some(wire::TransferTuning {
+        plan.tuning = Some(narrows_wire::TransferTuning {
             payload_octets,
             traffic_class,
-            ..wire::TransferTuning::default()
+            ..narrows_wire::TransferTuning::default()
         });
         client.say(&ClientMessage::TransferBegin(plan));
         let refused = client.hear();
@@ -543,7 +543,7 @@ fn the_load_slot_is_shared_by_who_knows_its_holder() {
         beside: Some(token),
     };
     let (holder, idle) = (clients[0].token, clients[2].token);
-    for wrong in [wire::Token::new([0; 16]), idle] {
+    for wrong in [narrows_wire::Token::new([0; 16]), idle] {
         clients[1].say(&beside(wrong));
         assert_eq!(refusal(&clients[1].hear()), RefusalCode::Limit);
     }

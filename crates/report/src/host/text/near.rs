@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::host::{CardFacts, Costs, Inventory, Pacer, Spread};
-use units::format_duration;
+use narrows_diagnose::host::{CardFacts, Costs, Inventory, Pacer, Spread};
+use narrows_units::format_duration;
 
 use super::super::NearHost;
 use super::super::table::table;

@@ -1,6 +1,6 @@
+use narrows_scenario::{Jitter, Layer2};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use scenario::{Jitter, Layer2};
 
 use super::super::tests::strategy::{plans, scenario};
 use super::super::{DropCause, Output, Packet};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use scenario::{Hop, Scenario};
+use narrows_scenario::{Hop, Scenario};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -146,9 +146,9 @@ fn sizes_are_drawn_by_their_shares() {
 
 #[test]
 fn elastic_and_no_traffic_have_no_stream() {
-    let elastic = scenario::Elastic {
+    let elastic = narrows_scenario::Elastic {
         flows: 1,
-        control: scenario::ElasticControl::Cubic,
+        control: narrows_scenario::ElasticControl::Cubic,
         extra_rtt: Duration::ZERO,
         window_octets: None,
     };

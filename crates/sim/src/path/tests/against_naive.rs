@@ -142,7 +142,7 @@ proptest! {
             let last = &hops[hops.len() - 1];
             let (rate, framing) = match last.layer2.last() {
                 Some(device) => (device.rate, device.framing),
-                None if last.jitter == scenario::Jitter::None => (last.rate, last.framing),
+                None if last.jitter == narrows_scenario::Jitter::None => (last.rate, last.framing),
                 None => continue,
             };
             for pair in arrived.windows(2) {

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use scenario::{Hop, Queue, Scenario, Source as Traffic, Way};
-use units::{BitRate, Framing};
+use narrows_scenario::{Hop, Queue, Scenario, Source as Traffic, Way};
+use narrows_units::{BitRate, Framing};
 
 use super::super::router::Answers;
 use super::super::source::Source;
@@ -89,7 +89,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn pass(&mut self, bucket: &scenario::TokenBucket, at: u64, ip_octets: u16) -> Result<u64, DropCause> {
+    fn pass(&mut self, bucket: &narrows_scenario::TokenBucket, at: u64, ip_octets: u16) -> Result<u64, DropCause> {
         let rate = u128::from(bucket.rate.bps());
         let depth = u128::from(bucket.burst.count()) * BIT_NANOS;
         let from = at.max(self.at);

@@ -1,8 +1,8 @@
 //! Channels, slots and bursts, against the plainest service of all packets at once, and their long-run rates against the truth.
 
+use narrows_scenario::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use scenario::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 
 use super::*;
 use crate::nanos;

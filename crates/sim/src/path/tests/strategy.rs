@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use proptest::prelude::*;
-use scenario::{
+use narrows_scenario::{
     Arrivals, Cross, Hop, Jitter, Layer2, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way,
 };
-use units::{BitRate, Framing, Octets};
+use narrows_units::{BitRate, Framing, Octets};
+use proptest::prelude::*;
 
 fn rate() -> impl Strategy<Value = BitRate> {
     (1_000_000u64..50_000_000).prop_map(BitRate::from_bps)
@@ -76,7 +76,7 @@ fn router() -> impl Strategy<Value = Router> {
         icmp_jitter,
         icmp_limit,
         icmp_max_octets: 576,
-        oddities: scenario::Oddities::default(),
+        oddities: narrows_scenario::Oddities::default(),
     })
 }
 

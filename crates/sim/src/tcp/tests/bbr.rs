@@ -1,6 +1,6 @@
 //! BBR against what its model must do on paths whose truth is known.
 
-use scenario::Loss;
+use narrows_scenario::Loss;
 
 use super::*;
 

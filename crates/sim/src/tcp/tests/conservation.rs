@@ -9,7 +9,7 @@ use crate::rng::{Purpose, Stream};
 use crate::tcp::flow::Flow;
 use crate::tcp::segment::{Ack, Data};
 use crate::tcp::{Control, FlowConfig, ReceiveWindow};
-use units::Stamp;
+use narrows_units::Stamp;
 
 /// A network in which each packet has its own delay.
 struct Chaos {

@@ -1,4 +1,4 @@
-use scenario::{Cross, Elastic, ElasticControl, Loss};
+use narrows_scenario::{Cross, Elastic, ElasticControl, Loss};
 
 use super::*;
 
@@ -181,7 +181,7 @@ fn two_flows_share() {
 /// Packets a millisecond (eight segments) late are taken for lost at first, then the threshold rises above that.
 #[test]
 fn reordering_is_learnt() {
-    let reorder = scenario::Reorder {
+    let reorder = narrows_scenario::Reorder {
         ratio: 0.01,
         by: Duration::from_millis(1),
     };
@@ -209,7 +209,7 @@ fn timeouts_during_an_outage() {
     let id = rig.stack.open(&flow(Control::Cubic));
     rig.run_until(3_900 * MS);
     let sample = rig.sample(id);
-    assert_eq!(sample.state, estimate::probe::TcpState::Loss);
+    assert_eq!(sample.state, narrows_probe::probes::TcpState::Loss);
     assert_eq!((sample.timeouts, sample.cwnd_segments), (Some(3), 1));
 }
 

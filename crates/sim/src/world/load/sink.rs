@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use estimate::probe::LoadStatus;
-use units::Stamp;
+use narrows_probe::probes::LoadStatus;
+use narrows_units::Stamp;
 
 use crate::NEVER;
 

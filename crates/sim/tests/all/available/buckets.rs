@@ -1,8 +1,9 @@
 //! Token buckets that the default's own trains show by the way: told where there is one, not where hosts or the path pause.
 
-use estimate::{Caveat, Confidence, Limit, Outcome, methods};
-use scenario::Scenario;
-use units::Metric;
+use narrows_methods as methods;
+use narrows_probe::{Caveat, Confidence, Limit, Outcome};
+use narrows_scenario::Scenario;
+use narrows_units::Metric;
 
 use super::{measured, read};
 

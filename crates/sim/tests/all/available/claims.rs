@@ -1,9 +1,10 @@
 //! Claims of `[Jin03a]` about methods, each a test of the method by name, and of the automatic choice on the same path. Methods that
 //! are not in the registry are left out, by name; [`claims_are_of_methods_that_exist`] says which those may be.
 
-use estimate::{Confidence, Method, Verdict, methods};
-use scenario::{Scenario, Way};
-use units::Metric;
+use narrows_methods as methods;
+use narrows_probe::{Confidence, Method, Verdict};
+use narrows_scenario::{Scenario, Way};
+use narrows_units::Metric;
 
 use super::{measured, median, read, truth};
 

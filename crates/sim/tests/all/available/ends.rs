@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use estimate::{Budget, Method, Outcome, RawParams, drive, methods};
-use scenario::{Scenario, Way};
-use sim::SimWorld;
-use units::Metric;
+use narrows_methods as methods;
+use narrows_probe::{Budget, Method, Outcome, RawParams, drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_sim::SimWorld;
+use narrows_units::Metric;
 
 fn scenarios() -> Vec<Scenario> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

@@ -1,7 +1,8 @@
 //! Echoes of the trains, with and without the far end's stamps, over an idle and over a loaded way back.
 
-use estimate::{Caveat, Outcome, Verdict, methods};
-use scenario::{Scenario, Way};
+use narrows_methods as methods;
+use narrows_probe::{Caveat, Outcome, Verdict};
+use narrows_scenario::{Scenario, Way};
 
 use super::{measured, median, read, truth};
 
@@ -102,8 +103,8 @@ fn who_answers_is_checked() {
 /// The automatic choice where nobody but echoes answers can do with echoes.
 #[test]
 fn the_automatic_choice_can_do_with_what_answers() {
-    use estimate::Answering;
-    let metric = units::Metric::AvailableIpCapacity;
+    use narrows_probe::Answering;
+    let metric = narrows_units::Metric::AvailableIpCapacity;
     for answering in [Answering::Server, Answering::Reflector, Answering::Echo] {
         let method = methods::automatic_for(metric, answering).expect("a method");
         assert!(method.answered_by().contains(&answering), "{answering:?}");

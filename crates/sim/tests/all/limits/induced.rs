@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use estimate::limits::{Blame, Limits, limits};
-use estimate::probe::{Congestion, Then, Transfer};
-use estimate::{Event, Probe, World};
-use scenario::{Hop, Loss, Queue, Reorder, Router, Scenario, TokenBucket, Way};
-use sim::SimWorld;
-use units::{BitRate, Octets};
+use narrows_diagnose::limits::{Blame, Limits, limits};
+use narrows_probe::probes::{Congestion, Then, Transfer};
+use narrows_probe::{Event, Probe, World};
+use narrows_scenario::{Hop, Loss, Queue, Reorder, Router, Scenario, TokenBucket, Way};
+use narrows_sim::SimWorld;
+use narrows_units::{BitRate, Octets};
 
 /// A path and what is asked of it.
 pub(crate) struct Case {
@@ -313,7 +313,7 @@ pub(crate) fn judged(case: &Case, seed: u64) -> Limits {
 }
 
 #[expect(clippy::print_stderr, reason = "asked for")]
-fn dump(report: &estimate::probe::TransferReport) {
+fn dump(report: &narrows_probe::probes::TransferReport) {
     for stream in &report.streams {
         for pair in stream.samples.windows(2) {
             let mbps = (pair[1].acked_octets - pair[0].acked_octets) as f64 * 8.0 / 0.1 / 1e6;

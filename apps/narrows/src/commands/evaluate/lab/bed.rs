@@ -3,11 +3,11 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use evaluate::RunFault;
-use evaluate::rival::{Host, Hosts};
-use lab::{Honesty, HopDescription, Lab, LabError, LabOptions, Node};
-use scenario::{Link, Scenario, Way};
-use units::{BitRate, Framing, Layer};
+use narrows_evaluate::RunFault;
+use narrows_evaluate::rival::{Host, Hosts};
+use narrows_lab::{Honesty, HopDescription, Lab, LabError, LabOptions, Node};
+use narrows_scenario::{Link, Scenario, Way};
+use narrows_units::{BitRate, Framing, Layer};
 
 use super::broke;
 use super::cross::CrossTraffic;

@@ -2,8 +2,8 @@
 
 use std::ops::Sub;
 
-use evaluate::RunFault;
-use lab::Node;
+use narrows_evaluate::RunFault;
+use narrows_lab::Node;
 
 use super::{bed, broke};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use evaluate::RunFault;
-use lab::{Lab, RealFlow};
-use scenario::Source;
-use traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
+use narrows_evaluate::RunFault;
+use narrows_lab::{Lab, RealFlow};
+use narrows_scenario::Source;
+use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 
 use super::bed::{self, PathClock};
 use super::broke;
@@ -74,7 +74,7 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
     };
     let address = flow.sink.addresses();
     let address = address.ok_or_else(|| broke("a cross-traffic host has no address"))?;
-    let trouble = |error: traffic::TrafficError| broke(format!("cross traffic: {error}"));
+    let trouble = |error: narrows_traffic::TrafficError| broke(format!("cross traffic: {error}"));
     let sink = flow
         .sink
         .run(|| Sink::start(SinkOptions::private(address.ipv4.into())))

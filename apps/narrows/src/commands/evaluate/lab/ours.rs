@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::{Estimator, Measured, RawParams, run as drive};
-use evaluate::plan::PlannedMethod;
-use evaluate::rival::Host;
-use evaluate::simulated::Simulation;
-use evaluate::{Cell, Order, Run, RunFault};
-use scenario::{Scenario, Way};
-use trace::{Played, Recorder, Setting, WorldKind, Writer};
-use units::Direction;
+use narrows_evaluate::plan::PlannedMethod;
+use narrows_evaluate::rival::Host;
+use narrows_evaluate::simulated::Simulation;
+use narrows_evaluate::{Cell, Order, Run, RunFault};
+use narrows_probe::{Estimator, Measured, RawParams, run as drive};
+use narrows_scenario::{Scenario, Way};
+use narrows_trace::{Played, Recorder, Setting, WorldKind, Writer};
+use narrows_units::Direction;
 
 use super::bed::{self, Bed, PathClock};
 use super::broke;
@@ -60,7 +60,7 @@ impl Trial<'_> {
         let port = server
             .addresses()
             .first()
-            .map_or(wire::DEFAULT_PORT, std::net::SocketAddr::port);
+            .map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
         let client = Client {
             simulation,
             planned: self.planned,
@@ -142,14 +142,14 @@ impl Client<'_> {
         estimator: Box<dyn Estimator>,
     ) -> Result<(Measured, (Duration, Duration)), RunFault>
     where
-        W: estimate::World,
+        W: narrows_probe::World,
         W::Fault: std::fmt::Display,
     {
         let params: RawParams = self.planned.params.iter().cloned().collect();
         let info = self.simulation.method.info();
         let budget = self.simulation.method.imposes(&params).budget();
         let began = self.clock.now();
-        let order = estimate::Order {
+        let order = narrows_probe::Order {
             metric: self.planned.metric,
             method: info.name,
             params: &params,

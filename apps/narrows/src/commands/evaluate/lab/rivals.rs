@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use estimate::{Estimate, Verdict};
-use evaluate::rival::{self, Adapter, Found, Host, Number, RivalRun, Setting};
-use evaluate::{Judged, Run, RunFault, truth};
-use scenario::{Scenario, Way};
-use units::{BitRate, Direction, Framing, Layer, Metric};
+use narrows_evaluate::rival::{self, Adapter, Found, Host, Number, RivalRun, Setting};
+use narrows_evaluate::{Judged, Run, RunFault, truth};
+use narrows_probe::{Estimate, Verdict};
+use narrows_scenario::{Scenario, Way};
+use narrows_units::{BitRate, Direction, Framing, Layer, Metric};
 
 use super::bed::{Bed, Ends};
 use super::counters::{Sent, sent_by};
@@ -73,7 +73,7 @@ impl Trial<'_> {
             .any(|number| matches!(number.found, Found::Inconclusive(_)));
         Run {
             path: whole,
-            truth_basis: report::TruthBasis::Scenario,
+            truth_basis: narrows_report::TruthBasis::Scenario,
             long_run_truth: None,
             hops,
             octets: sent.ip_octets(),

@@ -5,9 +5,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use evaluate::Plan;
-use scenario::Way;
-use units::{BitRate, Metric};
+use narrows_evaluate::Plan;
+use narrows_scenario::Way;
+use narrows_units::{BitRate, Metric};
 
 use super::*;
 
@@ -158,7 +158,7 @@ fn a_method_of_ours_is_judged_and_recorded() {
         record: Some(&path),
     };
     let run = bench.run(cell, order).unwrap();
-    let recording = trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
+    let recording = narrows_trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(recording.runs.len(), 1);
     assert_eq!(run.path.truth, Some(48_764_629));
     // An idle path is settled by few trains; what the run costs is at least what the recording holds.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use estimate::probe::{PacingCheck, Probe};
-use estimate::{Event, Measured, Order, PathFacts, Reason, World};
-use units::{Sender, Stamp};
+use narrows_probe::probes::{PacingCheck, Probe};
+use narrows_probe::{Event, Measured, Order, PathFacts, Reason, World};
+use narrows_units::{Sender, Stamp};
 
 use super::bed::PathClock;
 

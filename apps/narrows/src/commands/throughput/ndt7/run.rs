@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use net::ndt7::{Finished, TestOptions, Tick, Trust};
+use narrows_net::ndt7::{Finished, TestOptions, Tick, Trust};
+use narrows_units::{BitRate, Octets};
+use narrows_wire::ndt7::{Subtest, check_target};
 use serde_json::{Value, json};
-use units::{BitRate, Octets};
-use wire::ndt7::{Subtest, check_target};
 
 use super::super::ThroughputArgs;
 use super::Which;
@@ -111,7 +111,10 @@ pub(in super::super) fn run(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Re
             subtest,
             trust: trust.clone(),
             // As long as such a test is, where there is no limit.
-            duration: args.time.filter(|time| !time.is_zero()).unwrap_or(wire::ndt7::LENGTH),
+            duration: args
+                .time
+                .filter(|time| !time.is_zero())
+                .unwrap_or(narrows_wire::ndt7::LENGTH),
             version: args.version(),
             timeout: Duration::from_millis(args.connect_timeout),
             stop: Arc::clone(stop),
@@ -126,7 +129,7 @@ pub(in super::super) fn run(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Re
                 last = tick.clone();
             }
         };
-        let finished = net::ndt7::run(&options, &mut tick).map_err(|error| crate::connect::failure(&error))?;
+        let finished = narrows_net::ndt7::run(&options, &mut tick).map_err(|error| crate::connect::failure(&error))?;
         let told = summary(&finished);
         if live {
             output::write(&told, None)?;
@@ -193,7 +196,7 @@ fn micros(value: i64) -> f64 {
 }
 
 /// What the sending side's kernel said last.
-fn sender_info(finished: &Finished) -> Option<wire::ndt7::TcpInfo> {
+fn sender_info(finished: &Finished) -> Option<narrows_wire::ndt7::TcpInfo> {
     match finished.subtest {
         Subtest::Download => finished.theirs.as_ref()?.tcp_info,
         Subtest::Upload => finished.ours.tcp_info,
@@ -244,7 +247,7 @@ fn document(place: &Place, all: &[Finished]) -> Value {
     json!({
         "start": { "connecting_to": { "host": place.host, "port": place.port },
                    "version": format!("narrows {}", env!("CARGO_PKG_VERSION")),
-                   "test_start": { "protocol": "TCP", "num_streams": 1, "blksize": wire::ndt7::FIRST_OCTETS } },
+                   "test_start": { "protocol": "TCP", "num_streams": 1, "blksize": narrows_wire::ndt7::FIRST_OCTETS } },
         "intervals": intervals,
         "end": ends,
         "narrows": { "ndt7": ours, "scheme": scheme },

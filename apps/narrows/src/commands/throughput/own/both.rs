@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use estimate::World;
-use net::iperf3::{Finished, Outline, Part, StreamPart, TestOptions};
-use wire::iperf3::{Results, Transport};
+use narrows_net::iperf3::{Finished, Outline, Part, StreamPart, TestOptions};
+use narrows_probe::World;
+use narrows_wire::iperf3::{Results, Transport};
 
 use super::super::ThroughputArgs;
 use super::course::Course;
@@ -45,7 +45,7 @@ pub(super) fn run(
     let mut outline = there.outline.clone();
     outline.streams.extend(back.outline.streams.iter().cloned());
     began(&outline);
-    let mut parts = net::iperf3::Intervals::default();
+    let mut parts = narrows_net::iperf3::Intervals::default();
     let (there, back) = std::thread::scope(|scope| {
         let ((told_there, hear_there), (told_back, hear_back)) = (channel(), channel());
         let (ends_there, ends_back) = (Arc::clone(&give_up), Arc::clone(&give_up));
@@ -150,7 +150,7 @@ fn one(mut there: Finished, back: Finished) -> Finished {
 mod tests {
     use std::time::Duration;
 
-    use net::iperf3::Snapshot;
+    use narrows_net::iperf3::Snapshot;
 
     use super::*;
 

@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use estimate::methods::tcp::{Quick, Stop, Verdict};
-use estimate::probe::{Congestion, Load, LoadReport, Probe, Then, Transfer, TransferReport};
-use estimate::{Event, Refusal, World};
-use net::client::SocketWorld;
-use net::foreign::Foreign;
-use net::iperf3::{Connected, Finished, Intervals, Outline, Part, Snapshot, StreamPart, TestOptions, joined};
-use net::spacing;
-use units::BitRate;
-use wire::iperf3::{Results, StreamResult, Transport, stream_id};
+use narrows_measure::tcp::{Quick, Stop, Verdict};
+use narrows_net::client::SocketWorld;
+use narrows_net::foreign::Foreign;
+use narrows_net::iperf3::{Connected, Finished, Intervals, Outline, Part, Snapshot, StreamPart, TestOptions, joined};
+use narrows_net::spacing;
+use narrows_probe::probes::{Congestion, Load, LoadReport, Probe, Then, Transfer, TransferReport};
+use narrows_probe::{Event, Refusal, World};
+use narrows_units::BitRate;
+use narrows_wire::iperf3::{Results, StreamResult, Transport, stream_id};
 
 use super::{Beside, Ending};
 use crate::exit::{Exit, Failure};

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
+use narrows_net::ring::{PacketRing, RingOptions};
 use narrows_packet::TCP;
 use narrows_packet::checksum::Sum;
 use narrows_packet::ip::IpHeader;
-use net::ring::{PacketRing, RingOptions};
 
 use super::*;
 use crate::honesty::Honesty;
@@ -145,7 +145,7 @@ fn no_losses(honesty: &Honesty) {
 }
 
 fn settle(millis: i64) {
-    net::clock::sleep_until_ns(net::clock::now_ns() + millis * 1_000_000);
+    narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + millis * 1_000_000);
 }
 
 fn each_kind(test: impl Fn(PortKind)) {

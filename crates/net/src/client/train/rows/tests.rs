@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use estimate::probe::{HopReplyKind, PacingCheck, TrainId};
-use units::Receiver;
-use wire::{DepartureRow, Pacing};
+use narrows_probe::probes::{HopReplyKind, PacingCheck, TrainId};
+use narrows_units::Receiver;
+use narrows_wire::{DepartureRow, Pacing};
 
 use super::super::super::gather::Arrived;
 use super::*;
@@ -45,7 +45,7 @@ fn arrivals_find_their_packets_and_answers_fill_the_holes() {
         reordered: 1,
         duplicates: 0,
         local_drops: 0,
-        stamps: wire::StampSource::Kernel,
+        stamps: narrows_wire::StampSource::Kernel,
     };
     // A row for a packet that there is not is passed over.
     let report = forward(
@@ -114,7 +114,7 @@ fn in_reverse_the_departures_are_the_far_hosts() {
         stamp_ns,
     };
     let left = Left {
-        stamps: wire::StampSource::User,
+        stamps: narrows_wire::StampSource::User,
         pacing: Pacing::Unknown,
         send_failures: 1,
         rows: vec![row(0, 10), row(2, 30), row(9, 90)],

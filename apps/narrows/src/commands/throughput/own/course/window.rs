@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use estimate::methods::tcp::{Stop, over_20_s};
-use estimate::probe::{Congestion, TcpSample};
-use net::iperf3::Snapshot;
+use narrows_measure::tcp::{Stop, over_20_s};
+use narrows_net::iperf3::Snapshot;
+use narrows_probe::probes::{Congestion, TcpSample};
 
 use super::super::super::quick::Quickened;
 use super::Course;

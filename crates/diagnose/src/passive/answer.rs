@@ -1,0 +1,235 @@
+//! Passive: estimates IP-layer capacity from one TCP connection that passes, by whatever the place of the capture allows.
+//!
+//! # Model
+//! A capture sees data come from behind it and acknowledgements from ahead. Either shows a narrow link on its side by the spacing it
+//! leaves, if a queue stands there:
+//! ```text
+//!   sender ---- links behind ---- capture ---- links ahead ---- receiver
+//!               data: gaps after a queue        acknowledgements: gaps after a queue, and the way back
+//! ```
+//! Three methods that err in different ways read the same gaps: nettimer where they are densest, PPrate which modes lie above the
+//! dispersion rate, MultiQ at which distance modes recur. What they agree on is the answer.
+//!
+//! # Assumptions
+//! - A1 The connection, or others beside it, kept a queue before the narrow link for a part of the time.
+//! - A2 Stamps resolve single gaps; where the capturing host merges or batches packets, long trains still show a lower bound.
+//! - A3 The way back is not so narrow that acknowledgements queue there; only where acknowledgements are read.
+//!
+//! # Formula
+//! - Series: data at the receiver, acknowledgements at the sender, in between the one that shows the narrower link. Code: `series.rs`.
+//! - Candidates: `pprate`, `multiq`, `nettimer-passive` with their own parameters' defaults, save that `pprate` takes 50 samples.
+//!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
+//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
+//!   `multimodal`.
+//! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too. Read from data
+//!   before the receiver it is an upper bound: the links ahead showed only that they carry what passed.
+//!   Where trains of 8 gaps do not show it either, and a waking host's 5 us are more than 3 % of a gap: none, `stamps_too_coarse`.
+//! - Acknowledgements faster than what the connection carried by over 10 %: its window may have set their rhythm, so what was carried is a
+//!   lower bound.
+//! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
+//!
+//! # Parameters
+//! Declared below; `narrows methods passive` prints the table.
+//!
+//! # Cost
+//! No probes. It listens for `duration`, or reads a capture.
+//!
+//! # Fails when
+//! - A1: inconclusive, `never_queued` (window, application, or a pacing sender below the path's rate); `gaps_unproven` without TCP
+//!   timestamps or losses. Before the narrow link with acknowledgements missing: the same.
+//! - A2: `stamps_too_coarse`; `receive_batching` with a lower bound.
+//! - A3: too low; `asymmetric_limit` always stands beside a result from acknowledgements.
+//!
+//! # References
+//! - `[Nettimer01]`, `[PPrate06]`, `[MultiQ04]`: see the three methods.
+
+use narrows_units::Metric;
+
+use super::listen::Listening;
+use super::log::FlowLog;
+use super::math::bit_rate;
+use super::series::{self, Series, Source};
+use super::{Conclusion, PassiveMethod, Sight, judge, listen, multiq, nettimer, pprate};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use narrows_probe::registry::{MethodInfo, ParamError, RawParams};
+
+/// The method.
+pub struct Passive;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "passive",
+    summary: "IP-layer capacity from a TCP connection that passes: what nettimer, pprate and multiq agree on",
+    parameters: Listening::PARAMETERS,
+    source: include_str!("answer.rs"),
+    ..listen::INFO
+};
+
+listen::method!(Passive);
+
+impl PassiveMethod for Passive {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn conclude(&self, log: &FlowLog, sight: &Sight, params: &RawParams) -> Result<Conclusion, ParamError> {
+        params.check_names(&INFO)?;
+        let series = series::both(log, sight).unwrap_or_else(|| series::best(log, sight));
+        match judge::refusal(log, &series, true) {
+            None => Ok(agreed(log, &series, &candidates(log, sight, &series)?)),
+            Some(Reason::ReceiveBatching) => Ok(bound(log, sight, &series)),
+            Some(reason) => Ok(judge::inconclusive(reason, log, &series)),
+        }
+    }
+}
+
+/// Within this two values are one (ours).
+const AGREE: f64 = 0.03;
+/// Gaps per train, and the share of what they reach below which a value cannot be the path's capacity (ours).
+const TRAIN: usize = 8;
+const REACHED: f64 = 0.93;
+/// Ours: either end of a train may be off by half a gap.
+const SURELY: f64 = 0.99;
+/// By so much an idle host may stamp the first packet of a pair later than the second (ours; seen on hosts of two processors).
+const WAKE_NS: f64 = 5_000.0;
+/// Gaps per train of merged packets: a batch at either end is then a small part.
+const BULK_TRAIN: usize = 96;
+const LEAST_TRAINS: usize = 3;
+
+/// What each method says: its name, and its conclusion.
+type Candidates = [(&'static str, Conclusion); 3];
+
+fn candidates(log: &FlowLog, sight: &Sight, series: &Series) -> Result<Candidates, ParamError> {
+    let none = RawParams::new();
+    let few: RawParams = [("samples", "50")].into_iter().collect();
+    Ok([
+        (
+            "pprate",
+            pprate::analyse(log, sight, series, &pprate::Params::try_from(&few)?),
+        ),
+        (
+            "multiq",
+            multiq::analyse(log, sight, series, &multiq::Params::try_from(&none)?),
+        ),
+        (
+            "nettimer",
+            nettimer::analyse(log, sight, series, &nettimer::Params::try_from(&none)?),
+        ),
+    ])
+}
+
+fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion {
+    let mut candidates: Vec<&(&'static str, Conclusion)> = candidates.iter().collect();
+    if series.source == Source::Acks {
+        // Acknowledgements cover several segments, which PPrate and MultiQ were not made for.
+        candidates.reverse();
+    }
+    let reached = judge::trains(series, TRAIN);
+    let reached = narrows_stat::quantile(&reached, 0.9).unwrap_or(0.0);
+    let estimates: Vec<(&str, &Estimate, u64)> = candidates
+        .iter()
+        .filter_map(|(name, conclusion)| Some((*name, conclusion.outcome.estimate()?, conclusion.samples)))
+        .collect();
+    let possible = |estimate: &Estimate| estimate.value as f64 >= REACHED * reached;
+    let agreeing = |one: &Estimate| estimates.iter().filter(|other| alike(one, other.1)).count();
+    let best = estimates
+        .iter()
+        .filter(|(_, estimate, _)| possible(estimate))
+        // Of equals the first: PPrate knows most about cross traffic.
+        .reduce(|best, one| if agreeing(one.1) > agreeing(best.1) { one } else { best });
+    let Some((method, estimate, samples)) = best else {
+        if estimates.is_empty() {
+            let first = candidates.iter().find_map(|(_, one)| match &one.outcome {
+                Outcome::Inconclusive { reason, .. } => Some(reason.clone()),
+                Outcome::Estimated(_) => None,
+            });
+            return judge::inconclusive(first.unwrap_or(Reason::NoAgreement), log, series);
+        }
+        return judge::inconclusive(Reason::NoAgreement, log, series);
+    };
+    if let Some(bound) = judge::slack(log, series, estimate) {
+        return bound;
+    }
+    // Pairs of a connection that is idle in between wake the host that stamps them; the packets of a train do not.
+    let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
+    let in_trains = reached > 0.0 && (estimate.value as f64 / reached).ln() <= AGREE;
+    if judge::crowded(log, estimate.value as f64) && !in_trains && WAKE_NS > AGREE * gap {
+        return judge::inconclusive(Reason::StampsTooCoarse, log, series);
+    }
+    let count = agreeing(estimate);
+    let mut answer = (*estimate).clone();
+    answer
+        .caveats
+        .retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
+    let weak = judge::crowded(log, estimate.value as f64)
+        || !series.judged
+        || answer
+            .caveats
+            .iter()
+            .any(|caveat| matches!(caveat, Caveat::FewSamples { .. } | Caveat::NotConverged));
+    answer.confidence = match count {
+        _ if weak => Confidence::Low,
+        3 => Confidence::High,
+        2 => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    answer = witnessed(answer, estimate, &estimates, count >= 2);
+    answer = answer
+        .with("by", *method)
+        .with("agreeing", count)
+        .with("trains_reach_bps", bit_rate(reached));
+    Conclusion {
+        outcome: Outcome::from(answer),
+        samples: *samples,
+    }
+}
+
+fn alike(a: &Estimate, b: &Estimate) -> bool {
+    (a.value as f64 / b.value as f64).ln().abs() <= AGREE
+}
+
+/// What the others say beside it; where they agree the interval holds them all.
+fn witnessed(mut answer: Estimate, chosen: &Estimate, all: &[(&str, &Estimate, u64)], agreed: bool) -> Estimate {
+    for (name, other, _) in all {
+        let alike = alike(chosen, other);
+        if !alike {
+            let other = narrows_units::BitRate::from_bps(other.value);
+            answer = answer.caveat(Caveat::Multimodal { other });
+        }
+        let key = match *name {
+            "pprate" => "pprate_bps",
+            "multiq" => "multiq_bps",
+            _ => "nettimer_bps",
+        };
+        answer = answer.with(key, other.value);
+        if agreed && alike {
+            (answer.low, answer.high) = (answer.low.min(other.value), answer.high.max(other.value));
+        }
+    }
+    answer
+}
+
+/// What long trains reached, where single gaps say nothing.
+fn bound(log: &FlowLog, sight: &Sight, series: &Series) -> Conclusion {
+    let trains = series::bulk_trains(log, BULK_TRAIN);
+    let Some(reached) = narrows_stat::quantile(&trains, 0.5).filter(|_| trains.len() >= LEAST_TRAINS) else {
+        return judge::inconclusive(Reason::ReceiveBatching, log, series);
+    };
+    let value = bit_rate(SURELY * reached);
+    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
+        .at_least(Limit::Clock)
+        .with("trains", trains.len())
+        .with("data_packets", log.counts.data);
+    if series.merged > 0.0 {
+        estimate = estimate.caveat(Caveat::MergedPackets { ratio: series.merged });
+    } else {
+        estimate = estimate.caveat(Caveat::TimerLimited);
+    }
+    if sight.missed > 0 {
+        estimate = estimate.caveat(Caveat::CaptureMissed { packets: sight.missed });
+    }
+    let samples = u64::try_from(trains.len()).unwrap_or(u64::MAX);
+    Conclusion {
+        outcome: Outcome::from(estimate),
+        samples,
+    }
+}

@@ -1,0 +1,365 @@
+//! What was seen, and what to say of it.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Metric, Sender, Stamp};
+
+use super::curve::Curve;
+use super::joint::{Joint, fastest};
+use super::train::TrainSlope;
+use narrows_probe::probes::TrainReport;
+use narrows_probe::{
+    AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason,
+};
+use narrows_train::bucket_watch::BucketWatch;
+
+/// Relative error of the fitted capacity up to which it is reported.
+const GOOD_FIT: f64 = 0.1;
+/// Fewest trains behind an estimate of medium confidence.
+const MIN_TRAINS: usize = 5;
+/// An interval wider than this share of the path's rate is a range, not a value (ours).
+const RANGE: f64 = 0.3;
+/// Curves read low by up to this share of the path's rate where traffic comes in packets (ours, from the simulator; the specification's
+/// own figures for single streams of 256 and 1024 packets are more): the upper end of their interval reaches so much further.
+const CURVES_LOW: f64 = 0.12;
+/// Trains longer than this outlast the round trips of many transfers, whose answers their begins may be too short to tell (ours).
+const OUTLASTS: f64 = 0.05;
+/// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing of other packet sizes, whole packets).
+pub(super) const FLOOR: f64 = 0.008;
+
+/// Why the run ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ending {
+    /// The interval is narrow enough, or enough was spent.
+    Settled,
+    /// The sender cannot overload the path.
+    HostLimited,
+    /// The allowed number of trains is spent.
+    Exhausted,
+    /// Too many trains had to be thrown away.
+    Flawed(Reason),
+    /// From outside.
+    Stopped(Reason),
+}
+
+/// What the trains say, and where the knee may be another's than the path's.
+pub(super) struct Verdict<'a> {
+    pub(super) joint: Option<&'a Joint>,
+    /// The knee is where the receiving host cannot keep up.
+    pub(super) receiver: bool,
+}
+
+/// The account of all trains.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) trains: Vec<TrainSlope>,
+    pub(super) curves: Vec<(Stamp<Sender>, Duration, Curve)>,
+    pub(super) flat_curves: u32,
+    pub(super) packet_octets: u16,
+    /// The sender's highest rate, bit/s, as far as known.
+    pub(super) max_rate: Option<f64>,
+    pub(super) buckets: BucketWatch,
+    pub(super) count: usize,
+    pub(super) octets: u64,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+    pub(super) reordered: u64,
+    pub(super) local_drops: u64,
+    pub(super) clock_steps: u32,
+    pub(super) all_lost: u32,
+    pub(super) few_batches: u32,
+    pub(super) overflows: u32,
+    pub(super) lossy: u32,
+    pub(super) paused: u32,
+    pub(super) exceeds_burst: bool,
+    pub(super) interface_rate: Option<BitRate>,
+    pub(super) rate_cap: Option<BitRate>,
+    pub(super) capacity: Option<BitRate>,
+    pub(super) batch: Option<Duration>,
+    pub(super) began: Option<Stamp<Sender>>,
+    pub(super) ended: Option<Stamp<Sender>>,
+}
+
+impl Seen {
+    pub(super) fn count(&mut self, report: &TrainReport) {
+        self.count += 1;
+        self.octets += report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum::<u64>();
+        self.sent += report.arrivals.len() as u64;
+        self.lost += report.lost_on_path() as u64;
+        self.reordered += u64::from(report.reordered);
+        self.local_drops += u64::from(report.local_drops);
+    }
+
+    pub(super) fn scale(&self) -> Option<f64> {
+        fastest(&self.trains)
+    }
+
+    /// The outcome.
+    pub(super) fn finish(&self, ending: &Ending, verdict: &Verdict<'_>) -> Outcome {
+        let estimate = match (ending, verdict.joint) {
+            (Ending::HostLimited, _) => self.host_limited(),
+            (_, Some(joint)) if verdict.receiver => self.receiver_limited(joint),
+            (_, Some(joint)) => self.estimated(joint, ending),
+            (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
+            (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
+        };
+        match estimate {
+            Some(estimate) => self.account(estimate, ending).into(),
+            None => self.inconclusive(Reason::NotConverged),
+        }
+    }
+
+    fn inconclusive(&self, reason: Reason) -> Outcome {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("trains", self.count);
+        for (name, value) in self.samples() {
+            diagnostics.insert(name, value);
+        }
+        Outcome::Inconclusive {
+            reason,
+            caveats: self.caveats(),
+            details: Details::default(),
+            diagnostics,
+        }
+    }
+
+    /// Trains that were read, and those that told nothing.
+    fn samples(&self) -> [(&'static str, usize); 4] {
+        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        [
+            ("kept_trains", self.trains.len() + self.curves.len()),
+            ("rejected_lost_trains", count(self.all_lost)),
+            ("rejected_clock_step_trains", count(self.clock_steps)),
+            ("rejected_few_batches_trains", count(self.few_batches)),
+        ]
+    }
+
+    fn estimated(&self, joint: &Joint, ending: &Ending) -> Option<Estimate> {
+        let scale = self.scale()?;
+        let half = joint.half_width(FLOOR * scale);
+        let (low_half, high_half) = joint.halves(FLOOR * scale);
+        let given_up = joint.given_up();
+        let available = (joint.available - given_up).max(0.0);
+        // What is lost behind the tight link has gone through it; nothing tells which losses those are.
+        let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
+        let low_by = if self.curves.is_empty() {
+            0.0
+        } else {
+            CURVES_LOW * scale
+        };
+        let rate = BitRate::from_bps_f64;
+        let mut estimate = Estimate::ip_rate(
+            Metric::AvailableIpCapacity,
+            rate(available)?,
+            rate((joint.available - low_half).clamp(0.0, available))?,
+            rate(
+                ((joint.available + high_half + low_by) / through)
+                    .min(joint.most())
+                    .max(available),
+            )?,
+        )
+        .with("path_rate_bps", scale)
+        .with("tight_capacity_bps", joint.capacity)
+        .with(
+            "tight_capacity_relative_error",
+            joint.capacity_own_error / joint.capacity,
+        )
+        .with("tight_is_narrow", joint.one_link)
+        .with("spread_error_bps", joint.spread_error)
+        .with("train_spread_bps", joint.train_spread)
+        .with("capacity_error_bps", joint.capacity_error)
+        .with("given_up_bps", given_up)
+        .with("idle_more_bps", joint.idle_more);
+        if let Some(yielded) = joint.yielded {
+            estimate = estimate
+                .with("yielded_bps", yielded.less)
+                .with("yielded_error_bps", yielded.error);
+        }
+        if given_up > FLOOR * scale {
+            estimate = estimate.caveat(Caveat::OthersYield);
+            estimate.confidence = Confidence::Low;
+        }
+        let wide = low_half + high_half > RANGE * scale;
+        let doubt = joint.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
+        if low_by > 0.0 || joint.is_bursty() || doubt || self.outlasts_round_trips(joint) {
+            estimate.confidence = Confidence::Low;
+        }
+        if *ending != Ending::Settled || wide {
+            estimate = estimate.caveat(Caveat::NotConverged);
+            estimate.confidence = Confidence::Low;
+        }
+        if joint.per_train.len() < MIN_TRAINS {
+            let samples = u32::try_from(joint.per_train.len()).unwrap_or(u32::MAX);
+            estimate = estimate.caveat(Caveat::FewSamples { samples });
+            estimate.confidence = Confidence::Low;
+        }
+        if let Some(capacity) = self.capacity {
+            estimate = estimate.caveat(Caveat::CapacityAssumed { capacity });
+        }
+        estimate.also = self.by_products(joint, half);
+        Some(self.windows(estimate, joint))
+    }
+
+    /// Trains outlast the round trips of transfers, which may then have given way to them, and nothing in what was seen would tell.
+    fn outlasts_round_trips(&self, joint: &Joint) -> bool {
+        let trains = joint.per_train.iter().filter_map(|(index, _)| self.trains.get(*index));
+        let lengths: Vec<f64> = trains.map(|train| train.send_time).collect();
+        self.curves.is_empty() && narrows_stat::median(&lengths).is_some_and(|length| length > OUTLASTS)
+    }
+
+    /// How what is available varied: one value per train, each over the time that its train kept the tight link busy.
+    fn windows(&self, estimate: Estimate, joint: &Joint) -> Estimate {
+        let values: Vec<f64> = joint.per_train.iter().map(|(_, value)| *value).collect();
+        let (mut at, mut lengths) = (Vec::new(), Vec::new());
+        for &(index, _) in &joint.per_train {
+            let (begin, length) = match (self.curves.is_empty(), self.curves.get(index), self.trains.get(index)) {
+                (false, Some((begin, length, _)), _) => (*begin, length.as_secs_f64()),
+                (true, _, Some(train)) => (train.at, train.busy_time),
+                _ => continue,
+            };
+            at.push((begin - self.began.unwrap_or(begin)).as_f64());
+            lengths.push(length * 1e9);
+        }
+        let mut estimate = estimate;
+        for (name, share) in [
+            ("available_p10_bps", 0.1),
+            ("available_p50_bps", 0.5),
+            ("available_p90_bps", 0.9),
+        ] {
+            if let Some(value) = narrows_stat::quantile(&values, share) {
+                estimate = estimate.with(name, value);
+            }
+        }
+        if let Some(length) = narrows_stat::median(&lengths) {
+            estimate = estimate.with("window_ns", length);
+        }
+        let found = AvailableFinding {
+            path_rate_bps: self.scale(),
+            per_train_bps: values.clone(),
+            last_train_bps: None,
+        };
+        let estimate = estimate.with("per_train_bps", values).with("per_train_at_ns", at);
+        estimate.found(Finding::Available(Box::new(found)))
+    }
+
+    /// Capacity and cross traffic of the tight link, where the fit gives them.
+    fn by_products(&self, joint: &Joint, half: f64) -> Vec<Estimate> {
+        let relative = joint.capacity_own_error / joint.capacity;
+        let receiver = self.trains.iter().any(|train| train.receiver_bound);
+        if self.capacity.is_some() || receiver || relative > GOOD_FIT {
+            return Vec::new();
+        }
+        let margin = (2.0 * relative).max(0.02) * joint.capacity;
+        let rate = |metric, value: f64, margin: f64| {
+            let mut estimate = Estimate::ip_rate(
+                metric,
+                BitRate::from_bps_f64(value.max(0.0))?,
+                BitRate::from_bps_f64((value - margin).max(0.0))?,
+                BitRate::from_bps_f64((value + margin).max(0.0))?,
+            );
+            // Two links alike in what they have left look like one with less of both.
+            estimate.confidence = Confidence::Low;
+            Some(estimate)
+        };
+        // The tight link's capacity is the path's only where it is the narrow one.
+        let capacity = rate(Metric::IpCapacity, joint.capacity, margin).filter(|_| joint.one_link > 0.9);
+        let cross = rate(Metric::CrossTraffic, joint.capacity - joint.available, margin + half);
+        [capacity, cross].into_iter().flatten().collect()
+    }
+
+    /// The sender's highest rate came through unharmed.
+    fn host_limited(&self) -> Option<Estimate> {
+        let max = self.max_rate?;
+        let there = self.trains.iter().filter(|train| train.rate_sent >= 0.97 * max);
+        let through: Vec<f64> = there.map(|train| train.rate_out.min(train.rate_in)).collect();
+        let value = narrows_stat::median(&through)?;
+        let rate = BitRate::from_bps_f64(value)?;
+        if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
+            // No more can be available than the path's first link carries.
+            let low = rate.scaled(0.98)?;
+            return Some(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, low, interface));
+        }
+        let capped = self.rate_cap.is_some_and(|cap| max >= 0.97 * cap.as_f64());
+        let limit = if capped { Limit::Budget } else { Limit::Sender };
+        // Growth of a hundredth is not seen: so much less may be available.
+        let rate = rate.scaled(0.98)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate).at_least(limit);
+        Some(if capped {
+            bound
+        } else {
+            bound.caveat(Caveat::SenderLimited)
+        })
+    }
+
+    /// What looks like the knee is the rate at which the receiving host takes packets.
+    fn receiver_limited(&self, joint: &Joint) -> Option<Estimate> {
+        let half = joint.half_width(FLOOR * self.scale()?);
+        let value = BitRate::from_bps_f64((joint.available - half).max(0.0))?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
+    }
+
+    /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
+    fn undecided(&self) -> Option<Estimate> {
+        let quiet = self
+            .trains
+            .iter()
+            .filter(|train| train.is_quiet() && train.rate_in.is_finite());
+        let most = quiet.map(|train| train.rate_out.min(train.rate_in)).reduce(f64::max)?;
+        let value = BitRate::from_bps_f64(0.98 * most)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
+        if let (Some(began), Some(ended)) = (self.began, self.ended) {
+            estimate.interval = Some(ended.since(began));
+        }
+        for caveat in self.caveats() {
+            estimate = estimate.caveat(caveat);
+        }
+        if estimate.verdict == narrows_probe::Verdict::Estimated {
+            estimate = self.buckets.tell(estimate);
+        }
+        if self.overflows > 0 {
+            // A short queue, or a bucket that drops: nothing tells which.
+            estimate.confidence = Confidence::Low;
+        }
+        if matches!(ending, Ending::Stopped(_)) {
+            estimate = estimate.caveat(Caveat::StoppedEarly);
+        }
+        let all = |of: fn(&TrainSlope) -> f64| self.trains.iter().map(of).collect::<Vec<f64>>();
+        let estimate = self
+            .samples()
+            .into_iter()
+            .fold(estimate, |estimate, (name, value)| estimate.with(name, value));
+        estimate
+            .with("rate_in_bps", all(|train| train.rate))
+            .with("rate_out_bps", all(|train| train.rate_out))
+            .with("delay_growth", all(|train| train.growth))
+            .with("delay_growth_error", all(|train| train.growth_error))
+            .with("busy_time_ns", all(|train| train.busy_time * 1e9))
+            .with("train_time_ns", all(|train| train.send_time * 1e9))
+            .with("trains", self.count)
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        let share = |count: u64| count as f64 / self.sent.max(1) as f64;
+        let seen = [
+            self.batch.map(|period| Caveat::ReceiveBatching { period }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss {
+                ratio: share(self.lost),
+            }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops {
+                packets: self.local_drops,
+            }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
+                ratio: share(self.reordered),
+            }),
+            (self.clock_steps > 0).then_some(Caveat::ClockStep),
+            (self.paused > 0 || self.trains.iter().any(|train| train.slept)).then_some(Caveat::HostStall),
+            self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
+        ];
+        seen.into_iter().flatten().collect()
+    }
+}

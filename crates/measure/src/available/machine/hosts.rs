@@ -1,0 +1,135 @@
+//! What trains show of the hosts' and the queues' limits.
+
+use narrows_units::BitRate;
+
+use super::super::answer::Ending;
+use super::super::sizes::SHORTEST;
+use super::super::train::TrainSlope;
+use super::{AT_MAX, Machine, PATIENCE, Phase};
+use narrows_probe::Reason;
+
+/// Loss in a train up to which it is used without a word, and up to which it is used at all.
+const LOSS_TOLERATED: f64 = 0.03;
+const LOSS_LIMIT: f64 = 0.15;
+/// The queue that a train may build grows to so many times the default, as far as half of it has stood without a loss (ours).
+const LEARNED: f64 = 4.0;
+/// Share of the rate asked for that a train keeps at least, and from which on nothing is made of it (ours).
+const KEPT_LEAST: f64 = 0.75;
+const KEPT_WELL: f64 = 0.99;
+/// Growth of delays at the sender's highest rate up to which it has not reached the knee (ours).
+const NO_GROWTH: f64 = 0.01;
+
+impl Machine {
+    /// A queue that stood without a loss may stand again, and twice that be tried, up to several times the default: where bursts are
+    /// longer than the queue allowed, trains find the link idle.
+    pub(super) fn note_queue(&mut self, train: &TrainSlope) {
+        if self.seen.overflows > 0 || train.lost > 0 || self.params.burst_octets.is_some() {
+            return;
+        }
+        let scale = self.scale();
+        let default = scale.burst(&self.params);
+        let stood = train.highest_delay * scale.rate;
+        let allowed = self.burst.unwrap_or(default);
+        self.burst = Some(allowed.max((2.0 * stood).min(LEARNED * default)));
+    }
+
+    /// A sender that does not reach the planned rate in three trains cannot: a pause in one of them says nothing.
+    pub(super) fn note_sender(&mut self, train: &TrainSlope) {
+        if !train.rate_sent.is_finite() {
+            return;
+        }
+        let slow = self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned);
+        if !slow {
+            self.slow = (0, 0.0);
+            return;
+        }
+        self.slow = (self.slow.0 + 1, self.slow.1.max(train.rate_sent).max(train.rate));
+        // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
+        if self.slow.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
+            self.seen.max_rate = Some(self.slow.1);
+        }
+    }
+
+    /// How much of the rate asked for the last train kept: a sender that is held up time and again does not make up for it, so that the
+    /// mean stays behind. (Pauses are cut out of trains, and what lies between them went as asked.)
+    pub(super) fn note_kept(&mut self, train: &TrainSlope) {
+        let sending = train.send_time - train.paused;
+        if self.phase == Phase::Near && self.rate.is_some() && sending > 0.0 {
+            let kept = (self.planned.as_secs_f64() / sending).clamp(KEPT_LEAST, 1.0);
+            self.keeps = f64::midpoint(self.keeps, kept);
+        }
+    }
+
+    /// What to ask the sender for, so that the train goes at `rate` in the mean.
+    pub(super) fn asked(&self, rate: BitRate) -> BitRate {
+        if self.keeps < KEPT_WELL {
+            rate.scaled(1.0 / self.keeps).unwrap_or(rate)
+        } else {
+            rate
+        }
+    }
+
+    /// Three trains or more at the sender's highest rate, and together their delays do not grow.
+    pub(super) fn quiet_at_most(&self) -> bool {
+        let Some(max) = self.seen.max_rate else { return false };
+        let there = self
+            .seen
+            .trains
+            .iter()
+            .filter(|train| train.rate_sent >= AT_MAX * max && train.busy_time > 0.0);
+        let (mut count, mut time, mut growth, mut variance) = (0u32, 0.0, 0.0, 0.0);
+        for train in there {
+            count += 1;
+            time += train.busy_time;
+            growth += train.busy_time * train.growth;
+            variance += (train.busy_time * train.growth_error).powi(2);
+        }
+        count >= 3 && growth / time <= NO_GROWTH + (variance.sqrt() / time).min(NO_GROWTH)
+    }
+
+    /// Losses by overflow shorten the trains to come; losses at random are borne up to a limit.
+    #[expect(clippy::option_option, reason = "outer: the train is not used; inner: the run ends")]
+    pub(super) fn lossy(&mut self, train: &TrainSlope) -> Option<Option<Ending>> {
+        let (lost, sent) = (train.lost as f64, train.packets as f64);
+        let overflow = train.lost_late as f64 > 2.0 * (lost - train.lost_late as f64) + 2.0;
+        if lost <= LOSS_TOLERATED * sent {
+            return None;
+        }
+        if overflow && train.packets > SHORTEST && self.seen.overflows < PATIENCE {
+            self.seen.overflows += 1;
+            if self.seen.overflows == 1 {
+                // Once more as it was: a bucket lets the same through again, and two trains that bend alike tell it from a queue.
+                return Some(None);
+            }
+            let built = sent * self.packet_bits() * (1.0 - (train.rate_out / train.rate_in).min(0.99));
+            self.shrink(built);
+            return Some(None);
+        }
+        self.seen.exceeds_burst |= overflow;
+        if lost > LOSS_LIMIT * sent {
+            self.seen.lossy += 1;
+            let ending = (self.seen.lossy > PATIENCE).then_some(Ending::Flawed(Reason::TooMuchLoss {
+                lost: self.seen.lost,
+                sent: self.seen.sent,
+            }));
+            return Some(ending);
+        }
+        None
+    }
+
+    pub(super) fn shrink(&mut self, built: f64) {
+        let allowed = self.burst.unwrap_or(self.scale().burst(&self.params));
+        self.burst = Some(allowed.min(built) / 2.0);
+    }
+
+    /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what their disagreement says if that is more.
+    pub(super) fn wander(&self) -> f64 {
+        let trains = self.seen.trains.iter().filter(|train| train.busy_time > 0.0);
+        let of: Vec<f64> = trains
+            .map(|train| train.growth_error.powi(2) * train.busy_time)
+            .collect();
+        narrows_stat::mean(&of)
+            .filter(|wander| wander.is_finite())
+            .unwrap_or(0.0)
+    }
+}

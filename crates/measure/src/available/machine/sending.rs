@@ -1,0 +1,147 @@
+//! The next train: its rate, its length, its head.
+
+use std::time::Duration;
+
+use narrows_units::BitRate;
+
+use super::super::params::Mode;
+use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale, count};
+use super::ending::FAIR;
+use super::{FLOOR, Machine, Phase};
+use narrows_probe::probes::{PacketPlan, Train, TrainId};
+
+/// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
+const CURVE: (f64, f64) = (-0.3, 0.35);
+
+/// Belief in the narrow link's being tight below which heads spare it (ours).
+const OTHER_LINK: f64 = 0.5;
+/// The load of a run whose trains disagree is up to so many times the usual.
+const MORE: f64 = 6.0;
+/// A head is sent at so many times the train's rate, or not at all (ours).
+const HEADED: f64 = 1.2;
+
+impl Machine {
+    /// Rates that grow geometrically from below the knee to above it.
+    pub(super) fn curve_train(&self, id: TrainId) -> Train {
+        let scale = self.seen.scale().unwrap_or(self.available);
+        let top = self.rate.unwrap_or(self.available).max(1.0);
+        let bottom = (self.available + CURVE.0 * scale)
+            .max(0.3 * self.available)
+            .clamp(0.02 * top, 0.9 * top);
+        let steps = self.packets.saturating_sub(1).max(1) as f64;
+        let mut train = Train::uniform(id, self.packets, self.seen.packet_octets, Duration::ZERO);
+        for (index, packet) in train.packets.iter_mut().enumerate() {
+            let rate = bottom * (top / bottom).powf(index as f64 / steps);
+            let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::from_millis(100));
+            *packet = PacketPlan { gap, ..*packet };
+        }
+        train
+    }
+
+    /// The first packets leave faster, so that the tight link's queue stands when the others come.
+    pub(super) fn headed(&self, mut train: Train) -> Train {
+        let rate = self.head_rate();
+        let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::ZERO);
+        for packet in train.packets.iter_mut().take(self.head.0) {
+            packet.gap = packet.gap.min(gap);
+        }
+        train
+    }
+
+    /// Rate of the next train's head. Where another link than the narrow one is likely to be tight, what queues before the narrow one would
+    /// go while the train passes, and look like more that is available.
+    fn head_rate(&self) -> f64 {
+        let scale = self.scale();
+        let other = self.joint.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
+        let rate = self.rate.unwrap_or(scale.rate);
+        if other && scale.rate >= HEADED * rate {
+            return self.seen.max_rate.map_or(scale.rate, |most| scale.rate.min(most));
+        }
+        scale.head_rate(self.seen.max_rate)
+    }
+
+    /// Gives the next train its head.
+    pub(super) fn prime(&mut self) {
+        let (Phase::Near, Mode::Slope, Some(rate)) = (self.phase, self.params.mode, self.rate) else {
+            return;
+        };
+        let scale = self.scale();
+        let head_rate = self.head_rate();
+        if head_rate < HEADED * rate {
+            return;
+        }
+        let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);
+        let burst = self.burst.unwrap_or(scale.burst(&self.params));
+        let (packets, delay) = scale.head(self.available, head_rate, length, self.wander(), burst);
+        self.head = (packets.min(self.packets), delay);
+    }
+
+    /// By how much the load is to grow, so that what the trains' disagreement asks for is spent in time.
+    pub(super) fn more(&self) -> f64 {
+        let found = self.joint.as_ref().filter(|_| self.params.load.is_none());
+        let Some(found) = found.filter(|found| found.per_train.len() >= self.params.min_trains) else {
+            return 1.0;
+        };
+        let scale = self.scale().rate;
+        let half = found.half_width(FLOOR * scale) / scale;
+        (half / FAIR).powi(2).clamp(1.0, MORE)
+    }
+
+    /// Packets of the next train.
+    pub(super) fn length(&self) -> usize {
+        let scale = self.scale();
+        let hard = self.seen.overflows > 0;
+        let burst = self.burst.unwrap_or(scale.burst(&self.params));
+        let short = FIRST_PACKETS.max(self.least_packets);
+        let (Phase::Near, Some(rate)) = (self.phase, self.rate) else {
+            let whole = count(burst / self.packet_bits()).max(SHORTEST);
+            let extra = if hard { SHORTEST } else { self.least_packets };
+            return short.min(whole.max(extra));
+        };
+        let mut over = rate - self.available;
+        let mut packets = 1;
+        if self.params.mode == Mode::Curve {
+            // Its mean overload is a quarter of its highest; and the slow half takes its packets, too.
+            over /= 4.0;
+            packets = 2;
+        }
+        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
+        packets
+            * scale.packets(
+                &self.params,
+                rate,
+                over,
+                self.least_packets,
+                Allowed { burst, hard },
+                spread,
+            )
+    }
+
+    /// Alternates between little and more overload, so that the gradient shows.
+    pub(super) fn next_near(&mut self) {
+        let scale = self.scale();
+        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
+        // A knee that was missed from below is approached faster each time.
+        let more = if self.joint.is_some() {
+            1.0
+        } else {
+            f64::from(1u32 << self.quiet.min(3))
+        };
+        let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
+        let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;
+        if self.params.mode == Mode::Curve {
+            rate = self.available + CURVE.1 * scale.rate;
+        }
+        self.near_sent += 1;
+        let rate = rate.max(0.02 * scale.rate);
+        self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        let known = self.params.narrow.map(BitRate::as_f64);
+        Scale {
+            rate: known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9).max(1.0),
+            packet: self.packet_bits(),
+        }
+    }
+}

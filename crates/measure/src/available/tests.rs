@@ -1,0 +1,487 @@
+//! Against fluids, whose answers are exact, and against packets, whose means are known.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Stamp};
+
+use super::Slope as SlopeMethod;
+use super::busy::Early;
+use super::curve::{self, Shape};
+use super::joint::{Capacity, joint};
+use super::train::{Belief, TrainSlope, Unusable, analyse};
+use narrows_probe::outcome::{Limit, Verdict};
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId, TrainReport};
+use narrows_probe::registry::{Method, RawParams};
+use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::{Caveat, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
+
+const C: f64 = 100e6;
+const A: f64 = 60e6;
+
+/// A train whose packets depart at `departed` nanoseconds and are delayed by `delay` nanoseconds; `None` is lost.
+fn report(departed: &[i64], delay: impl Fn(usize, i64) -> Option<i64>) -> TrainReport {
+    let row = |(index, &at): (usize, &i64)| Arrival {
+        seq: u32::try_from(index).unwrap(),
+        departed: Stamp::from_nanos(at),
+        ip_octets: 1500,
+        fate: delay(index, at).map_or(Fate::Lost, |delay| Fate::Received(Stamp::from_nanos(at + delay))),
+    };
+    TrainReport {
+        id: TrainId(0),
+        arrivals: departed.iter().enumerate().map(row).collect(),
+        reordered: 0,
+        duplicates: 0,
+        local_drops: 0,
+        departed_by: StampSource::Simulated,
+        arrived_by: StampSource::Simulated,
+        pacing: PacingCheck::Kept,
+    }
+}
+
+fn whole(number: f64) -> i64 {
+    format!("{number:.0}").parse().unwrap()
+}
+
+fn at_rate(count: usize, rate: f64) -> Vec<i64> {
+    (0..count).map(|k| whole(k as f64 * 12_000.0 / rate * 1e9)).collect()
+}
+
+/// Delays on a link of `C` that a fluid leaves `A` of.
+fn fluid(departed: &[i64]) -> Vec<i64> {
+    let (mut queue, mut before) = (0.0f64, 0);
+    departed
+        .iter()
+        .map(|&at| {
+            queue = (queue - A * (at - before) as f64 * 1e-9).max(0.0) + 12_000.0;
+            before = at;
+            whole(queue / C * 1e9)
+        })
+        .collect()
+}
+
+fn through_fluid(departed: &[i64]) -> TrainReport {
+    let delays = fluid(departed);
+    report(departed, |index, _| Some(5_000_000 + delays[index]))
+}
+
+const BELIEF: Belief = Belief {
+    fastest: C,
+    busy_from: 0.0005,
+    head: 0,
+};
+
+fn read(report: &TrainReport) -> TrainSlope {
+    analyse(report, Some(BELIEF)).expect("a slope")
+}
+
+#[test]
+fn slopes_of_a_fluid_are_exact() {
+    for rate in [65e6, 80e6, 95e6] {
+        let train = read(&through_fluid(&at_rate(200, rate)));
+        assert!((train.growth - (rate - A) / C).abs() < 1e-4, "{rate}: {}", train.growth);
+        assert!((train.available(C) / A - 1.0).abs() < 1e-3, "{}", train.available(C));
+        assert!(train.busy && train.growth_error < 1e-3);
+    }
+    let below = read(&through_fluid(&at_rate(200, 50e6)));
+    assert!(below.growth.abs() < 1e-4 && below.is_quiet() && !below.busy);
+}
+
+/// Two heads for one train: what was really sent counts, not what was planned.
+#[test]
+fn a_head_fills_the_queue_and_does_not_count() {
+    let head = at_rate(20, 200e6);
+    let from = head.last().unwrap() + 200_000;
+    let departed: Vec<i64> = head
+        .iter()
+        .copied()
+        .chain(at_rate(100, 58e6).iter().map(|at| from + at))
+        .collect();
+    let train = analyse(&through_fluid(&departed), Some(Belief { head: 20, ..BELIEF })).expect("a slope");
+    // Below the knee the queue drains as fast as the line says.
+    assert!(train.busy && (train.growth + 0.02).abs() < 1e-3, "{}", train.growth);
+    assert!((train.available(C) / A - 1.0).abs() < 2e-3);
+}
+
+#[test]
+fn a_pause_of_the_sender_cuts_the_train() {
+    let mut departed = at_rate(200, 80e6);
+    for at in &mut departed[100..] {
+        *at += 60_000_000;
+    }
+    let train = read(&through_fluid(&departed));
+    assert_eq!(train.pauses, 1);
+    assert!((train.available(C) / A - 1.0).abs() < 1e-2, "{}", train.available(C));
+    // A host that catches up at once has filled the queue itself; nothing is lost.
+    let mut late = at_rate(200, 80e6);
+    let woken = late[120];
+    for at in &mut late[60..120] {
+        *at = woken - 1;
+    }
+    let train = read(&through_fluid(&late));
+    assert!((train.available(C) / A - 1.0).abs() < 2e-2, "{}", train.available(C));
+}
+
+#[test]
+fn batch_ends_carry_the_slope() {
+    // Interrupts every millisecond: seven packets at once.
+    let departed = at_rate(300, 80e6);
+    let delays = fluid(&departed);
+    let batched = report(&departed, |index, at| {
+        let arrived = at + delays[index];
+        Some((arrived + 999_999) / 1_000_000 * 1_000_000 - at)
+    });
+    let train = read(&batched);
+    assert!(
+        train
+            .batch
+            .is_some_and(|period| period.abs_diff(Duration::from_millis(1)) < Duration::from_micros(10))
+    );
+    assert!((train.available(C) / A - 1.0).abs() < 0.02, "{}", train.available(C));
+}
+
+#[test]
+fn a_receiver_that_slept_leaves_its_last_packet() {
+    let departed = at_rate(300, 80e6);
+    let delays = fluid(&departed);
+    let woke = departed[180] + delays[180];
+    let slept = report(&departed, |index, at| {
+        let arrived = at + delays[index];
+        Some(if (100..180).contains(&index) {
+            woke - at
+        } else {
+            arrived - at
+        })
+    });
+    let train = read(&slept);
+    assert!(train.slept);
+    assert!((train.available(C) / A - 1.0).abs() < 0.01, "{}", train.available(C));
+}
+
+#[test]
+fn what_says_nothing_is_refused() {
+    let departed = at_rate(100, 80e6);
+    let refused = |report: &TrainReport| analyse(report, Some(BELIEF)).err();
+    assert_eq!(refused(&report(&departed, |_, _| None)), Some(Unusable::AllLost));
+    assert_eq!(
+        refused(&report(&departed[..1], |_, _| Some(0))),
+        Some(Unusable::AllLost)
+    );
+    assert_eq!(refused(&report(&[], |_, _| Some(0))), Some(Unusable::AllLost));
+    let back = report(&departed, |index, _| Some(if index < 50 { 0 } else { -1_000_000_000 }));
+    assert_eq!(refused(&back), Some(Unusable::ClockStep));
+    let on = report(&departed, |index, _| Some(if index < 50 { 0 } else { 1_000_000_000 }));
+    assert_eq!(refused(&on), Some(Unusable::ClockStep));
+    let at_once = report(&departed, |_, at| Some(1_000_000_000 - at));
+    assert_eq!(refused(&at_once), Some(Unusable::FewBatches));
+    // Any offset of the clocks, losses anywhere: the slope stands.
+    for offset in [-3_000_000_000, 0, 7_000_000] {
+        let delays = fluid(&departed);
+        let holed = report(&departed, |index, _| (index % 17 != 3).then(|| offset + delays[index]));
+        let train = read(&holed);
+        assert_eq!(train.lost, 6);
+        assert!((train.growth - 0.2).abs() < 0.01, "{}", train.growth);
+    }
+}
+
+fn of_fluid(rates: &[f64]) -> Vec<TrainSlope> {
+    rates
+        .iter()
+        .map(|&rate| read(&through_fluid(&at_rate(200, rate))))
+        .collect()
+}
+
+/// Begins of 20 ms that say less by a tenth of the link than their trains, and by nearly the same in each: others gave that up.
+#[test]
+fn begins_that_say_less_move_the_value_and_the_interval() {
+    let with = |less: &[f64]| {
+        let mut trains = of_fluid(&[65e6, 66e6, 64e6, 65e6, 66e6, 64e6]);
+        for (train, less) in trains.iter_mut().zip(less) {
+            train.early[1] = Early {
+                time: 0.3 * train.busy_time,
+                rate: train.rate,
+                growth: train.growth + less / C,
+            };
+        }
+        joint(&trains, 60e6, C, Capacity::Known(C)).expect("a knee")
+    };
+    let yields = with(&[9e6, 10e6, 11e6, 10e6, 9e6, 11e6]);
+    assert!((9e6..10.1e6).contains(&yields.given_up()), "{yields:?}");
+    let (low, high) = yields.halves(0.008 * C);
+    assert!(low > 10e6 && low < 13e6 && high < 3e6, "{low} {high}");
+    let chance = with(&[9e6, -10e6, 11e6, -10e6, 9e6, -11e6]);
+    // Queues in a fluid tell as well, to the rounding of stamps.
+    assert!(chance.given_up().abs() < 100.0, "{chance:?}");
+    assert!(chance.halves(0.008 * C).0 < 3e6, "{chance:?}");
+}
+
+#[test]
+fn trains_together_give_the_knee_whatever_is_known_of_the_link() {
+    let trains = of_fluid(&[65e6, 70e6, 80e6, 95e6, 50e6]);
+    let known = joint(&trains, 55e6, C, Capacity::Known(C)).expect("a knee");
+    assert!((known.available / A - 1.0).abs() < 1e-3, "{known:?}");
+    let narrow = joint(&trains, 55e6, C, Capacity::Narrow { rate: C, error: 0.02 }).expect("a knee");
+    assert!(
+        (narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9,
+        "{narrow:?}"
+    );
+    // The narrow link has 80 Mbit/s; the tight one is another.
+    let other = joint(
+        &trains,
+        55e6,
+        96e6,
+        Capacity::Narrow {
+            rate: 60e6,
+            error: 0.02,
+        },
+    )
+    .expect("a knee");
+    assert!(
+        (other.available / A - 1.0).abs() < 0.01 && other.one_link < 0.1,
+        "{other:?}"
+    );
+    assert!((other.capacity / C - 1.0).abs() < 0.05, "{}", other.capacity);
+    assert_eq!(joint(&of_fluid(&[40e6, 50e6]), 50e6, C, Capacity::Known(C)), None);
+}
+
+#[test]
+fn curves_of_a_fluid_are_exact() {
+    // Rates grow from 30 to 95 Mbit/s.
+    let mut at = 0.0;
+    let departed: Vec<i64> = (0..300)
+        .map(|k| {
+            let rate = 30e6 * (95.0f64 / 30.0).powf(f64::from(k) / 299.0);
+            at += 12_000.0 / rate * 1e9;
+            whole(at)
+        })
+        .collect();
+    let Ok(Shape::Knee(found)) = curve::fit(&through_fluid(&departed), Some(BELIEF), Some(C)) else {
+        panic!("no knee");
+    };
+    assert!((found.available / A - 1.0).abs() < 0.02, "{found:?}");
+    assert!((found.capacity / C - 1.0).abs() < 0.05, "{found:?}");
+    let flat = report(&departed, |index, _| {
+        Some(5_000_000 + i64::try_from(index % 7).unwrap() * 1000)
+    });
+    assert_eq!(curve::fit(&flat, Some(BELIEF), Some(C)), Ok(Shape::Flat));
+}
+
+fn measured(bed: &mut Testbed, params: &[(&str, &str)]) -> Outcome {
+    let params: RawParams = params.iter().copied().collect();
+    let mut estimator = SlopeMethod.begin(&params).expect("parameters");
+    bed.measure(estimator.as_mut(), SlopeMethod.info().imposes.budget())
+        .outcome
+}
+
+fn loaded(cross: Cross) -> Vec<Hop> {
+    vec![
+        Hop::ethernet(BitRate::from_gbps(1)),
+        Hop::loaded(BitRate::from_mbps(100), cross),
+    ]
+}
+
+#[test]
+fn constant_traffic_is_read_within_two_percent() {
+    for load in [0, 20, 40, 70, 85] {
+        let cross = Cross::constant(BitRate::from_mbps(load));
+        let mut bed = Testbed::new(loaded(cross), 3 + load);
+        let truth = bed.available(1500).as_f64();
+        let outcome = measured(&mut bed, &[]);
+        let estimate = outcome.estimate().expect("a value");
+        let error = (estimate.value as f64 - truth) / 97.5e6;
+        assert!(error.abs() < 0.02, "{load}: {error}");
+        assert_eq!(estimate.verdict, Verdict::Estimated);
+        let octets: u64 = bed
+            .reports
+            .iter()
+            .map(|report| report.arrivals.len() as u64 * 1500)
+            .sum();
+        assert!(octets <= 1_200_000, "{load}: {octets}");
+    }
+}
+
+/// No bias, errors that the interval covers in nine of ten, and no run far off.
+#[test]
+fn poisson_traffic_is_read_without_bias() {
+    for (load, mode) in [(30u32, "slope"), (70, "slope"), (50, "curve")] {
+        let (mut errors, mut covered) = (Vec::new(), 0);
+        for seed in 0..30 {
+            let mut bed = Testbed::new(loaded(Cross::poisson(BitRate::from_mbps(load.into()))), seed + 100);
+            let truth = bed.available(1500).as_f64();
+            let outcome = measured(&mut bed, &[("mode", mode)]);
+            let estimate = outcome
+                .estimate()
+                .unwrap_or_else(|| panic!("{load}, {mode}, seed {seed}: {outcome:?}"));
+            errors.push((estimate.value as f64 - truth) / 97.5e6);
+            covered += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+        }
+        let mean = narrows_stat::mean(&errors).unwrap();
+        let typical: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+        // Traffic in packets rounds the knee off; curves read low by that, and say so.
+        let (biases, far) = if mode == "slope" {
+            (-0.012..0.012, 0.03)
+        } else {
+            (-0.12..0.0, 0.12)
+        };
+        assert!(biases.contains(&mean), "{load} {mode}: mean {mean}");
+        assert!(
+            narrows_stat::median(&typical).unwrap() < far,
+            "{load} {mode}: {typical:?}"
+        );
+        assert!((24..=30).contains(&covered), "{load} {mode}: {covered} of 30");
+    }
+}
+
+/// The specification's table of constant-rate slopes on batch ends (§0.4): 10 Gbit/s, half of it free, trains of 4000 at 1.4 times what
+/// is available, interrupts every 50 us: 0.200 ± 0.025, and 0.212 ± 0.040 for trains of 1000.
+#[test]
+fn slopes_on_batch_ends_are_those_of_the_table() {
+    for (count, spread) in [(1000, 0.06), (4000, 0.035)] {
+        let mut slopes = Vec::new();
+        for seed in 0..20 {
+            let cross = Cross {
+                burst: 4,
+                ..Cross::poisson(BitRate::from_mbps(4876))
+            };
+            let mut bed = Testbed::new(vec![Hop::loaded(BitRate::from_gbps(10), cross)], seed + 7);
+            bed.stamping.batch = Some(Duration::from_micros(50));
+            let rate = bed.available(1500).scaled(1.4).unwrap();
+            let train = Train::at_rate(TrainId(0), count, 1500, rate);
+            let Ok(Event::Train(report)) = bed.send(Probe::Train(train)) else {
+                panic!("no train")
+            };
+            let belief = Belief {
+                fastest: 9.75e9,
+                busy_from: 20e-6,
+                head: 0,
+            };
+            slopes.push(analyse(&report, Some(belief)).expect("a slope").growth);
+        }
+        let mean = narrows_stat::mean(&slopes).unwrap();
+        let sd = narrows_stat::variance_sample(&slopes).unwrap().sqrt();
+        assert!((mean - 0.2).abs() < 0.02 && sd < spread, "{count}: {mean} ± {sd}");
+    }
+}
+
+/// A sender that something else holds up time and again: in the mean its gaps are a sixth longer than planned, but for those of packets
+/// that leave at once.
+struct HeldUp(Testbed);
+
+impl World for HeldUp {
+    type Fault = std::convert::Infallible;
+
+    fn now(&self) -> Stamp<narrows_units::Sender> {
+        self.0.now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.0.facts()
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault> {
+        let Probe::Train(mut train) = probe else {
+            return self.0.send(probe);
+        };
+        // Every twelfth packet is late by two gaps, and nothing makes up for it.
+        for packet in train.packets.iter_mut().step_by(12) {
+            packet.gap *= 3;
+        }
+        self.0.send(Probe::Train(train))
+    }
+
+    fn wait(&mut self, until: Stamp<narrows_units::Sender>) -> Result<(), Self::Fault> {
+        self.0.wait(until)
+    }
+}
+
+/// What such a sender does not keep is asked for beforehand, else its trains would stay below the knee of a path that nobody shares.
+#[test]
+fn a_sender_that_is_held_up_is_asked_for_more() {
+    let gigabit = Hop::ethernet(BitRate::from_gbps(1));
+    let access = Hop::ethernet(BitRate::from_gbps(2));
+    let mut world = HeldUp(Testbed::new(vec![access, gigabit], 3));
+    let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
+    let budget = SlopeMethod.info().imposes.budget();
+    let Ok(found) = narrows_probe::drive(&mut world, estimator.as_mut(), budget);
+    let estimate = found.outcome.estimate().expect("a value");
+    assert_eq!(estimate.verdict, Verdict::Estimated);
+    let error = estimate.value as f64 / world.0.available(1500).as_f64() - 1.0;
+    assert!(error.abs() < 0.01, "{error}: {estimate:?}");
+    assert!(found.cost.octets < 10_000_000, "{:?}", found.cost);
+}
+
+#[test]
+fn a_slow_sender_gives_a_lower_bound() {
+    let mut bed = Testbed::new(
+        vec![Hop::loaded(
+            BitRate::from_gbps(1),
+            Cross::poisson(BitRate::from_mbps(200)),
+        )],
+        5,
+    );
+    bed.facts.sender.send_cost = Duration::from_micros(40);
+    bed.facts.sender.min_gap = Duration::from_micros(40);
+    let outcome = measured(&mut bed, &[]);
+    let estimate = outcome.estimate().expect("a bound");
+    assert_eq!(
+        (estimate.verdict, estimate.limited_by),
+        (Verdict::LowerBound, Limit::Sender)
+    );
+    assert!(
+        (285_000_000..=300_000_000).contains(&estimate.value),
+        "{}",
+        estimate.value
+    );
+    assert!(estimate.caveats.contains(&Caveat::SenderLimited));
+}
+
+#[test]
+fn a_dead_path_and_a_stop_end_it() {
+    let dead = Hop {
+        loss: 1.0,
+        ..Hop::ethernet(BitRate::from_mbps(100))
+    };
+    let outcome = measured(&mut Testbed::new(vec![dead], 1), &[]);
+    assert!(
+        matches!(
+            outcome,
+            Outcome::Inconclusive {
+                reason: Reason::NoAnswer,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+    let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
+    let at = Stamp::from_nanos(0);
+    let facts = PathFacts::ideal(1500, Duration::from_millis(1));
+    assert!(matches!(estimator.step(at, Event::Started(facts)), Step::Send(_)));
+    let Step::Done(outcome) = estimator.step(at, Event::Stop(Reason::Interrupted)) else {
+        panic!("goes on");
+    };
+    assert_eq!(outcome.verdict(), Verdict::Inconclusive);
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let refused = |name: &str, value: &str| {
+        let params: RawParams = [(name, value)].into_iter().collect();
+        assert!(SlopeMethod.begin(&params).is_err(), "{name} = {value}");
+    };
+    for (name, value) in [
+        ("mode", "parabola"),
+        ("size", "67"),
+        ("capacity", "0"),
+        ("narrow", "0"),
+        ("start", "0"),
+        ("trains", "2"),
+        ("max-trains", "3"),
+        ("max-packets", "10"),
+        ("octets", "7"),
+        ("burst", "100"),
+        ("load", "2"),
+        ("time", "1 ms"),
+        ("other", "1"),
+    ] {
+        refused(name, value);
+    }
+}

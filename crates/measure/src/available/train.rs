@@ -1,0 +1,258 @@
+//! What one constant-rate train says: the rate at which it left, and the growth of its delays, over the part that kept the tight link
+//! busy. Pure; what follows a path continuously may feed it trains of its own and put the results into [`joint`](super::joint::joint).
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Sender, Stamp};
+
+use super::busy::{Early, Idle, Slope, behind, slope};
+use super::ends::{Ends, Sample, batch_ends, rate_between, samples};
+use super::levels::Block;
+use narrows_probe::probes::{Fate, TrainReport};
+
+/// A departure gap of this many usual ones is a pause (ours).
+const PAUSE: f64 = 8.0;
+/// Growth of delay below which a train has not overloaded the path (ours: a hundred times the skew of a poor clock).
+const QUIET: f64 = 0.01;
+
+/// What is believed of the path before a train is read. It decides only which packets come too early to count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Belief {
+    /// Highest arrival rate seen, bit/s.
+    pub(crate) fastest: f64,
+    /// Delay from which on the tight link's queue will hardly run empty again, seconds.
+    pub(crate) busy_from: f64,
+    /// Packets at the head that were sent faster, to fill the queue: they do not count.
+    pub(crate) head: usize,
+}
+
+/// One train, reduced. Rates in bit/s at the IP layer, times in seconds.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact of the train, none a state"
+)]
+pub(crate) struct TrainSlope {
+    /// Its first departure.
+    pub(crate) at: Stamp<Sender>,
+    /// Departure rate of all packets; infinite if the sender's clock saw no time pass.
+    pub(crate) rate_sent: f64,
+    /// The same of those that arrived.
+    pub(crate) rate_in: f64,
+    /// Arrival rate from batch end to batch end; infinite if no time passed.
+    pub(crate) rate_out: f64,
+    /// Departure rate over the part that counts, by the regression that gives `growth`.
+    pub(crate) rate: f64,
+    /// Growth of the one-way delay per unit of send time over that part; infinite where `rate_in` is.
+    pub(crate) growth: f64,
+    /// Its standard error, from how the delays wander within the train.
+    pub(crate) growth_error: f64,
+    /// Length of that part.
+    pub(crate) busy_time: f64,
+    /// First departure to last.
+    pub(crate) send_time: f64,
+    /// Packets sent, lost on the path, and of these lost in the second half.
+    pub(crate) packets: usize,
+    pub(crate) lost: usize,
+    pub(crate) lost_late: usize,
+    /// Batch ends.
+    pub(crate) ends: usize,
+    /// Typical spacing of batches at the receiver, if it batches.
+    pub(crate) batch: Option<Duration>,
+    /// The receiving host did not run for an eighth of the train or more.
+    pub(crate) slept: bool,
+    /// Times that the sender paused for so long that the queue may have run empty.
+    pub(crate) pauses: usize,
+    /// How long it paused where that emptied the queue, seconds.
+    pub(crate) paused: f64,
+    /// The highest delay above the least, seconds.
+    pub(crate) highest_delay: f64,
+    /// Its head filled the queue, so that its slope is that of a busy link even at the knee.
+    pub(crate) headed: bool,
+    /// The tight link was busy over the part that counts; otherwise that part is all but the first third.
+    pub(crate) busy: bool,
+    /// What lies between the busy parts.
+    pub(crate) idle: Idle,
+    /// What of the busy parts left before transfers can have answered the train, for round trips from short to long.
+    pub(crate) early: [Early; 4],
+    /// The busy parts in pieces.
+    pub(crate) blocks: Vec<Block>,
+    /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
+    pub(crate) receiver_bound: bool,
+}
+
+impl TrainSlope {
+    /// What is available while it passes, if the tight link carries `capacity` and the train overloads it: `A = R - C s`.
+    pub(crate) fn available(&self, capacity: f64) -> f64 {
+        self.rate - capacity * self.growth
+    }
+
+    /// The same over all of the train, what lies between its busy parts by `share` of its time; and the time.
+    pub(crate) fn whole(&self, capacity: f64, share: f64) -> (f64, f64) {
+        let idle = share * self.idle.time;
+        if self.busy {
+            let time = self.busy_time + idle;
+            let sum = self.busy_time * self.available(capacity) + idle * self.idle.available(capacity);
+            return (
+                if time > 0.0 {
+                    sum / time
+                } else {
+                    self.available(capacity)
+                },
+                time,
+            );
+        }
+        let found = (1.0 - share) * self.available(capacity) + share * self.idle.available(capacity);
+        (
+            if idle > 0.0 { found } else { self.available(capacity) },
+            self.busy_time.max(idle),
+        )
+    }
+
+    /// It has not overloaded the path: neither its rate nor its delays say so.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.growth <= QUIET.max(self.growth_error) || self.rate_in <= self.rate_out * (1.0 + QUIET)
+    }
+}
+
+/// Why a train says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// Fewer than two packets arrived.
+    AllLost,
+    /// A clock jumped.
+    ClockStep,
+    /// Too few batches to draw a line through.
+    FewBatches,
+}
+
+/// Reduces a train. Its packets may have any departures: pauses of the sender are cut out, and what was really sent is what counts.
+pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<TrainSlope, Unusable> {
+    let samples = samples(report);
+    if samples.len() < 2 {
+        return Err(Unusable::AllLost);
+    }
+    check_order(report)?;
+    let span = departure_span(report);
+    let ends = batch_ends(&samples, belief.map(|belief| belief.fastest));
+    let rate_out = rate_between(&ends.kept);
+    let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
+    // No path speeds a train up by much: it arrived as one batch.
+    if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
+        return Err(Unusable::FewBatches);
+    }
+    check_jump(&ends, span)?;
+    let pauses = pauses(&samples);
+    let head = belief
+        .and_then(|belief| report.arrivals.get(belief.head))
+        .map(|row| row.departed);
+    let origin = report.received().next().map(|(row, _)| row.departed);
+    let head = head
+        .zip(origin)
+        .map_or(0.0, |(head, origin)| (head - origin).as_f64() * 1e-9);
+    let least = ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
+    let tail = behind(&ends.kept, head);
+    let (line, blocks) = if span > 0.0 {
+        let busy_from = belief.map_or(f64::INFINITY, |belief| belief.busy_from);
+        let packet = samples.last().map_or(0.0, |last| last.carried) / samples.len() as f64;
+        let packet = belief.map_or(0.0, |belief| packet / belief.fastest);
+        slope(tail, least, &pauses, busy_from, packet).ok_or(Unusable::FewBatches)?
+    } else {
+        (Slope::UNTIMED, Vec::new())
+    };
+    let rest = samples.last().map_or(0.0, |last| last.carried) * (1.0 - 1.0 / samples.len() as f64);
+    Ok(TrainSlope {
+        at: report.arrivals.first().map_or(Stamp::from_nanos(0), |row| row.departed),
+        rate_sent,
+        rate_in: if span > 0.0 { rest / span } else { f64::INFINITY },
+        rate_out,
+        rate: line.rate,
+        growth: line.growth,
+        growth_error: line.error,
+        busy_time: line.time,
+        send_time: span,
+        packets: report.arrivals.len(),
+        lost: report.lost_on_path(),
+        lost_late: lost_late(report),
+        ends: ends.kept.len(),
+        batch: ends.period,
+        slept: ends.slept,
+        pauses: pauses.len(),
+        paused: line.paused,
+        highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
+        headed: head > 0.0,
+        busy: line.busy,
+        idle: if ends.period.is_some() {
+            Idle::default()
+        } else {
+            line.idle
+        },
+        early: line.early,
+        blocks,
+        receiver_bound: false,
+    })
+}
+
+fn departure_span(report: &TrainReport) -> f64 {
+    match (report.arrivals.first(), report.arrivals.last()) {
+        (Some(first), Some(last)) => (last.departed - first.departed).as_f64().max(0.0) * 1e-9,
+        _ => 0.0,
+    }
+}
+
+/// Packets that overtake one another are counted in the report; stamps that run backwards without are the clock's doing.
+fn check_order(report: &TrainReport) -> Result<(), Unusable> {
+    let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
+    let backwards = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    let overtaken = usize::try_from(report.reordered).unwrap_or(usize::MAX);
+    if backwards > overtaken {
+        Err(Unusable::ClockStep)
+    } else {
+        Ok(())
+    }
+}
+
+fn lost_late(report: &TrainReport) -> usize {
+    let late = report.arrivals.iter().skip(report.arrivals.len() / 2);
+    late.filter(|row| row.fate == Fate::Lost).count()
+}
+
+/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time, and a
+/// host that slept does not either, for all but the last packet of what it found are dropped by then.
+fn check_jump(ends: &Ends, span: f64) -> Result<(), Unusable> {
+    let batch = ends.period.map_or(0.0, |period| period.as_secs_f64());
+    let delays: Vec<f64> = ends.kept.iter().map(Sample::delay).collect();
+    let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    // Batches make many jumps, a clock that is set makes one.
+    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
+        (most.max(jump), next.max(jump.min(most)))
+    });
+    let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
+    // Where the sender paused, a queue ran empty or a host caught up: that is no clock.
+    let quiet_sender = ends
+        .kept
+        .windows(2)
+        .all(|pair| pair[1].departed - pair[0].departed < (span / 10.0).max(3.0 * batch));
+    if delays.len() >= 8 && span > 0.0 && jump > (span / 5.0).max(3.0 * batch) && stays && quiet_sender {
+        Err(Unusable::ClockStep)
+    } else {
+        Ok(())
+    }
+}
+
+/// Departures before which the sender did not run: the time of the first packet behind each pause, with the pause's length.
+fn pauses(samples: &[Sample]) -> Vec<(f64, f64)> {
+    let gaps: Vec<f64> = samples
+        .windows(2)
+        .map(|pair| pair[1].departed - pair[0].departed)
+        .collect();
+    let mean = samples.last().map_or(0.0, |last| last.departed) / samples.len() as f64;
+    let usual = narrows_stat::median(&gaps).unwrap_or(0.0).max(mean / 4.0);
+    let long = samples
+        .windows(2)
+        .filter(|pair| pair[1].departed - pair[0].departed > PAUSE * usual);
+    long.map(|pair| (pair[1].departed, pair[1].departed - pair[0].departed))
+        .collect()
+}

@@ -1,0 +1,423 @@
+//! pathrate: estimates IP capacity from packet pairs and trains.
+//!
+//! # Model
+//!
+//! ```text
+//!  sender ──▶ [hop 1] ──▶ [narrow hop, C] ──▶ [hop 3] ──▶ receiver
+//!  ▮▮           ▮▮           ▮   ▮              ▮   ▮         ▮   ▮
+//!  back to back              └─Δ─┘ set here, kept by faster hops
+//! ```
+//!
+//! Two packets that meet at the narrow link leave it one packet time apart. Other traffic moves them: what slips between them
+//! on the way to the narrow link lengthens the gap, what delays the first behind it shortens the gap. So the rates of many
+//! pairs have several modes, and the capacity is one of them, often not the strongest. Long trains cannot be squeezed between
+//! other packets; their mean, the *asymptotic dispersion rate*, bounds the capacity from below (it is not the available
+//! bandwidth). pathrate varies the packet size, which smears all modes but the capacity's, and chooses the best mode that is
+//! not below the bound.
+//!
+//! # Assumptions
+//!
+//! - A1 FIFO hops of constant rate, no reordering.
+//! - A2 The sender is faster than the narrow link.
+//! - A3 Arrival stamps resolve the train's dispersion.
+//! - A4 Some pairs cross the path undisturbed.
+//! - A5 Other traffic comes in packets of the probes' order of size; very small ones at a steady rate act like a slower link
+//!   unless the sender is much faster than the narrow link.
+//!
+//! # Formula
+//!
+//! For a train of N counted packets of L IP octets that arrive over Δ (first to last; one packet sent before them is not
+//! counted) the wire rate is `8 W(L) (N - 1) / Δ`, with `W(L)` the octets that the narrow link's framing makes of L
+//! (`Sample::wire_rate`). Modes, bounds and means are taken of wire rates, which do not depend on L; the answer is converted
+//! once, to IP octets of full-size packets (`Session::ip_rate`).
+//!
+//! - Bin width ω: an eighth of the range of the preliminary rates (`modes::preliminary`).
+//! - Mode: the fullest window of width ω, with the bell around it; S samples in the window, B in the bell, n in all. Merit:
+//!   `(S/B)(S/n)` (density), or `B·kurtosis·S/n` as in the tool since 2.3.2.
+//! - Candidates: modes whose upper edge lies above the dispersion rate; the answer is the one of largest merit
+//!   (`modes::decide`).
+//! - Receive batching: the rate from batch to batch is `8 W(L) (b - a) / (t_b - t_a)` for batches that begin with packets a
+//!   and b (`batches`; the tool takes `b - a - 1`, which reads low by one packet per batch).
+//! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host, or what the shortest gaps within
+//!   trains show if that is more (`Session::stamp_error_seen_ns`).
+//!
+//! The preset *adaptive* is the method `capacity`, whose manual tells it: the same phases shortened, checked by paced trains, by the
+//! filter of least delay and by a look for token buckets. That filter (`[CapProbe04]`; `capprobe`) only shows what it says in a run
+//! of the tool (`capprobe_bps`, `capprobe_clean_pairs`, `capprobe_converged`), and is a caveat if it differs.
+//!
+//! # Parameters
+//!
+//! Declared below; `narrows methods pathrate` prints the table.
+//!
+//! Departures from the tool, all of them slips of its source: the last preliminary rate counts; a bell's right side starts from its
+//! own tolerance; a mode without variance is infinitely narrow rather than no mode; a mode of Phase II is stated by its centre, not its
+//! lower edge twice; the batch branch counts the octets of the packets sent, not 1500.
+//!
+//! # Cost
+//!
+//! 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one. The peak is one train of 49
+//! packets at the sender's rate.
+//!
+//! # Fails when
+//!
+//! - A1: striped links look like receive batching, [`Caveat::ReceiveBatching`]; reordered trains are asked again. A token bucket
+//!   shows as [`Caveat::Shaped`] if its depth is below a train; a deeper one does not, and the answer is the link's rate.
+//! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
+//!   sender's interface, which is a link of the path).
+//! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; bins wider than a quarter
+//!   of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`].
+//! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, or one that the other figure of merit prefers,
+//!   [`Caveat::Multimodal`].
+//! - A5: constant traffic slows all trains alike, and low variation then ends the run at a rate that is too low.
+//!
+//! # References
+//!
+//! - `[Dovrolis01]` C. Dovrolis, P. Ramanathan, D. Moore: What do packet dispersion techniques measure? Infocom 2001.
+//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
+//!   IEEE/ACM Transactions on Networking 12(6), 2004.
+//! - `[CapProbe04]` R. Kapoor, L.-J. Chen, L. Lao, M. Gerla, M. Y. Sanadidi: `CapProbe`: a simple and accurate capacity
+//!   estimation technique, SIGCOMM 2004.
+//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
+//! - `[PBProbe08]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
+//!   speed networks, Computer Communications 31(17), 2008.
+//! - `[pathrate]` pathrate 2.4.1, source and README.
+
+mod adaptive;
+mod answer;
+mod batches;
+mod buckets;
+mod capprobe;
+mod core;
+mod diagnostics;
+mod faithful;
+mod framing;
+mod hosts;
+mod interval;
+mod modes;
+mod params;
+mod quick;
+mod recorded;
+mod sample;
+mod session;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
+
+pub(crate) use params::AUTOMATIC_PARAMETERS;
+pub use params::{Params, Preset};
+pub(crate) use recorded::analyse as analyse_recorded;
+
+use self::adaptive::Adaptive;
+use self::faithful::Faithful;
+use self::sample::Phase;
+use self::session::{Session, Taken};
+use narrows_probe::PathFacts;
+use narrows_probe::contract::{Estimator, Event, Refusal, Step};
+use narrows_probe::observations::{AnalyseError, Observations};
+#[cfg(doc)]
+use narrows_probe::outcome::Caveat;
+use narrows_probe::outcome::{Outcome, Reason};
+use narrows_probe::probes::{Probe, Train, TrainReport};
+use narrows_probe::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Pathrate;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "pathrate",
+    summary: "the tool pathrate: capacity from the modes of packet-pair rates, bounded by trains",
+    metric: Metric::IpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::PacketDispersion,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 1_300_000,
+        max_octets: 63_000_000,
+        typical_time: Duration::from_secs(45),
+        max_time: Duration::from_secs(1000),
+        fills_path: false,
+    },
+    parameters: Params::PARAMETERS,
+    source: include_str!("pathrate.rs"),
+};
+
+impl Method for Pathrate {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        match Params::try_from(params) {
+            Ok(params) if params.preset == Preset::Faithful => params.imposes(&INFO.imposes),
+            _ => crate::capacity::Capacity.info().imposes.clone(),
+        }
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Run::new(Params::try_from(raw)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        recorded::analyse(observations, Params::try_from(params)?)
+    }
+}
+
+/// What the reports of a run say, in the order in which they came.
+pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
+    let mut session = Session::new(facts.clone(), params.clone());
+    for report in reports {
+        session.take(report, params.preset == Preset::Faithful);
+    }
+    answer::conclude(&session, None)
+}
+
+fn refusal_reason(refusal: Refusal) -> Reason {
+    narrows_train::campaign::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
+}
+
+/// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.
+const HEAD_OCTETS: u16 = 60;
+
+/// Ours: a pair follows the one before after 0.6 to 1.4 of the mean time.
+const WANDER: f64 = 0.4;
+/// Ours: a report for so many pairs of the filter.
+const PAIRS_PER_TRAIN: u32 = 8;
+/// Ours: packet times over which the begin of a pair is spread at least.
+const PHASES: f64 = 4.0;
+
+/// A train that a phase asks for. One packet more is sent, in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Request {
+    phase: Phase,
+    packets: usize,
+    ip_octets: u16,
+    /// IP-layer rate to pace at; `None` sends back to back.
+    rate: Option<BitRate>,
+}
+
+/// What became of the last request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Last {
+    request: Request,
+    taken: Taken,
+}
+
+#[derive(Debug, Clone)]
+enum Planner {
+    Adaptive(Adaptive),
+    Faithful(Faithful),
+}
+
+impl Planner {
+    fn new(preset: Preset) -> Self {
+        match preset {
+            Preset::Adaptive => Self::Adaptive(Adaptive::new()),
+            Preset::Faithful => Self::Faithful(Faithful::new()),
+        }
+    }
+
+    fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+        match self {
+            Self::Adaptive(planner) => planner.next(session, last),
+            Self::Faithful(planner) => planner.next(session, last),
+        }
+    }
+
+    /// Time to let pass before this train, whatever came before.
+    fn pause(&self, session: &Session, request: Request) -> Duration {
+        match self {
+            Self::Adaptive(_) => Adaptive::pause(session, request),
+            Self::Faithful(_) => Duration::ZERO,
+        }
+    }
+
+    fn spacing(&self, session: &Session, request: Request) -> Duration {
+        match self {
+            Self::Adaptive(_) => Adaptive::spacing(session, request),
+            Self::Faithful(planner) => planner.spacing(session),
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    params: Params,
+    session: Option<Session>,
+    planner: Planner,
+    /// The train asked for, on its way or waiting for its time.
+    current: Option<Request>,
+    serial: u32,
+    not_before: Option<Stamp<Sender>>,
+}
+
+impl Run {
+    /// A run with these parameters.
+    pub fn new(params: Params) -> Self {
+        Self {
+            planner: Planner::new(params.preset),
+            params,
+            session: None,
+            current: None,
+            serial: 0,
+            not_before: None,
+        }
+    }
+
+    fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.session = Some(Session::new(facts, self.params.clone()));
+        self.proceed(now, None)
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        let (Some(session), Some(request)) = (&mut self.session, self.current.take()) else {
+            return unexpected();
+        };
+        if report.id != request.phase.train_id(self.serial) {
+            return unexpected();
+        }
+        let taken = session.take(report, self.params.preset == Preset::Faithful);
+        self.proceed(now, Some(Last { request, taken }))
+    }
+
+    fn proceed(&mut self, now: Stamp<Sender>, last: Option<Last>) -> Step {
+        let Some(session) = &self.session else {
+            return unexpected();
+        };
+        self.current = self.planner.next(session, last);
+        if self.current.is_none() {
+            return Step::Done(answer::conclude(session, None));
+        }
+        if let Some(request) = self.current {
+            let pause = now + self.pause(session, request);
+            self.not_before = Some(self.not_before.map_or(pause, |before| before.max(pause)));
+        }
+        match self.not_before.filter(|until| *until > now) {
+            Some(until) => Step::Wait { until },
+            None => self.send(now),
+        }
+    }
+
+    fn send(&mut self, now: Stamp<Sender>) -> Step {
+        let (Some(session), Some(request)) = (&self.session, self.current) else {
+            return unexpected();
+        };
+        self.serial += 1;
+        let id = request.phase.train_id(self.serial);
+        self.not_before = Some(now + self.spread(session, request));
+        let rate = request.rate.unwrap_or(BitRate::ZERO);
+        let mut train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        if request.phase == Phase::Filter {
+            let apart = self.planner.spacing(session, request);
+            self.several(&mut train, apart);
+        }
+        Step::Send(Probe::Train(train))
+    }
+
+    /// The time to the next train.
+    fn spread(&self, session: &Session, request: Request) -> Duration {
+        let mean = self.planner.spacing(session, request);
+        if self.params.preset == Preset::Faithful {
+            return mean;
+        }
+        let (share, resolution) = (chance(self.serial), session.facts.receiver.clock_resolution);
+        let spread = if request.phase.is_spread() {
+            mean.mul_f64(1.0 + WANDER * (2.0 * share - 1.0))
+        } else {
+            mean + resolution.saturating_sub(Duration::from_nanos(1)).mul_f64(share)
+        };
+        spread.max(self.params.spacing)
+    }
+
+    /// Makes one pair with a small packet in front of it several, at random times `apart` in the mean: one report for them all, where
+    /// round trips and not the link set the pace.
+    fn several(&self, train: &mut Train, apart: Duration) {
+        if let Some(head) = train.packets.first_mut() {
+            head.ip_octets = head.ip_octets.min(HEAD_OCTETS);
+        }
+        let one = train.packets.clone();
+        for number in 1..PAIRS_PER_TRAIN {
+            let share = chance(self.serial.wrapping_add(number << 20));
+            let from = train.packets.len();
+            train.packets.extend_from_slice(&one);
+            if let Some(head) = train.packets.get_mut(from) {
+                head.gap = apart.mul_f64(1.0 + WANDER * (2.0 * share - 1.0));
+            }
+        }
+    }
+
+    /// Time before this train, whatever came before: some packet times at random where trains follow one another as fast as reports
+    /// come back, which is a steady time, too.
+    fn pause(&self, session: &Session, request: Request) -> Duration {
+        let pause = self.planner.pause(session, request);
+        if self.params.preset == Preset::Faithful || !request.phase.is_spread() {
+            return pause;
+        }
+        let gap_ns = adaptive::gap_ns(session, session.full_size()).unwrap_or(0.0);
+        pause + Duration::try_from_secs_f64(PHASES * gap_ns * 1e-9 * chance(self.serial)).unwrap_or_default()
+    }
+
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        let Some(session) = &mut self.session else {
+            return unexpected();
+        };
+        match refusal {
+            // A smaller full size is another session: sizes and lengths are planned anew.
+            Refusal::TooLarge { max_ip_octets } if max_ip_octets < session.facts.path_mtu && max_ip_octets > 0 => {
+                let mut facts = session.facts.clone();
+                facts.path_mtu = max_ip_octets;
+                self.planner = Planner::new(self.params.preset);
+                self.begin(now, facts)
+            }
+            other => Step::Done(answer::conclude(session, Some(&refusal_reason(other)))),
+        }
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match (event, &self.session) {
+            (Event::Started(facts), _) => self.begin(now, facts),
+            (Event::Train(report), _) => self.take(now, &report),
+            (Event::TimerFired, Some(_)) => self.send(now),
+            (Event::Refused(refusal), Some(_)) => self.refused(now, refusal),
+            (Event::Stop(reason), Some(session)) => Step::Done(answer::conclude(session, Some(&reason))),
+            (Event::Stop(reason), None) => Step::Done(Outcome::inconclusive(reason)),
+            _ => unexpected(),
+        }
+    }
+}
+
+/// A number of 0 to 1 that looks like chance and is the same in every run: `SplitMix64` of a serial number.
+fn chance(serial: u32) -> f64 {
+    let mixed = u64::from(serial).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 40) as f64 / f64::from(1u32 << 24)
+}
+
+fn unexpected() -> Step {
+    Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent))
+}

@@ -1,0 +1,435 @@
+//! The same phases, as short as the samples allow (ours).
+//!
+//! A first train tells the rough rate. *Looks* of a few short trains, long trains and small packets follow, until they agree or
+//! three have not; then *rounds* of pairs and trains, until the winning mode has settled. A receiver that batches ends either
+//! in favour of the batch branch.
+
+mod filter;
+mod long;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use narrows_units::BitRate;
+
+use super::sample::{Flaw, Phase, Sample};
+use super::session::{Session, Taken};
+use super::{Last, Request, batches, modes, quick};
+
+/// Where the run stands.
+#[derive(Debug, Clone)]
+pub(super) struct Adaptive {
+    stage: Stage,
+    queue: VecDeque<Request>,
+    /// Times that the train now asked for has failed.
+    failures: u32,
+    /// No longer trains than this.
+    longest: usize,
+    /// Pairs asked for so far, which picks their sizes.
+    pairs: u32,
+    /// Checks have not failed for good.
+    can_check: bool,
+    /// The round after which small pairs were sent for the first time, while they are.
+    resume: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    First,
+    Look(u32),
+    Round(u32),
+    /// Small pairs for the filter of least delay.
+    Filter(u32),
+    /// With the length last asked for.
+    Batches(usize),
+    /// Long trains that look for a token bucket: so many were asked for.
+    Bucket(usize),
+    Over,
+}
+
+impl Adaptive {
+    pub(super) fn new() -> Self {
+        Self {
+            stage: Stage::First,
+            queue: VecDeque::new(),
+            failures: 0,
+            longest: usize::MAX,
+            pairs: 0,
+            can_check: true,
+            resume: None,
+        }
+    }
+
+    /// Time from the begin of this train to the begin of the next: the narrow link stays free for others, and has drained.
+    pub(super) fn spacing(session: &Session, request: Request) -> Duration {
+        let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
+        let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
+        let share = if matches!(
+            request.phase,
+            Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter
+        ) {
+            session.params.utilisation
+        } else {
+            // The look is over in a moment; it may take more of the path than what goes on for seconds.
+            (2.0 * session.params.utilisation).min(1.0)
+        };
+        let window = if session.facts.rate_cap.is_some() {
+            PEAK_WINDOW
+        } else {
+            Duration::ZERO
+        };
+        busy.min(MOST_SPACING)
+            .div_f64(share)
+            .min(MOST_SPACING)
+            .max(session.params.spacing)
+            .max(window)
+    }
+
+    pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+        match last {
+            // A bucket's train tells by its losses, too.
+            Some(Last {
+                request,
+                taken: Taken::Flawed(flaw),
+            }) if request.phase != Phase::Bucket => self.again(request, flaw),
+            Some(_) => self.failures = 0,
+            None => {}
+        }
+        if hopeless(session) {
+            return None;
+        }
+        // Every pass but the last fills the queue or moves on to a later stage.
+        while self.queue.is_empty() && self.stage != Stage::Over {
+            self.advance(session);
+        }
+        self.queue.pop_front()
+    }
+
+    /// Twice the same, then, if packets were lost, shorter and shorter: a path may not let a long burst through.
+    fn again(&mut self, request: Request, flaw: Flaw) {
+        self.failures += 1;
+        let most = if flaw == Flaw::Lost { 8 } else { 2 };
+        if self.failures > most {
+            self.failures = 0;
+            // A sender that cannot pace this will not learn it.
+            self.can_check &= request.phase != Phase::Check;
+            return;
+        }
+        let mut packets = request.packets;
+        if self.failures > 2 {
+            packets = (packets / 2).max(2);
+            self.longest = packets;
+        }
+        self.queue.push_front(Request { packets, ..request });
+        for waiting in &mut self.queue {
+            waiting.packets = waiting.packets.min(self.longest);
+        }
+    }
+
+    fn advance(&mut self, session: &Session) {
+        match self.stage {
+            Stage::First => self.after_first(session),
+            Stage::Look(done) => self.after_look(session, done),
+            Stage::Round(done) => self.after_round(session, done),
+            Stage::Filter(done) => self.filter(session, done),
+            Stage::Batches(asked) => self.after_batches(session, asked),
+            Stage::Bucket(asked) => self.bucket(session, asked),
+            Stage::Over => {}
+        }
+    }
+
+    fn after_first(&mut self, session: &Session) {
+        let sent = session.of(Phase::Lengths).chain(&session.too_fast).last();
+        match sent {
+            None if session.tally.trains > 0 => self.stage = Stage::Over,
+            None => self.ask(session, Phase::Lengths, 3, session.full_size()),
+            // Shorter than what two stamps may be wrong by, or all in one batch: nothing can be planned from it.
+            Some(sample) if session.timing_error(sample.span_ns()) > 0.5 && self.can_double(session, sample) => {
+                self.ask(session, Phase::Lengths, sample.packets() * 4, session.full_size());
+            }
+            Some(_) => self.look(session, 0),
+        }
+    }
+
+    fn can_double(&self, session: &Session, sample: &Sample) -> bool {
+        sample.packets() * 2 <= self.cap(session)
+    }
+
+    fn look(&mut self, session: &Session, done: u32) {
+        self.stage = Stage::Look(done + 1);
+        let full = session.full_size();
+        let small = small_size(session);
+        let (short, long) = (self.short(session, full), self.long(session));
+        let mut sizes = [small, small.saturating_sub(CELL_STEP)].into_iter().cycle();
+        for kind in [
+            Kind::Short,
+            Kind::Long,
+            Kind::Small,
+            Kind::Short,
+            Kind::Small,
+            Kind::Long,
+            Kind::Short,
+        ] {
+            match kind {
+                Kind::Short => self.ask(session, Phase::Preliminary, short, full),
+                Kind::Long => self.ask(session, Phase::Preliminary, long, full),
+                Kind::Small if small == full => {}
+                Kind::Small => {
+                    let size = sizes.next().unwrap_or(small);
+                    self.ask(session, Phase::Preliminary, self.short(session, size), size);
+                }
+            }
+        }
+    }
+
+    fn after_look(&mut self, session: &Session, done: u32) {
+        let samples = session.of(Phase::Preliminary).count();
+        let open = opened(session);
+        if batches::seen(session) {
+            self.stage = Stage::Batches(0);
+        } else if session.too_fast.len() > samples || samples == 0 {
+            self.stage = Stage::Over;
+        } else if let Some(agreement) = quick::agreement(session) {
+            // Agreement alone may be that of a dispersion rate; a train paced just below it tells.
+            let unchecked = session.of(Phase::Check).next().is_none();
+            let packets = self.long(session).max(CHECK_PACKETS);
+            if !(unchecked && self.check(session, agreement.rate, packets)) {
+                self.after_agreement(session);
+            }
+        } else if session.of(Phase::Check).next().is_some() {
+            self.round(session, 0);
+        } else if done < LOOKS {
+            self.look(session, done);
+        } else if open * 2 > samples {
+            // The sender is the narrowest of all; more of the same will not tell what lies behind it, but for a bucket.
+            self.bucket(session, 0);
+        } else {
+            self.round(session, 0);
+        }
+    }
+
+    /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
+    /// anything; the rounds and the filter tell.
+    fn after_agreement(&mut self, session: &Session) {
+        let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
+        // What the sender leaves room for may still be more than a bucket lets through for long.
+        if open * 2 > samples || session.stamps_explain_scatter() {
+            self.bucket(session, 0);
+        } else {
+            self.round(session, ROUNDS - DOUBT_ROUNDS);
+        }
+    }
+
+    fn round(&mut self, session: &Session, done: u32) {
+        self.stage = Stage::Round(done + 1);
+        let train = (2 * self.long(session)).min(self.cap(session));
+        for index in 0..PAIRS_PER_ROUND {
+            let size = self.pair_size(session);
+            // If what was seen of the stamps is other traffic, pairs are better; if not, longer trains. Every other one of full
+            // size is such a train.
+            let packets = if self.pairs.is_multiple_of(4) {
+                self.short(session, size)
+            } else {
+                self.shortest(session, size, session.stamp_error_measured_ns())
+            };
+            self.ask(session, Phase::Pairs, packets, size);
+            if index % (PAIRS_PER_ROUND / TRAINS_PER_ROUND) == 3 {
+                self.ask(session, Phase::Trains, train, session.full_size());
+            }
+        }
+        let trains = session.rates(Phase::Trains);
+        let found = if trains.is_empty() {
+            session.rates(Phase::Preliminary)
+        } else {
+            trains
+        };
+        if let Some(rate) = narrows_stat::median(&found) {
+            self.check(session, rate, 2 * train);
+        }
+    }
+
+    /// Asks for a check of this wire rate, if the sender can pace it.
+    fn check(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
+        let packets = packets.min(self.cap(session));
+        self.check_of(session, wire_bps, packets)
+    }
+
+    fn check_of(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
+        let full = session.full_size();
+        let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
+        let most = session.facts.max_paced_rate(full);
+        let reachable = |rate: &BitRate| self.can_check && most.is_none_or(|most| *rate <= most);
+        let Some(rate) = rate.filter(reachable) else {
+            return false;
+        };
+        self.queue.push_back(Request {
+            phase: Phase::Check,
+            packets,
+            ip_octets: full,
+            rate: Some(rate),
+        });
+        true
+    }
+
+    /// Every other pair is of full size, where the answer is stated; the rest spread evenly over the sizes of Phase I (the
+    /// golden section visits them in an order that is even at every point of time).
+    fn pair_size(&mut self, session: &Session) -> u16 {
+        self.pairs += 1;
+        let (full, small) = (session.full_size(), small_size(session));
+        if self.pairs.is_multiple_of(2) {
+            return full;
+        }
+        let place = f64::from(self.pairs / 2) * 0.618_033_988_75;
+        let offset = f64::from(full - small) * place.fract();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between zero and a u16"
+        )]
+        let offset = offset as u16;
+        small + offset
+    }
+
+    fn after_round(&mut self, session: &Session, done: u32) {
+        let spent = session.tally.octets >= session.params.max_octets
+            || done >= ROUNDS
+            || session.elapsed_ns() > most_ns(session)
+            || session.tally.failed >= FAILED_TRAINS;
+        if batches::seen(session) {
+            self.stage = Stage::Batches(0);
+        } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
+            self.filter(session, 0);
+        } else if done == EARLY_ROUND {
+            // Where few pairs come through undisturbed small ones tell sooner than more rounds do.
+            self.resume = Some(done);
+            self.filter(session, 0);
+        } else {
+            self.round(session, done);
+        }
+    }
+
+    fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
+        self.push(phase, packets.min(self.cap(session)).max(2), ip_octets);
+    }
+
+    fn push(&mut self, phase: Phase, packets: usize, ip_octets: u16) {
+        self.queue.push_back(Request {
+            phase,
+            packets,
+            ip_octets,
+            rate: None,
+        });
+    }
+
+    /// Most packets that a train may have.
+    fn cap(&self, session: &Session) -> usize {
+        self.cap_of(session, TRAIN_OCTETS)
+    }
+
+    fn cap_of(&self, session: &Session, octets: u64) -> usize {
+        let window = session
+            .facts
+            .rate_cap
+            .map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+        let packets = octets.min(window) / u64::from(session.full_size().max(1));
+        usize::try_from(packets.saturating_sub(1))
+            .unwrap_or(usize::MAX)
+            .min(self.longest)
+            .max(2)
+    }
+
+    /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
+    /// a bulk as in `[PBProbe08]` where they are not.
+    fn short(&self, session: &Session, ip_octets: u16) -> usize {
+        let measured = self.shortest(session, ip_octets, session.stamp_error_measured_ns());
+        let seen = self.shortest(session, ip_octets, session.stamp_error_ns());
+        // What the host measured must be met; what was seen may be other traffic after all.
+        measured.max(seen.min(LONGEST_SEEN))
+    }
+
+    /// The same, for stamps of this error.
+    fn shortest(&self, session: &Session, ip_octets: u16, error_ns: f64) -> usize {
+        let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
+        let gaps = (std::f64::consts::SQRT_2 * error_ns / gap / BLUR)
+            .ceil()
+            .clamp(1.0, 1e6);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped on the line above"
+        )]
+        let gaps = gaps as usize;
+        (1 + gaps).min(self.cap(session))
+    }
+
+    fn long(&self, session: &Session) -> usize {
+        let short = self.short(session, session.full_size());
+        (3 * (short - 1) + 1).max(8).min(self.cap(session))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Short,
+    Long,
+    Small,
+}
+
+/// Small packets of the look and of Phase I.
+fn small_size(session: &Session) -> u16 {
+    SMALLEST_IP_OCTETS.min(session.full_size())
+}
+
+/// Time of one packet at the rate seen so far, ns.
+pub(super) fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
+    let seen = session.bursts().chain(&session.too_fast);
+    let rates: Vec<f64> = seen.filter_map(|sample| sample.wire_rate(session.framing())).collect();
+    let octets = session.framing().wire_octets(u32::from(ip_octets));
+    narrows_stat::median(&rates).map(|rate| 8e9 * f64::from(octets) / rate)
+}
+
+/// Preliminary trains that arrived no wider than they left.
+fn opened(session: &Session) -> usize {
+    session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
+}
+
+/// Time after which no new round begins, ns.
+fn most_ns(session: &Session) -> f64 {
+    MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
+}
+
+/// The path answers nothing, or loses more than it carries.
+fn hopeless(session: &Session) -> bool {
+    let tally = &session.tally;
+    let silent = tally.answered_trains == 0 && tally.trains >= SILENT_TRAINS;
+    silent || (tally.sent >= JUDGED_PACKETS && (tally.lost + tally.dropped) * 2 > tally.sent)
+}
+
+// Ours, all of them; the module documentation of the method has the table.
+const LOOKS: u32 = 3;
+const ROUNDS: u32 = 7;
+/// Of these, after an agreement in doubt: enough to settle.
+const DOUBT_ROUNDS: u32 = 4;
+pub(super) const PAIRS_PER_ROUND: usize = 16;
+const TRAINS_PER_ROUND: usize = 2;
+/// After this round small pairs come for the first time.
+const EARLY_ROUND: u32 = 2;
+/// Half an ATM cell's payload: packets of this size and of the small one take equally many cells, or one more, whatever encloses them.
+const CELL_STEP: u16 = 24;
+/// No new round after this time, or after so many packet times where they are long.
+const MOST_NS: f64 = 6.5e9;
+const MOST_PACKETS: f64 = 2.5e3;
+const CHECK_PACKETS: usize = 12;
+const BLUR: f64 = 0.04;
+const LONGEST_SEEN: usize = 6;
+/// The smallest size of `pathrate`'s Phase I.
+const SMALLEST_IP_OCTETS: u16 = 600;
+const TRAIN_OCTETS: u64 = 300_000;
+const SILENT_TRAINS: u32 = 5;
+/// Each lost packet costs the patience of the far end: a lossy path is not worth more of them.
+const FAILED_TRAINS: u32 = 30;
+const JUDGED_PACKETS: u64 = 60;
+/// However slow the path: a run shall end.
+const MOST_SPACING: Duration = Duration::from_secs(10);
+/// The window of the budget's peak rate.
+const PEAK_WINDOW: Duration = Duration::from_millis(100);

@@ -1,0 +1,109 @@
+//! Small pairs for the filter of least delay.
+
+use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
+use crate::capacity::pathrate::sample::{Phase, nanos};
+use crate::capacity::pathrate::session::Session;
+use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
+
+impl Adaptive {
+    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
+    /// Where trains alone are an answer nothing is left to ask.
+    pub(super) fn filter(&mut self, session: &Session, done: u32) {
+        let filtered = capprobe::filter(session);
+        let decision = modes::decide(session, usize::MAX);
+        let sure = decision.as_ref().is_some_and(modes::trains_suffice);
+        let idle = decision.as_ref().is_some_and(|decision| decision.loaded == Some(false));
+        let strong = decision.as_ref().is_some_and(modes::Decision::is_strong);
+        let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
+        let converged = filtered.as_ref().is_some_and(|filtered| {
+            let agrees = winner.is_some_and(|(rate, width)| filtered.agrees(rate, width, strong));
+            filtered.outweighs() || (filtered.converged && agrees && (filtered.is_plain() || idle))
+        });
+        let sharp = filtered.as_ref().filter(|filtered| filtered.converged);
+        let said = winner.map(|(rate, _)| rate).or(sharp.map(|filtered| filtered.rate));
+        let clean = filtered.map_or(0, |filtered| filtered.clean);
+        let (size, packets) = self.filter_pair(session, done);
+        let octets = PAIRS_PER_FILTER as u64 * packets as u64 * u64::from(size);
+        // Bulks that show nothing clean at first are scattered by the host; they cost too much to go on.
+        let futile = packets > 2 && done > 1 && clean == 0;
+        let spent = futile
+            || done >= FILTERS
+            || u64::from(done + 1) * octets > FILTER_OCTETS
+            || session.tally.octets + octets > session.params.max_octets + SLACK_OCTETS
+            || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
+            || session.tally.loss_ratio() > FILTER_LOSS
+            || session.tally.failed >= FAILED_TRAINS;
+        let paused = self.resume.filter(|_| spent || done >= EARLY_FILTERS);
+        match paused {
+            _ if sure || converged => self.finish_filter(session, said),
+            Some(round) => {
+                self.resume = None;
+                self.round(session, round);
+            }
+            None if spent => self.finish_filter(session, said),
+            None => {
+                self.stage = Stage::Filter(done + 1);
+                for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
+                    self.ask(session, Phase::Filter, packets, size);
+                }
+            }
+        }
+    }
+
+    /// Long trains follow where trains come slower than other traffic makes them, or begin fast and end slow, all alike.
+    fn finish_filter(&mut self, session: &Session, said: Option<f64>) {
+        let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
+        let knee = session.look().knee;
+        let bent = shape::sustained(session).is_some() || knee.is_some_and(|knee| buckets::believed(session, &knee));
+        if slow || bent {
+            self.bucket(session, 0);
+        } else {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Size and number of the packets of the filter's next pairs: the smallest whose dispersion the stamps resolve, which meet an
+    /// empty queue most often, and every third time the next larger, so that two sizes tell the framing; where no pair will do, the
+    /// shortest bulk that does.
+    fn filter_pair(&self, session: &Session, done: u32) -> (u16, usize) {
+        let full = session.full_size();
+        let receiver = &session.facts.receiver;
+        let resolution = nanos(receiver.clock_resolution);
+        let least = RESOLVED * resolution.max(2.0 * session.stamp_error_measured_ns());
+        let gap = |size: u16| gap_ns(session, size).unwrap_or(0.0);
+        let mut good = FILTER_SIZES
+            .into_iter()
+            .chain([full])
+            .filter(|size| *size <= full && gap(*size) >= least);
+        match (good.next(), good.next()) {
+            (Some(_), Some(larger)) if done % 3 == 2 => (larger, 2),
+            (Some(size), _) => (size, 2),
+            (None, _) => {
+                let own = self.shortest(session, full, session.stamp_error_measured_ns());
+                let ticks = (1..own.max(LONGEST_SEEN)).find(|gaps| gap(full) * *gaps as f64 >= TICKS * resolution);
+                (full, own.max(1 + ticks.unwrap_or(1)))
+            }
+        }
+    }
+}
+
+// Ours, all of them.
+const PAIRS_PER_FILTER: usize = 32;
+/// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and yet are no smaller than what other
+/// traffic is mostly made of.
+const FILTER_SIZES: [u16; 2] = [250, SMALLEST_IP_OCTETS];
+/// Steps of the clock, or twice what a stamp is off by, that a pair must last.
+const RESOLVED: f64 = 28.0;
+/// Steps of the clock that a bulk must last at least.
+const TICKS: f64 = 24.0;
+/// So many times before the rounds go on.
+const EARLY_FILTERS: u32 = 24;
+/// However small they are.
+const FILTERS: u32 = 30;
+const FILTER_OCTETS: u64 = 600_000;
+/// Beyond what rounds may take.
+const SLACK_OCTETS: u64 = 150_000;
+/// The same of time.
+const FILTER_SHARE: f64 = 1.2;
+/// Every third pair and more is spoilt then, and waited for in vain.
+const FILTER_LOSS: f64 = 0.1;

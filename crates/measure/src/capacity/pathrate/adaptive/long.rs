@@ -1,0 +1,180 @@
+//! Trains that are long on purpose: those that look for a token bucket, and those that hold many receive batches.
+
+use std::time::Duration;
+
+use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
+use crate::capacity::pathrate::sample::Phase;
+use crate::capacity::pathrate::session::Session;
+use crate::capacity::pathrate::{Request, batches, hosts};
+
+impl Adaptive {
+    /// A train as long as may be: one that stays straight excludes buckets up to its length, one that bends is followed by more,
+    /// each after a pause that fills the bucket again.
+    pub(super) fn bucket(&mut self, session: &Session, asked: usize) {
+        let look = session.look();
+        // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket, more are needed.
+        let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_OTHERS };
+        let told = look.knee.is_some_and(|knee| knee.trains >= enough);
+        let more = asked == 0 || (look.bent > 0 && !told && asked < BUCKET_TRAINS);
+        let octets = reach_octets(session).min(session.params.bucket_octets);
+        let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
+        let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
+        if !more || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
+            self.stage = Stage::Over;
+            return;
+        }
+        self.stage = Stage::Bucket(asked + 1);
+        self.push(
+            Phase::Bucket,
+            packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1,
+            session.full_size(),
+        );
+    }
+
+    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The first train that bends need not have
+    /// met a full one: what was sent before it may have come out of the bucket, too.
+    pub(in super::super) fn pause(session: &Session, request: Request) -> Duration {
+        let bent: Vec<_> = session
+            .courses
+            .iter()
+            .filter_map(|course| Some((course, course.bend?)))
+            .collect();
+        let drained = match bent.as_slice() {
+            [(course, _)] => (session.tally.octets as f64 - course.octets).max(0.0),
+            _ => 0.0,
+        };
+        let fills = bent
+            .iter()
+            .map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
+        match request.phase {
+            Phase::Bucket => Duration::try_from_secs_f64(fills.fold(0.0, f64::max))
+                .unwrap_or(MOST_SPACING)
+                .min(MOST_REFILL),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Trains that hold some ten batches, doubled until they do; then as many paced ones, which tell whether others slowed them.
+    pub(super) fn after_batches(&mut self, session: &Session, asked: usize) {
+        let cap = self.cap_of(session, batch_train_octets(session));
+        let full = session.full_size();
+        let next = match session.of(Phase::Batches).last() {
+            None if asked > 0 => {
+                self.stage = Stage::Over;
+                return;
+            }
+            None => BATCH_TRAIN.min(cap),
+            Some(sample) if batches::count(sample) >= BATCHES_PER_TRAIN || asked >= cap => {
+                self.finish_batches(session, asked);
+                return;
+            }
+            Some(_) => (2 * asked).min(cap),
+        };
+        self.stage = Stage::Batches(next);
+        self.push(Phase::Batches, next, full);
+    }
+
+    fn finish_batches(&mut self, session: &Session, packets: usize) {
+        let rates = batches::rates(session);
+        if rates.as_ref().is_some_and(|rates| rates.sent_share > SENDER_SHARE) {
+            self.stage = Stage::Over;
+            return;
+        }
+        let found = rates.map(|rates| rates.trains.median());
+        if session.of(Phase::Batches).count() < BATCH_TRAINS {
+            for _ in 1..BATCH_TRAINS {
+                self.push(Phase::Batches, packets, session.full_size());
+            }
+            return;
+        }
+        self.stage = Stage::Over;
+        for rate in std::iter::repeat_n(found, BATCH_CHECKS).flatten() {
+            self.check_of(session, rate, packets);
+        }
+    }
+}
+
+/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15 Mbit/s on, where that is a
+/// moment's traffic, what tells a bucket of 64 kB that fills at four fifths of the link's rate, and no less than the link carries in
+/// 10 ms; the same once something has bent.
+fn reach_octets(session: &Session) -> u64 {
+    let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
+    let octets_per_ns = f64::from(session.full_size()) / packet_ns;
+    let (bent, fast) = (session.look().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
+    if !bent && !fast {
+        let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
+        // Behind rounds only what looks like a bucket is asked for one; and a sender that is the slowest of all knows nothing else.
+        let least = !is_quiet(session) || hosts::sender_rate(session).is_some();
+        return if least { left.max(SMALL_RUN_OCTETS / 2) } else { left };
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what a u64 holds"
+    )]
+    let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
+    let least = if bent {
+        shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS)
+    } else {
+        FAST_REACH_OCTETS
+    };
+    octets.max(least)
+}
+
+/// Whether short trains agreed, and no rounds followed.
+fn is_quiet(session: &Session) -> bool {
+    session.of(Phase::Pairs).next().is_none()
+}
+
+/// Octets of a train that bends in its middle where earlier ones did.
+fn shown_octets(session: &Session) -> u64 {
+    let bends = session.courses.iter().filter_map(|course| course.bend);
+    let reach = bends.map(|bend| 2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what a u64 holds"
+    )]
+    let octets = reach.fold(0.0, f64::max).clamp(0.0, BUCKET_OCTETS as f64) as u64;
+    octets
+}
+
+/// Most octets of a train of batches: on a slow link no more than other trains have, for it would last.
+fn batch_train_octets(session: &Session) -> u64 {
+    let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
+    if packet_ns * BATCH_TRAIN_OCTETS as f64 / f64::from(session.full_size().max(1)) > BATCH_TRAIN_NS {
+        TRAIN_OCTETS
+    } else {
+        BATCH_TRAIN_OCTETS
+    }
+}
+
+// Ours, all of them.
+/// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
+const SMALL_RUN_OCTETS: u64 = 97_000;
+const FAST_BPS: f64 = 15e6;
+/// A bucket of half a megabyte at half of a gigabit bends no sooner.
+const REACH_NS: f64 = 10e6;
+/// A fifth of it, less the packets behind the bend, is more than 90 kB.
+const FAST_REACH_OCTETS: u64 = 480_000;
+/// Share of the peak that a bend loses at least, for the length of what follows.
+const LEAST_STEP: f64 = 0.1;
+const LONGEST_REACH_NS: f64 = 1e9;
+/// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
+const BUCKET_OCTETS: u64 = 1_200_000;
+const BUCKET_TRAINS: usize = 6;
+/// What `buckets::believed` asks for, or makes a medium confidence.
+const ALIKE: usize = 3;
+const ALIKE_BESIDE_OTHERS: usize = 4;
+const LEAST_REACH: usize = 12;
+const MOST_REFILL: Duration = Duration::from_secs(2);
+/// `pathrate` practice: a host within 5 % of the answer may be the answer.
+const SENDER_SHARE: f64 = 0.95;
+const BATCH_TRAIN_NS: f64 = 20e6;
+/// A thousand packets: half a dozen batches of 50 µs at 40 Gbit/s.
+const BATCH_TRAIN_OCTETS: u64 = 1_500_000;
+const BATCH_TRAIN: usize = 64;
+const BATCH_TRAINS: usize = 4;
+/// So many checks make a median that one burst of others does not turn.
+const BATCH_CHECKS: usize = 3;
+const BATCHES_PER_TRAIN: usize = 10;

@@ -1,0 +1,447 @@
+//! From the session to the outcome.
+
+use narrows_units::{BitRate, Metric};
+
+use super::adaptive::PAIRS_PER_ROUND;
+use super::batches;
+use super::buckets::{believed, from_bucket, kept_up};
+use super::capprobe::{self, Filtered};
+use super::core::{LEAST_FULL, core, pairs_within, sharpen};
+use super::diagnostics::{common_caveats, diagnostics, finish};
+use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
+use super::interval::Pooled;
+use super::modes::{self, Decision};
+use super::params::Preset;
+use super::quick;
+use super::sample::Phase;
+use super::session::Session;
+use narrows_probe::StampSource;
+use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
+
+/// Concludes from what there is. `stopped`: the run was cut short for this reason.
+pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+    let outcome = match answer(session) {
+        Ok(estimate) => Outcome::from(finish(session, estimate)),
+        Err(reason) => Outcome::Inconclusive {
+            reason: stopped.cloned().unwrap_or(reason),
+            caveats: common_caveats(session),
+            details: Details::default(),
+            diagnostics: diagnostics(session),
+        },
+    };
+    match (outcome, stopped) {
+        (Outcome::Estimated(estimate), Some(_)) => {
+            let mut estimate = estimate.caveat(Caveat::StoppedEarly);
+            estimate.confidence = Confidence::Low;
+            estimate.into()
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+fn answer(session: &Session) -> Result<Estimate, Reason> {
+    let look = session.look();
+    if let Some(knee) = look.knee.filter(|knee| believed(session, knee)) {
+        return Ok(from_bucket(session, &knee));
+    }
+    let mut estimate = without_bucket(session)?;
+    let long = session.of(Phase::Bucket).next().is_some();
+    if look.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
+        // Something bent the long trains, though no two alike.
+        return Ok(kept_up(session, uncertain(estimate.caveat(Caveat::Shaped))));
+    }
+    if let Some(rate) = bit_rate(estimate.value as f64)
+        && session.params.preset == Preset::Adaptive
+        && estimate.verdict == Verdict::Estimated
+        && modes::trains_too_slow(session, rate.as_f64())
+    {
+        return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
+    }
+    // Of a bucket deeper than the longest train nothing is known.
+    let claimed = estimate.verdict == Verdict::Estimated || estimate.limited_by == Limit::Sender;
+    if claimed && look.excluded_octets < EXCLUDED {
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+        if session.params.preset == Preset::Adaptive {
+            estimate = estimate.caveat(Caveat::BucketNotExcluded {
+                deeper_than_octets: look.excluded_octets,
+            });
+        }
+    }
+    Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
+}
+
+fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
+    if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
+        return from_batches(session);
+    }
+    if session.too_fast.len() > session.samples.len() {
+        return receiver_bound(session, session.too_fast.iter());
+    }
+    // Those that came slower may owe that to other traffic; all together are no more than the path's.
+    if session.too_fast.len() * TOO_FAST_SHARE > session.samples.len() {
+        return receiver_bound(session, session.too_fast.iter().chain(session.bursts()));
+    }
+    if session.samples.is_empty() {
+        return Err(nothing_came(session));
+    }
+    if let Some(rate) = sender_rate(session) {
+        return Ok(plain(session, rate, rate, rate)?
+            .at_least(Limit::Sender)
+            .caveat(Caveat::SenderLimited));
+    }
+    let paired = session.of(Phase::Pairs).next().is_some();
+    match quick::agreement(session) {
+        Some(agreement) if !paired => {
+            let mut estimate = plain(session, agreement.rate, agreement.low, agreement.high)?;
+            estimate.confidence = quick_confidence(session);
+            Ok(mark_mimicked(session, estimate.with("branch", "quick"), agreement.rate))
+        }
+        _ => from_modes(session),
+    }
+}
+
+/// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
+/// nothing else was on the link.
+fn quick_confidence(session: &Session) -> Confidence {
+    if session.narrow_is_loaded(1) == Some(false) && session.stamps_explain_scatter() {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    }
+}
+
+fn mark_mimicked(session: &Session, estimate: Estimate, wire_bps: f64) -> Estimate {
+    if mimicked(session, wire_bps) {
+        uncertain(estimate.caveat(Caveat::TimerLimited))
+    } else {
+        estimate
+    }
+}
+
+fn from_modes(session: &Session) -> Result<Estimate, Reason> {
+    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
+    if session.params.preset == Preset::Faithful {
+        return from_winner(session, &decision).map(|estimate| question(session, estimate));
+    }
+    match capprobe::filter(session) {
+        Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
+        Some(filtered) => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+        None => unfiltered(session, &decision),
+    }
+}
+
+/// What the filter of least delay makes of the modes' answer, once it has converged. It needs no assumption on which mode is
+/// strong, so it wins.
+fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
+    // Trains bound the capacity from below: clean pairs that are slower contradict them.
+    // Nor can the capacity be far above twice what they come at.
+    if decision.adr.is_some_and(|adr| {
+        filtered.rate < BELOW_BOUND * adr.rate - adr.error
+            || (adr.trains >= modes::TRAINS && filtered.rate > modes::MOST_ABOVE * adr.rate + adr.error)
+    }) {
+        return unfiltered(session, decision).map(uncertain);
+    }
+    if mimicked(session, filtered.rate) {
+        return from_winner(session, decision).map(uncertain);
+    }
+    let found = decision.winner.as_ref().map(narrows_stat::LocalMode::centre);
+    let trains = decision
+        .adr
+        .filter(|_| modes::trains_suffice(decision))
+        .map(|adr| adr.rate);
+    let branch = if trains.is_some() && found.is_none() {
+        "dispersion rate"
+    } else {
+        "modes"
+    };
+    let agrees = |rate: &f64| filtered.agrees(*rate, decision.width, decision.is_strong());
+    if let Some(rate) = found.or(trains).filter(agrees) {
+        // A window that is wide because the samples scatter agrees with much; the clean pairs inside it are the better answer.
+        if decision.width > COARSE_WINDOW * rate {
+            return clean_pairs(session, filtered);
+        }
+        let found = if let Some(winner) = &decision.winner {
+            sharpen(session, winner.central.low(), winner.central.high())
+        } else {
+            let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
+            Pooled {
+                rate,
+                low: rate - error,
+                high: rate + error,
+                explained: true,
+            }
+        };
+        // A mode that scatters by more than stamps explain holds pairs that others moved, mostly the same way; clean ones were not. Where
+        // stamps leave more open of those, many pairs still say more.
+        let apart = found.low > filtered.high || found.high < filtered.low;
+        let sharper = filtered.high - filtered.low < found.high - found.low;
+        let mut estimate = if filtered.outweighs() && (apart || (!found.explained && sharper)) {
+            clean_pairs(session, filtered)?
+        } else {
+            plain(session, found.rate, found.low, found.high)?.with("branch", branch)
+        };
+        // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
+        if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
+            estimate.confidence = Confidence::High;
+        }
+        // Three clean pairs on a loaded link may be chance, and so may a mode of what passes within one burst of a medium.
+        if decision.loaded != Some(false) && !filtered.is_plain() {
+            estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+        }
+        return Ok(estimate);
+    }
+    if !filtered.outweighs() && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
+    if !filtered.outweighs() {
+        // The likelier value of the two, with an interval that holds both.
+        let modes = unfiltered(session, decision)?;
+        let mut estimate = uncertain(clean_pairs(session, filtered)?.caveat(Caveat::NotConverged));
+        (estimate.low, estimate.high) = (estimate.low.min(modes.low), estimate.high.max(modes.high));
+        return Ok(estimate);
+    }
+    let estimate = clean_pairs(session, filtered)?;
+    Ok(match found.and_then(|wire| bit_rate(session.ip_rate(wire))) {
+        Some(other) => estimate.caveat(Caveat::Multimodal { other }),
+        None => estimate,
+    })
+}
+
+/// What the clean pairs say, without the modes. Of those pairs that were not seen to be clean, a core that says the same is the better
+/// mean.
+fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reason> {
+    let (low, high) = (filtered.low * (1.0 - NEAR_CLEAN), filtered.high * (1.0 + NEAR_CLEAN));
+    let (full, inside) = pairs_within(session, low, high);
+    let own = full.len() >= LEAST_FULL;
+    let sharper = core(session, if own { &full } else { &inside }).filter(|core| {
+        let narrower = core.high - core.low < filtered.high - filtered.low;
+        narrower && core.explained && (filtered.low..=filtered.high).contains(&core.rate)
+    });
+    let found = sharper.unwrap_or(Pooled {
+        rate: filtered.rate,
+        low: filtered.low,
+        high: filtered.high,
+        explained: false,
+    });
+    Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "capprobe"))
+}
+
+/// With an interval that holds what the filter says, too.
+fn holding(session: &Session, mut estimate: Estimate, filtered: &Filtered) -> Estimate {
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
+    let (low, high) = (ip(filtered.low), ip(filtered.high));
+    if estimate.verdict == Verdict::Estimated {
+        (estimate.low, estimate.high) = (estimate.low.min(low), estimate.high.max(high));
+    }
+    estimate
+}
+
+/// The modes' answer where the filter has not converged: it stands if paced trains say that nothing else was on the link;
+/// otherwise any candidate may be the capacity.
+fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let estimate = from_winner(session, decision)?;
+    let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
+    if sure || estimate.verdict != Verdict::Estimated {
+        return Ok(estimate);
+    }
+    // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
+    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands, and
+    // only alone.
+    let alone = !estimate
+        .caveats
+        .iter()
+        .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
+    let settled = modes::settled(session, PAIRS_PER_ROUND);
+    let large = alone && many && (settled || decision.is_strong());
+    if !large && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
+    if large && settled {
+        return Ok(uncertain(estimate));
+    }
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
+    let mut rates = vec![estimate.low, estimate.high];
+    rates.extend(decision.adr.map(|adr| ip(adr.rate - adr.error)));
+    rates.extend(decision.faster.map(|(_, rate)| ip(rate)));
+    rates.extend(decision.span.into_iter().flat_map(|(low, high)| [ip(low), ip(high)]));
+    let mut estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+    estimate.low = rates.iter().copied().fold(estimate.low, u64::min);
+    estimate.high = rates.iter().copied().fold(estimate.high, u64::max);
+    Ok(estimate)
+}
+
+/// The dispersion rate as a bound: what is left where pairs say nothing that can be trusted.
+fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let tally = &session.tally;
+    if tally.loss_ratio() > LOSSY {
+        return Err(Reason::TooMuchLoss {
+            lost: tally.lost + tally.dropped,
+            sent: tally.sent,
+        });
+    }
+    // A few trains may all have been squeezed together behind the narrow link.
+    let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
+    let alike = modes::preliminary(session).filter(|preliminary| preliminary.cv < STEADY);
+    let bound = adr.map(|adr| adr.rate - adr.error);
+    let bound = bound.or(alike.map(|preliminary| preliminary.mean * (1.0 - preliminary.cv)));
+    let bound = bound.ok_or(Reason::NoAgreement)?;
+    Ok(plain(session, bound, bound, bound)?
+        .with("branch", "dispersion rate")
+        .at_least(Limit::Path)
+        .caveat(Caveat::NotConverged))
+}
+
+/// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
+fn question(session: &Session, estimate: Estimate) -> Estimate {
+    let other = capprobe::filter(session)
+        .filter(|filtered| filtered.converged)
+        .and_then(|filtered| bit_rate(session.ip_rate(filtered.rate)));
+    match other {
+        Some(other) if (other.as_f64() / estimate.value as f64 - 1.0).abs() > NEAR_CLEAN => {
+            uncertain(estimate.caveat(Caveat::Multimodal { other }))
+        }
+        _ => estimate,
+    }
+}
+
+fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    let Some(winner) = decision.winner else {
+        return from_trains(session, decision);
+    };
+    if decision.width > WIDEST * winner.centre() {
+        return Err(too_wide(session));
+    }
+    let found = sharpen(session, winner.central.low(), winner.central.high());
+    let rate = found.rate;
+    let mut estimate = plain(session, rate, found.low, found.high)?.with("branch", "modes");
+    if let Some(other) = rival(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
+        estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
+    }
+    if session.params.preset == Preset::Adaptive && !modes::settled(session, PAIRS_PER_ROUND) {
+        if mimicked(session, rate) {
+            return Err(Reason::StampsTooCoarse);
+        }
+        estimate = uncertain(estimate.caveat(Caveat::NotConverged));
+    }
+    Ok(mark_mimicked(session, estimate, rate))
+}
+
+/// What else the pairs may mean: a runner-up close behind, or pairs faster than the winner. Where the narrow link is loaded
+/// and no hop behind it squeezes pairs together, none are faster than its capacity; so either the winner is below it or there
+/// is such a hop, and the samples do not tell which.
+fn rival(session: &Session, decision: &Decision) -> Option<f64> {
+    if decision.lead(session.params.merit) < modes::LEAD || decision.merits_differ {
+        return decision.runner_up.map(|mode| mode.centre());
+    }
+    let (share, rate) = decision.faster?;
+    // Where checks do not tell, a winner at the trains' rate is what two kinds of samples say.
+    let agrees = match (decision.loaded, &decision.winner, decision.adr) {
+        (Some(loaded), ..) => !loaded,
+        (None, Some(winner), Some(adr)) => (winner.centre() / adr.rate - 1.0).abs() < AGREES.max(adr.error / adr.rate),
+        (None, ..) => false,
+    };
+    let own = session.params.preset == Preset::Adaptive;
+    (own && !agrees && share > FASTER_SHARE).then_some(rate)
+}
+
+/// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
+/// carry nothing else.
+fn from_trains(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+    if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
+        return from_bound(session, decision);
+    }
+    let rate = decision
+        .adr
+        .map(|adr| adr.rate)
+        .or_else(|| modes::preliminary(session).map(|p| p.mean));
+    let rate = rate.ok_or(Reason::NoAgreement)?;
+    let half = match (decision.loaded, decision.adr) {
+        (Some(false), Some(adr)) => adr.error.max(0.005 * rate),
+        _ => decision.width / 2.0,
+    };
+    if half > WIDEST / 2.0 * rate {
+        return Err(too_wide(session));
+    }
+    if mimicked(session, rate) {
+        return Err(Reason::StampsTooCoarse);
+    }
+    let estimate = plain(session, rate, rate - half, rate + half)?.with("branch", "dispersion rate");
+    if modes::trains_suffice(decision) {
+        return Ok(estimate);
+    }
+    Ok(if decision.loaded == Some(false) {
+        uncertain(estimate.caveat(Caveat::NotConverged))
+    } else {
+        estimate.at_least(Limit::Path)
+    })
+}
+
+fn uncertain(mut estimate: Estimate) -> Estimate {
+    estimate.confidence = Confidence::Low;
+    estimate
+}
+
+/// Whether a host that takes packets out of a batch one by one would look like this rate: below three of its receive costs
+/// per packet, the floor of `pathrate`, stamps taken on the host's processor do not tell the two apart.
+fn mimicked(session: &Session, wire_bps: f64) -> bool {
+    let octets = session.framing().wire_octets(u32::from(session.full_size()));
+    let on_host = session
+        .bursts()
+        .any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
+    on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
+}
+
+fn nothing_came(session: &Session) -> Reason {
+    let tally = &session.tally;
+    if tally.answered_trains == 0 {
+        return Reason::NoAnswer;
+    }
+    Reason::TooMuchLoss {
+        lost: tally.lost + tally.dropped,
+        sent: tally.sent,
+    }
+}
+
+fn too_wide(session: &Session) -> Reason {
+    let blurred = modes::preliminary(session).is_some_and(|p| p.cv < WIDEST / 2.0);
+    if blurred {
+        Reason::StampsTooCoarse
+    } else {
+        Reason::NoAgreement
+    }
+}
+
+/// An IP-layer estimate from wire rates.
+pub(super) fn plain(session: &Session, rate: f64, low: f64, high: f64) -> Result<Estimate, Reason> {
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire.max(0.0))).ok_or(Reason::NoAgreement);
+    Ok(Estimate::ip_rate(Metric::IpCapacity, ip(rate)?, ip(low)?, ip(high)?))
+}
+
+pub(super) fn bit_rate(bps: f64) -> Option<BitRate> {
+    BitRate::from_bps_f64(bps)
+}
+
+/// Ours: trains are a bound to some percent, not to the bit.
+const BELOW_BOUND: f64 = 0.97;
+/// Ours: a window wider than this share of its rate says little about which rate it is.
+const COARSE_WINDOW: f64 = 0.05;
+/// Ours.
+const NEAR_CLEAN: f64 = 0.03;
+/// Ours.
+const FAST_SENDER: f64 = 0.5;
+/// Ours: from one sample in so many on, being faster than the receiver is no accident.
+const TOO_FAST_SHARE: usize = 5;
+/// Ours: the width of a bin.
+const AGREES: f64 = 0.02;
+/// Ours: one pair in twenty may be an accident.
+const FASTER_SHARE: f64 = 0.05;
+/// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at four fifths of the link's rate. Of
+/// slower ones, which would make the answer more wrong, up to five times that is excluded.
+const EXCLUDED: u64 = 90_000;
+/// Ours: with fewer pairs a mode is an accident.
+const LEAST_PAIRS: usize = 24;
+/// Ours: two of five packets lost, and most trains with them.
+const LOSSY: f64 = 0.4;
+/// Ours: beyond a quarter of the value a bin is no capacity.
+const WIDEST: f64 = 0.25;

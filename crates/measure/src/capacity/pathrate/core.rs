@@ -1,0 +1,93 @@
+//! One rate from the pairs of a mode: from those that stand together at its core.
+
+use super::interval::{Pooled, pool};
+use super::params::Preset;
+use super::sample::{Phase, Sample, nanos};
+use super::session::Session;
+
+/// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
+/// assumed framing drops out. The tool's answer is its bin.
+pub(super) fn sharpen(session: &Session, low: f64, high: f64) -> Pooled {
+    let bin = Pooled {
+        rate: low.midpoint(high),
+        low,
+        high,
+        explained: false,
+    };
+    if session.params.preset == Preset::Faithful {
+        return bin;
+    }
+    let (full, inside) = pairs_within(session, low, high);
+    let own = full.len() >= LEAST_FULL;
+    pooled(session, if own { &full } else { &inside }).unwrap_or(bin)
+}
+
+/// Pairs whose wire rate lies in a range: those of full size, and all.
+pub(super) fn pairs_within(session: &Session, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
+    let within = |sample: &&Sample| {
+        sample
+            .wire_rate(session.framing())
+            .is_some_and(|rate| rate >= low && rate <= high)
+    };
+    let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
+    let full = inside.iter().copied().filter(|s| s.ip_octets == session.full_size());
+    (full.collect(), inside)
+}
+
+/// One rate from samples of one mode, and its interval: that of their core, or, without one, their median and what all scatter by.
+fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+    if let Some(core) = core(session, samples) {
+        return Some(core);
+    }
+    let rates: Vec<f64> = samples.iter().filter_map(|s| s.wire_rate(session.framing())).collect();
+    let (centre, all) = (narrows_stat::median(&rates)?, pool(session, samples)?);
+    let half = (all.high - all.low) / 2.0;
+    Some(Pooled {
+        rate: centre,
+        low: centre - half,
+        high: centre + half,
+        explained: false,
+    })
+}
+
+/// Bits over time of those samples that lie around the median as near as the clock's steps let them, so that the steps average out and
+/// samples that other packets widened a little do not count; `None` where samples scatter by more than stamps explain.
+pub(super) fn core(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+    let read: Vec<(f64, &Sample)> = samples
+        .iter()
+        .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
+        .collect();
+    let centre = narrows_stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
+    let span = narrows_stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
+    let steps = nanos(session.facts.receiver.clock_resolution) / span;
+    let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
+    // Undisturbed pairs read the same to what stamps are off by; where those are fine enough they stand out from all that others moved.
+    let sharp = 2.0 * steps.max(noise);
+    let around = |centre: f64, near: f64| -> Vec<&Sample> {
+        let inside = |rate: &f64| (rate / centre - 1.0).abs() <= near;
+        read.iter()
+            .filter(|(rate, _)| inside(rate))
+            .map(|(_, sample)| *sample)
+            .collect()
+    };
+    let off = |rate: f64| (rate / centre - 1.0).abs();
+    let nearest = |a: f64, b: f64| off(b).total_cmp(&off(a));
+    let densest = read
+        .iter()
+        .map(|(rate, _)| (around(*rate, sharp).len(), *rate))
+        .max_by(|a, b| a.0.cmp(&b.0).then(nearest(a.1, b.1)))?;
+    let near = if sharp < NEAREST && densest.0 * CORE_SHARE >= read.len() && densest.0 >= LEAST_FULL {
+        around(densest.1, sharp)
+    } else {
+        around(centre, sharp.max(NEAREST))
+    };
+    let enough = near.len() * CORE_SHARE >= read.len() && near.len() >= LEAST_FULL;
+    enough.then(|| pool(session, &near)).flatten()
+}
+
+/// Ours.
+pub(super) const LEAST_FULL: usize = 5;
+/// Ours: a quarter.
+const CORE_SHARE: usize = 4;
+/// Ours: the packets of others that slip between two of ours are longer than this against them.
+const NEAREST: f64 = 0.002;

@@ -1,0 +1,297 @@
+//! What a run has seen so far.
+
+use narrows_units::Framing;
+
+use super::framing::{self, Inverted};
+use super::params::{Params, Preset};
+use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+use narrows_probe::probes::TrainReport;
+use narrows_probe::{PathFacts, StampSource};
+use narrows_train::bucket;
+use narrows_train::bucket::{Course, Look, LookParams};
+
+/// Facts, parameters and samples of one run. Everything that is concluded is a function of this.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) facts: PathFacts,
+    pub(super) params: Params,
+    pub(super) samples: Vec<Sample>,
+    /// Samples that the receiver's own spacing may have shaped.
+    pub(super) too_fast: Vec<Sample>,
+    pub(super) tally: Tally,
+    /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket (adaptive).
+    pub(super) courses: Vec<Course>,
+    /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
+    pub(super) inverted: Option<Inverted>,
+}
+
+/// What became of one report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is the last of `samples`.
+    Sample,
+    /// It came through faster than the receiver can tell apart.
+    TooFast,
+    /// It is no sample.
+    Flawed(Flaw),
+}
+
+impl Session {
+    pub(super) fn new(facts: PathFacts, params: Params) -> Self {
+        Self {
+            facts,
+            params,
+            samples: Vec::new(),
+            too_fast: Vec::new(),
+            tally: Tally::default(),
+            courses: Vec::new(),
+            inverted: None,
+        }
+    }
+
+    /// Takes a report in. `whole`: a train counts only without any loss.
+    pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Taken {
+        self.tally.add(report);
+        let paced = Phase::of(report.id) == Some(Phase::Check);
+        if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
+            let tick = self.facts.receiver.clock_resolution;
+            self.courses
+                .extend(bucket::course(report, LookParams::default().min_ratio, tick));
+        }
+        if Phase::of(report.id) != Some(Phase::Filter) {
+            return self.read(report, whole);
+        }
+        // One that came through makes the train good.
+        let pairs = pairs_of(report);
+        let taken: Vec<Taken> = pairs.iter().map(|pair| self.read(pair, whole)).collect();
+        let good = taken.iter().find(|taken| !matches!(taken, Taken::Flawed(_)));
+        good.or(taken.last()).copied().unwrap_or(Taken::Flawed(Flaw::Lost))
+    }
+
+    fn read(&mut self, report: &TrainReport, whole: bool) -> Taken {
+        match Sample::read(report, whole) {
+            Ok(sample) if self.is_too_fast(&sample) => {
+                self.too_fast.push(sample);
+                Taken::TooFast
+            }
+            Ok(sample) => {
+                let tells = matches!(sample.phase, Phase::Check | Phase::Preliminary);
+                self.samples.push(sample);
+                if tells && self.params.invert() && self.narrow_is_loaded(1) == Some(false) {
+                    self.inverted = framing::of_preliminary(self);
+                }
+                Taken::Sample
+            }
+            Err(flaw) => {
+                self.tally.failed += 1;
+                self.tally.paused += u32::from(flaw == Flaw::Paused);
+                Taken::Flawed(flaw)
+            }
+        }
+    }
+
+    /// Whether the receiver's own cost per packet may have set the dispersion: below three times that cost per gap, as in
+    /// `pathrate`. Stamps taken before the program runs do not suffer from it (departs from `pathrate`, which had no others).
+    fn is_too_fast(&self, sample: &Sample) -> bool {
+        let floor = match sample.stamped_by {
+            StampSource::User => 3.0 * self.receive_cost_ns(),
+            StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
+            StampSource::Hardware | StampSource::Kernel => 0.0,
+        };
+        let batch_phase = matches!(
+            sample.phase,
+            Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket
+        );
+        !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
+    }
+
+    /// What the trains say of a token bucket.
+    pub(super) fn look(&self) -> Look {
+        bucket::of_courses(&self.courses, &LookParams::default())
+    }
+
+    /// Time from the first train that came whole to the last, ns.
+    pub(super) fn elapsed_ns(&self) -> f64 {
+        let whole = || self.samples.iter().filter_map(|sample| sample.delays);
+        match (whole().next(), whole().next_back()) {
+            (Some(first), Some(last)) => last.departed_ns.saturating_sub(first.departed_ns) as f64,
+            _ => 0.0,
+        }
+    }
+
+    pub(super) fn receive_cost_ns(&self) -> f64 {
+        nanos(self.facts.receiver.receive_cost)
+    }
+
+    /// Error of one arrival stamp, ns: what the host measured, what its clock can resolve, or what the trains show.
+    pub(super) fn stamp_error_ns(&self) -> f64 {
+        let facts = &self.facts.receiver;
+        let own = self.params.preset == Preset::Adaptive;
+        let seen = if own { self.stamp_error_seen_ns() } else { 0.0 };
+        self.stamp_error_measured_ns()
+            .max(nanos(facts.clock_resolution) / 2.0)
+            .max(seen)
+    }
+
+    pub(super) fn stamp_error_measured_ns(&self) -> f64 {
+        nanos(self.facts.receiver.stamp_error)
+    }
+
+    /// Standard deviation of one arrival stamp, ns: what the host measured is a 99th percentile.
+    pub(super) fn stamp_noise_ns(&self) -> f64 {
+        const NINETY_NINTH: f64 = 2.326;
+        self.stamp_error_measured_ns() / NINETY_NINTH
+    }
+
+    /// What the gaps within long trains say of the stamps. Other traffic on the narrow link lengthens some gaps and leaves the
+    /// shortest alike; stamps, and traffic on hops behind it, scatter the shortest too. The scale turns the distance of two low
+    /// quantiles of a difference of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
+    pub(super) fn stamp_error_seen_ns(&self) -> f64 {
+        let long = self
+            .of(Phase::Preliminary)
+            .filter(|s| s.ip_octets == self.full_size() && s.packets() >= 8);
+        let gaps: Vec<f64> = long.flat_map(|sample| sample.gaps_ns.iter().copied()).collect();
+        let Ok(gaps) = narrows_stat::Sorted::new(gaps) else {
+            return 0.0;
+        };
+        let quantile = |p| gaps.quantile(p).unwrap_or(0.0);
+        // Readings of one clock are whole steps apart, which is not scatter.
+        let resolution = nanos(self.facts.receiver.clock_resolution);
+        let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
+        // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
+        if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
+            0.0
+        } else {
+            seen
+        }
+    }
+
+    /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
+    /// other traffic scatters the trains.
+    pub(super) fn stamps_explain_scatter(&self) -> bool {
+        let spans: Vec<f64> = self
+            .of(Phase::Preliminary)
+            .map(|sample| sample.span_ns() / sample.gaps_ns.len() as f64)
+            .collect();
+        let slack = narrows_stat::median(&spans).map_or(MOST_SLACK_NS, |gap| (SLACK_SHARE * gap).min(MOST_SLACK_NS));
+        self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + slack
+    }
+
+    /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
+    pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
+        if span_ns > 0.0 {
+            std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    pub(super) fn of(&self, phase: Phase) -> impl Iterator<Item = &Sample> + '_ {
+        self.samples.iter().filter(move |sample| sample.phase == phase)
+    }
+
+    /// Samples of back-to-back trains: those whose rate is not the sender's plan.
+    pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
+        self.samples
+            .iter()
+            .filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
+    }
+
+    /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
+    /// the median of them was not slowed, `Some(true)` if their mean surely was, `None` if neither, or if fewer than `least`
+    /// came through.
+    ///
+    /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
+    /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
+    pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
+        let found = narrows_stat::median(&self.rates(Phase::Preliminary))?;
+        let found = narrows_stat::median(&self.rates(Phase::Trains)).map_or(found, |trains| trains.min(found));
+        // A sender that did not reach the rate has tested less than was asked.
+        let reached = |sample: &&Sample| {
+            sample
+                .sent_rate(self.framing())
+                .is_some_and(|rate| rate > REACHED * found)
+        };
+        let checks: Vec<&Sample> = self
+            .of(Phase::Check)
+            .filter(reached)
+            .filter(|s| s.span_ns() > 0.0)
+            .collect();
+        let slowed: Vec<f64> = checks
+            .iter()
+            .map(|sample| 1.0 - sample.sent_ns / sample.span_ns())
+            .collect();
+        let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
+        if slowed.len() < least {
+            return None;
+        }
+        let tolerance = (2.0 * self.timing_error(narrows_stat::median(&spans)?)).max(CHECK_TOLERANCE);
+        if narrows_stat::median(&slowed)? <= tolerance {
+            return Some(false);
+        }
+        // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed for sure is only what lies
+        // clear of its own scatter.
+        let scatter = narrows_stat::variance_sample(&slowed).unwrap_or(0.0).sqrt() / (slowed.len() as f64).sqrt();
+        (narrows_stat::mean(&slowed)? - 2.0 * scatter > tolerance).then_some(true)
+    }
+
+    /// Wire rates of a phase, bit/s, in order of their trains.
+    pub(super) fn rates(&self, phase: Phase) -> Vec<f64> {
+        self.of(phase)
+            .filter_map(|sample| sample.wire_rate(self.framing()))
+            .collect()
+    }
+
+    /// How the narrow link frames packets: as its times of packets of several sizes show, else as was said or is assumed.
+    pub(super) fn framing(&self) -> Framing {
+        let told = self.inverted.as_ref().and_then(Inverted::framing);
+        told.or(self.params.framing).unwrap_or(Framing::ETHERNET)
+    }
+
+    /// Size of the packets that answers are stated for.
+    pub(super) fn full_size(&self) -> u16 {
+        self.facts.path_mtu
+    }
+
+    /// The IP-layer rate of full-size packets on a wire of this rate, both in bit/s.
+    pub(super) fn ip_rate(&self, wire_bps: f64) -> f64 {
+        let ip = u32::from(self.full_size());
+        wire_bps * f64::from(ip) / f64::from(self.framing().wire_octets(ip))
+    }
+}
+
+/// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
+/// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
+const CHECK_TOLERANCE: f64 = 0.01;
+/// Ours: a simulated receive call always takes its cost, so a gap clearly longer is not the host's.
+const STEADY_CALL: f64 = 1.1;
+/// Ours: enough for a 5th percentile to be more than the smallest of a few.
+const LEAST_GAPS: usize = 10;
+/// Ours.
+const SEEN_SHARE: f64 = 0.3;
+/// The pairs of a train that holds several, each behind a packet that is smaller than its own.
+fn pairs_of(report: &TrainReport) -> Vec<TrainReport> {
+    let rows = &report.arrivals;
+    let begins = |at: &usize| {
+        let (row, next) = (rows.get(*at), rows.get(at + 1));
+        *at == 0 || matches!((row, next), (Some(row), Some(next)) if row.ip_octets < next.ip_octets)
+    };
+    let mut starts: Vec<usize> = (0..rows.len()).filter(begins).collect();
+    starts.push(rows.len());
+    starts
+        .windows(2)
+        .filter_map(|two| rows.get(two[0]..two[1]))
+        .map(|part| TrainReport {
+            arrivals: part.to_vec(),
+            ..report.clone()
+        })
+        .collect()
+}
+
+/// Ours: shorter trains have no room for two lines.
+const LEAST_BENDING: usize = 12;
+/// Ours: what a host may be worse than it measured, and the same against a packet.
+const MOST_SLACK_NS: f64 = 100.0;
+const SLACK_SHARE: f64 = 0.05;
+/// Ours: the check loses its meaning some percent below the rate found.
+const REACHED: f64 = 0.97;

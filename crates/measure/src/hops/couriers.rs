@@ -1,0 +1,558 @@
+//! Couriers: what a hop takes for a large packet, told without its router.
+//!
+//! ```text
+//!  r [======] q ──▶ … narrow ──▶ r   [======]q ──▶ link h ──▶ x (no answer needed)   r        q ──▶ router k ──▶ answers of r and q
+//! ```
+//!
+//! A small packet `r`, a large one that dies after link h, and another small one `q` right behind it; both small ones are answered by one
+//! router or host further on. While the large packet lives it falls behind `r` by what each link takes for it, and `q` cannot pass it. So
+//! with the large packet dead one link sooner, `q` comes back sooner by `max(0, P(h) - x(h-1))`: `P` what link h takes for the large packet, `x` by
+//! how much `q` is behind it already. Whatever queue the three met together, at the narrow link or in front of it, is in both spacings
+//! and drops out; and what the router at h does (nothing, or late, or once a second) is not looked at.
+//!
+//! `x` is what limits it: behind a link of rate C two packets are apart by what C takes for the second, and nothing that is sent from here
+//! changes that. A link behind that takes less than this for the large packet, `C_h > C W(P) / W(q)`, does not hold `q` back, and trains see nothing of it but that.
+//! From hop to hop: `x(h) = max(0, x(h-1) - P(h)) + w P(h)`, `w = W(q) / W(P)` (tailgating of `[Lai00]` with a leader as clock; the recursion is derived).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::picture::{Added, EITHER, Picture, picture};
+use super::round::{Told, hop_limit, told};
+use super::route::{is_no_hop, passes_on};
+use super::session::Session;
+use super::spacings::{Course, Kind, LEADS_MS};
+use super::stages::{Pairs, Stages, is_standard};
+use super::tails::MOST_TAILS;
+use narrows_probe::probes::{Arrival, PacketPlan, Train, TrainReport};
+use narrows_train::campaign::nanos;
+
+/// Trains per place where large packets die: for the first look, at most, and at most where the one who answers limits that (ours).
+const LOOK: u32 = 7;
+const MOST: u32 = 40;
+const MOST_LIMITED: u32 = 12;
+/// Either side of a hop's time over the time, from which on more trains are not worth it (ours).
+const GOAL: f64 = 0.01;
+/// Who may answer, of those that can (ours).
+const ANCHORS: usize = 4;
+/// In errors of a difference: what it must be for `q` to have been held back (as `quartets`).
+const ERRORS: f64 = 2.0;
+/// Share of `x` that a difference must be (as `quartets`).
+const CAUGHT: f64 = 0.05;
+/// Beyond what the small packet's answer takes on the way back, by which it must follow another answer (ours).
+const FREE: f64 = 1.3;
+/// Error of a line over its slope up to which it is clear (ours).
+const CLEAR: f64 = 0.1;
+/// The first look by trains lasts no longer (ours).
+const LONGEST_LOOK: Duration = Duration::from_secs(20);
+/// Slope of the way back over that of the way there from which on it is taken for what it is (ours).
+const KNOWN: f64 = 0.2;
+/// Of lines that are not clear at most so many ns per octet (ours).
+const UNCLEAR: f64 = 5000.0;
+/// Share by which sizes and trains may differ beyond their errors (ours).
+const APART: f64 = 0.1;
+
+/// What trains say of one hop, ns for a large packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Known {
+    Time { time: f64, half: f64 },
+    AtMost(f64),
+}
+
+/// Least and most ns by which the small packet is behind the large one after a link; the first: as it leaves.
+type Behind = (f64, f64);
+
+/// After link h, of which the time is known to be within `time`. Several links in a row are one here but for the least, which the last of
+/// them alone may leave.
+fn after(behind: Behind, time: (f64, f64), ratio: f64, row: bool) -> Behind {
+    let least = if row { 0.0 } else { ratio * time.0 };
+    (
+        (behind.0 - time.1).max(0.0) + least,
+        (behind.1 - time.0).max(0.0) + ratio * time.1,
+    )
+}
+
+impl Session {
+    pub(super) fn wire(&self, octets: u16) -> f64 {
+        f64::from(self.params.framing.wire_octets(u32::from(octets)))
+    }
+
+    pub(super) fn ratio(&self) -> f64 {
+        self.wire(self.plan.smallest()) / self.wire(self.plan.largest())
+    }
+
+    /// By how much a small packet of that share of a large one's length is behind in front of the hop at `hop` (from zero), as far as `added` tells.
+    pub(super) fn behind(&self, added: &[Added], hop: usize, ratio: f64) -> Behind {
+        let large = self.wire(self.plan.largest());
+        let left = narrows_stat::median(&self.couriers.behind_ns);
+        let cost = self.facts.as_ref().map_or(0.0, |facts| nanos(facts.sender.send_cost));
+        let mut behind = (0.0, 2.0 * left.unwrap_or(cost) + self.floor_ns());
+        for link in 1..=hop {
+            let time = match added.iter().find(|added| added.covers(link)) {
+                Some(added) if added.stands_alone() => {
+                    let half = added.half_width();
+                    ((added.slope - half) * large, (added.slope + half) * large)
+                }
+                Some(added) => (0.0, added.most() * large),
+                None => (0.0, f64::INFINITY),
+            };
+            // What nothing says is one link may be several.
+            let several = |added: &Added| {
+                added.stages.is_some()
+                    || (added.pairs == Pairs::Unknown && !is_standard(added.slope, added.half_width()))
+            };
+            let row = added.iter().any(|added| added.hop == link && several(added));
+            behind = after(behind, time, ratio, row);
+        }
+        behind
+    }
+
+    /// By how much the large packet comes to the narrow link after the leader has left it, if nobody waits there: it falls behind on each link
+    /// in front.
+    fn parted(&self, added: &[Added]) -> f64 {
+        let narrow = added
+            .iter()
+            .filter(|added| added.stands_alone())
+            .max_by(|one, other| one.slope.total_cmp(&other.slope));
+        let Some(narrow) = narrow else { return f64::INFINITY };
+        let front = added.iter().filter(|added| added.hop < narrow.hop).map(Added::most);
+        let (large, small) = (self.wire(self.plan.largest()), self.wire(self.plan.smallest()));
+        (front.sum::<f64>() * (large - small) - narrow.slope * small).max(0.0)
+    }
+
+    /// What the trains so far say of a hop, from what `added` tells of those in front.
+    pub(super) fn told_by_couriers(&self, added: &[Added], hop: usize) -> Option<Known> {
+        let floor = self.floor_ns();
+        let spacings = self.couriers.spacings(hop, self.plan.smallest(), floor)?;
+        let (here, before) = (spacings.here, spacings.before);
+        let held = here.ns - before.ns;
+        // Where queues come and go the three are together at the narrow link at one time, and not at another.
+        let apart = if spacings.agreed {
+            0.0
+        } else {
+            self.parted(added) + spacings.ahead_ns
+        };
+        let error = ERRORS * here.error_ns.hypot(before.error_ns) + apart;
+        let behind = self.behind(added, hop, self.ratio());
+        if !behind.1.is_finite() {
+            return None;
+        }
+        if held - error > CAUGHT * behind.1 {
+            let half = error + (behind.1 - behind.0) / 2.0;
+            let time = held + f64::midpoint(behind.0, behind.1);
+            return Some(Known::Time { time, half });
+        }
+        let spread = error.max(here.spread_ns.hypot(before.spread_ns));
+        Some(Known::AtMost(held.max(0.0) + spread + behind.1))
+    }
+
+    /// Hops (from zero) at which sizes and trains disagree on what all links so far take: their routers take their own time for each octet.
+    pub(super) fn copying(&self, by_sizes: &[Added]) -> Vec<usize> {
+        let large = self.wire(self.plan.largest());
+        let mut added = by_sizes.to_vec();
+        let (mut off, mut most_off, mut copying) = (0.0_f64, 0.0_f64, Vec::new());
+        for at in 0..added.len() {
+            let own = added[at].clone();
+            let hop = own.hop - 1;
+            let told = self
+                .told_by_couriers(&added, hop)
+                .filter(|_| own.stands_alone() && hop > 0);
+            let seen = own.slope * large;
+            let (time, half) = match told {
+                Some(Known::Time { time, half }) => (time, half),
+                Some(Known::AtMost(most)) => (most / 2.0, most / 2.0),
+                None => (seen, 0.0),
+            };
+            // Trains see a row of links as so much less.
+            let row = self.ratio() * seen;
+            if (seen - time).abs() > half + own.half_width() * large + row + APART * time {
+                off += seen - time;
+                (added[at].slope, added[at].se) = (time / large, half / large / EITHER);
+            }
+            let router = hop + 1 < self.hops.len();
+            most_off = most_off.max(off);
+            if router && off > most_off / 4.0 {
+                copying.push(hop);
+            }
+        }
+        copying
+    }
+
+    /// The first hop (from zero) behind the narrow link of which trains should have told whether its router copies, and could not: answers met
+    /// on the way back whoever gave them. What sizes tell from there on may be a router's.
+    pub(super) fn unchecked_from(&self, by_sizes: &[Added]) -> Option<usize> {
+        let alone = by_sizes.iter().filter(|added| added.stands_alone());
+        let check = alone
+            .filter(|added| self.may_check(added.hop - 1))
+            .map(|added| added.hop - 1);
+        let tried =
+            |hop: &usize| *hop > 0 && self.couriers.tried(*hop) && self.anchor(*hop, self.plan.smallest()).is_none();
+        check
+            .filter(tried)
+            .find(|&hop| self.told_by_couriers(by_sizes, hop).is_none())
+    }
+
+    /// Whether a hop that sizes see as a row of links is one: of the row all links but the last leave the small packet a little further
+    /// behind, which trains do not count. It is little: frames of other lengths than assumed would do the same, so that this says what is likelier,
+    /// and no more.
+    pub(super) fn row_by_couriers(&self, added: &[Added], own: &Added, stages: &Stages) -> Pairs {
+        let large = self.wire(self.plan.largest());
+        let Some(Known::Time { time, half }) = self.told_by_couriers(added, own.hop - 1) else {
+            return Pairs::Unknown;
+        };
+        let times: Vec<f64> = stages.rates.iter().map(|rate| 8e9 / rate * large).collect();
+        let all: f64 = times.iter().sum();
+        let but = |last: f64| self.ratio() * (all - last);
+        let least = but(times.iter().copied().fold(0.0, f64::max));
+        let most = but(times.iter().copied().fold(f64::INFINITY, f64::min));
+        let (missing, off) = (own.slope * large - time, half + own.half_width() * large);
+        match missing {
+            _ if off > least / 2.0 => Pairs::Unknown,
+            _ if missing < least / 2.0 => Pairs::OneLink,
+            _ if missing < most + off => Pairs::Row,
+            _ => Pairs::Unknown,
+        }
+    }
+
+    /// Hops (from zero) of which the sizes tell too little, and trains may tell more: what the hop may take at most is more than what the small
+    /// packet is behind by.
+    pub(super) fn worth_couriers(&self, picture: &Picture) -> Vec<usize> {
+        let last = self.answering().last().copied();
+        let large = self.wire(self.plan.largest());
+        let usable = |hop: usize| !passes_on(&self.hops, hop) && !is_no_hop(&self.hops, hop);
+        let worth = |&hop: &usize| {
+            let Some(own) = picture.by_sizes.iter().find(|added| added.covers(hop + 1)) else {
+                return false;
+            };
+            let held = (1.0 + CAUGHT) * self.behind(&picture.by_sizes, hop, self.ratio()).0 + 4.0 * self.floor_ns();
+            usable(hop) && usable(hop - 1) && !own.stands_alone() && own.most() * large > held
+        };
+        (behind_narrow(&picture.by_sizes)..last.unwrap_or(0))
+            .filter(worth)
+            .collect()
+    }
+
+    /// Hops (from zero) that answer, and are hops of their own.
+    fn answering(&self) -> Vec<usize> {
+        let fit =
+            |&hop: &usize| self.hops[hop].answers > 0 && !passes_on(&self.hops, hop) && !is_no_hop(&self.hops, hop);
+        (0..self.hops.len()).filter(fit).collect()
+    }
+
+    /// Who answers the small packets of trains to a hop: the furthest that answers freely and not in the way of other answers, for its answers
+    /// have least to do with those about large packets; where all behind the hop limit their answers, the furthest. And with which lead, the least
+    /// that keeps answers apart.
+    fn anchor(&self, hop: usize, tail: u16) -> Option<(usize, usize)> {
+        let behind: Vec<usize> = self.answering().into_iter().filter(|&other| other > hop).collect();
+        let free = |other: &usize| self.hops[*other].pace.every().is_none();
+        let clear = |anchor: usize, lead: usize| {
+            let kind = |died| Kind {
+                anchor,
+                lead,
+                died,
+                tail,
+            };
+            !(hop.saturating_sub(1)..=hop).any(|died| self.couriers.is_in_the_way(kind(died)))
+        };
+        let furthest = behind.iter().rev().copied();
+        let limited = behind.iter().all(|other| !free(other));
+        let first = |lead: usize| {
+            let found = furthest
+                .clone()
+                .filter(free)
+                .take(ANCHORS)
+                .find(|anchor| clear(*anchor, lead));
+            let found = found.or_else(|| furthest.clone().take(1).find(|anchor| limited && clear(*anchor, lead)));
+            found.map(|anchor| (anchor, lead))
+        };
+        // In front of the narrow link the small packets would come so close together that they wait for each other there.
+        let least = usize::from(hop < self.couriers.front);
+        (least..LEADS_MS.len()).find_map(first)
+    }
+
+    /// Who answers, and where the large packets die: the two kinds of trains that tell a hop.
+    pub(super) fn kinds(&self, hop: usize, tail: u16) -> Vec<Kind> {
+        let Some((anchor, lead)) = self.anchor(hop, tail) else {
+            return Vec::new();
+        };
+        let kind = |died| Kind {
+            anchor,
+            lead,
+            died,
+            tail,
+        };
+        vec![kind(hop - 1), kind(hop)]
+    }
+
+    /// Hops (from zero) of which trains may tell whether their routers copy what they answer for, octet by octet, which sizes take for a
+    /// slower link: those that answer freely, in front of one that does.
+    pub(super) fn worth_a_check(&self) -> Vec<usize> {
+        let answering = self.answering();
+        let free = |hop: usize| answering.contains(&hop) && self.hops[hop].pace.every().is_none();
+        let last = answering.iter().rev().copied().find(|&hop| free(hop));
+        let hops = 1..last.unwrap_or(0);
+        hops.filter(|&hop| free(hop) && free(hop - 1)).collect()
+    }
+
+    /// Trains are for this hop: it has one before it, and somebody answers behind it.
+    fn may_check(&self, hop: usize) -> bool {
+        hop > 0 && hop + 1 < self.hops.len()
+    }
+
+    /// Hops (from zero) that look like several links in a row, of which pairs do not tell.
+    fn worth_a_row(&self, picture: &Picture) -> Vec<usize> {
+        let check = self.worth_a_check();
+        let open = picture
+            .added
+            .iter()
+            .filter(|added| added.stages.is_some() && added.pairs == Pairs::Unknown);
+        open.map(|added| added.hop - 1)
+            .filter(|hop| check.contains(hop))
+            .collect()
+    }
+
+    /// The next train of the first look, or of what comes after it, if any is wanted.
+    fn next_courier(&self, picture: &Picture, look: bool) -> Option<Vec<PacketPlan>> {
+        let mut worth = self.worth_couriers(picture);
+        worth.extend(if look {
+            self.worth_a_check()
+        } else {
+            self.worth_a_row(picture)
+        });
+        let large = self.wire(self.plan.largest());
+        let known = |hop: usize| match self.told_by_couriers(&picture.added, hop) {
+            Some(Known::Time { time, half }) => half <= GOAL * time,
+            Some(Known::AtMost(most)) => {
+                most <= (1.0 + GOAL) * self.behind(&picture.added, hop, self.ratio()).1 + large * 1e-3
+            }
+            None => false,
+        };
+        let most = |anchor: usize| match (look, self.hops[anchor].pace.every()) {
+            (true, _) => LOOK,
+            (false, Some(_)) => MOST_LIMITED,
+            (false, None) => MOST,
+        };
+        let wanted = worth.into_iter().filter(|&hop| look || !known(hop));
+        let small = self.plan.smallest();
+        let kinds: BTreeSet<Kind> = wanted.flat_map(|hop| self.kinds(hop, small)).collect();
+        let sent = |kind: Kind| self.couriers.sent(kind);
+        let open = kinds.into_iter().filter(|&kind| sent(kind) < most(kind.anchor));
+        let kind = open.min_by_key(|&kind| sent(kind));
+        self.train(kind.or_else(|| self.next_tail(picture).filter(|_| !look))?)
+    }
+
+    /// The train of a kind.
+    fn train(&self, kind: Kind) -> Option<Vec<PacketPlan>> {
+        let (far, near) = (hop_limit(kind.anchor)?, hop_limit(kind.died)?);
+        let ahead = Duration::from_millis(LEADS_MS.get(kind.lead).copied().unwrap_or(0));
+        let packet = |gap, ip_octets, limit| PacketPlan {
+            gap,
+            ip_octets,
+            hop_limit: Some(limit),
+        };
+        Some(vec![
+            packet(Duration::ZERO, self.plan.smallest(), far),
+            packet(ahead, self.plan.largest(), near),
+            packet(Duration::ZERO, kind.tail, far),
+        ])
+    }
+
+    /// The next train, no sooner than who answers may be asked twice.
+    pub(super) fn courier(&mut self, look: bool) -> Option<Vec<PacketPlan>> {
+        let lasted = self.began.map_or(Duration::ZERO, |began| self.now.since(began));
+        if look && lasted >= LONGEST_LOOK {
+            return None;
+        }
+        self.look_back();
+        let picture = picture(self);
+        self.couriers.front = behind_narrow(&picture.by_sizes);
+        let packets = self.next_courier(&picture, look)?;
+        let anchor = usize::from(packets.first()?.hop_limit?.get()).checked_sub(1)?;
+        let pace = &self.hops.get(anchor)?.pace;
+        self.not_before = pace.due_at().map(|at| at + pace.every().unwrap_or_default());
+        Some(packets)
+    }
+
+    /// What became of a train.
+    pub(super) fn take_courier(&mut self, kind: Kind, asked: &Train, report: &TrainReport) {
+        let (died, anchor) = (kind.died, kind.anchor);
+        let mut answers = [None; 3];
+        for ((answer, hop), row) in answers.iter_mut().zip([anchor, died, anchor]).zip(&report.arrivals) {
+            let table = &mut self.hops[hop];
+            table.probes = table.probes.saturating_add(1);
+            table.pace.sent(row.departed);
+            match told(asked, row) {
+                Some(Told::Answer { sample, .. }) => {
+                    table.answers = table.answers.saturating_add(1);
+                    table.pace.told(true);
+                    *answer = Some((
+                        row.departed.nanos().saturating_add(sample.round_trip_ns),
+                        sample.reply_octets,
+                    ));
+                }
+                Some(Told::Nothing) => table.pace.told(false),
+                None => {}
+            }
+        }
+        let [leader, large, tail] = answers;
+        let [first, second, third] = report.arrivals.as_slice() else {
+            return;
+        };
+        let since = |row: &Arrival| third.departed.nanos().saturating_sub(row.departed.nanos());
+        let behind = since(second);
+        // Packets that leave together part at the narrow link, whatever was between them before.
+        let ahead = if kind.lead == 0 { 0 } else { since(first) };
+        let wire = self.wire(tail.map_or(0, |(_, octets)| octets));
+        let at = |answer: Option<(i64, u16)>| answer.map(|(at, _)| at);
+        let course = Course {
+            kind,
+            leader: at(leader),
+            large: at(large),
+            tail: at(tail),
+            behind,
+            ahead,
+        };
+        self.couriers.take(&course, wire);
+    }
+
+    /// By how much who answers limits the trains.
+    pub(super) fn courier_pace(&self, picture: &Picture) -> Duration {
+        let anchors = self
+            .worth_couriers(picture)
+            .into_iter()
+            .filter_map(|hop| Some(self.anchor(hop, self.plan.smallest())?.0));
+        let limits = anchors.filter_map(|anchor| self.hops[anchor].pace.every());
+        limits.max().unwrap_or_default() * 2
+    }
+
+    /// What all links of the way back take for an octet of an answer; where that is not known, what those there may take.
+    pub(super) fn look_back(&mut self) {
+        let lines = self
+            .hops
+            .iter()
+            .map(|table| table.line(self.params.framing, self.floor_ns()));
+        let per_octet = lines.flatten().map(|line| match line.se < CLEAR * line.there {
+            true if line.back > KNOWN * line.there => line.back,
+            true => 4.0 * line.there,
+            false => (line.there + 2.0 * line.se).min(UNCLEAR),
+        });
+        self.couriers.guard = FREE * per_octet.fold(0.0, f64::max);
+    }
+
+    /// Trains that are still to come in all, at most, if those hops are to be told; and whether some wait for answers that never come.
+    pub(super) fn couriers_left(&self, picture: &Picture) -> (u32, bool) {
+        let mut wanted = self.worth_couriers(picture);
+        wanted.extend(self.worth_a_row(picture));
+        let small = self.plan.smallest();
+        let mut kinds: BTreeSet<Kind> = wanted.into_iter().flat_map(|hop| self.kinds(hop, small)).collect();
+        kinds.extend(self.tails(picture));
+        let left = |kind: &Kind| {
+            let most = if kind.tail > small { MOST_TAILS } else { MOST };
+            most.saturating_sub(self.couriers.sent(*kind))
+        };
+        let unanswered = |kind: &Kind| {
+            let table = self.hops.get(kind.died);
+            table.is_none_or(|table| table.answers == 0 || table.pace.every().is_some())
+        };
+        (kinds.iter().map(left).sum(), kinds.iter().any(unanswered))
+    }
+}
+
+/// The first hop (from zero) behind the narrow link.
+fn behind_narrow(by_sizes: &[Added]) -> usize {
+    let alone = by_sizes.iter().filter(|added| added.stands_alone());
+    alone
+        .max_by(|one, other| one.slope.total_cmp(&other.slope))
+        .map_or(1, |narrow| narrow.hop)
+}
+
+/// The hop at which the large packet of a train dies, the one that answers the small ones, and the lead.
+pub(super) fn read(asked: &Train) -> Option<Kind> {
+    let [leader, large, tail] = asked.packets.as_slice() else {
+        return None;
+    };
+    let hop = |plan: &PacketPlan| plan.hop_limit.map(|limit| usize::from(limit.get()) - 1);
+    let (died, anchor) = (hop(large)?, hop(leader)?);
+    let shaped = leader.ip_octets <= tail.ip_octets && tail.ip_octets < large.ip_octets;
+    let lead = LEADS_MS.iter().position(|ms| large.gap == Duration::from_millis(*ms))?;
+    let together = tail.gap.is_zero() && leader.hop_limit == tail.hop_limit;
+    (shaped && together && died < anchor).then_some(Kind {
+        anchor,
+        lead,
+        died,
+        tail: tail.ip_octets,
+    })
+}
+
+impl Known {
+    /// As what the hop adds per octet of `large` on the wire, and its standard error.
+    pub(super) fn slope(self, large: f64, ratio: f64) -> (f64, f64) {
+        match self {
+            Self::Time { time, half } => {
+                // Of two links in a row the small packet is behind by what the first leaves, too.
+                let row = ratio * time / 2.0;
+                (time / large, half.hypot(row) / large / EITHER)
+            }
+            Self::AtMost(most) => (most / 2.0 / large, most / 2.0 / large / EITHER),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_probe::probes::{FarEnd, TrainId};
+
+    /// Behind 10 Mbit/s, links of 100, 50, 1000 and 20: what is held back is what the recursion says, link by link.
+    #[test]
+    fn the_small_packet_is_behind_by_what_the_recursion_says() {
+        let (large, small) = (1538.0, 86.0);
+        let time = |octets: f64, mbps: f64| octets * 8e3 / mbps;
+        let rates = [100.0, 10.0, 100.0, 50.0, 1000.0, 20.0];
+        // When each is through, of both, link by link.
+        let (mut first, mut second, mut behind) = (0.0, 0.0, (0.0, 0.0));
+        for rate in rates {
+            first += time(large, rate);
+            second = f64::max(first, second) + time(small, rate);
+            let takes = time(large, rate);
+            behind = after(behind, (takes, takes), small / large, false);
+            assert!(
+                (behind.0 - (second - first)).abs() < 1e-6 && (behind.1 - behind.0).abs() < 1e-9,
+                "{rate}"
+            );
+        }
+        // What is not known leaves a range that holds it.
+        let wide = after((5.0, 7.0), (10.0, 40.0), 0.1, false);
+        assert!(wide.0 <= 1.0 && wide.1 >= 4.0, "{wide:?}");
+    }
+
+    #[test]
+    fn trains_are_known_by_their_shape() {
+        let packet = |ip_octets, limit| PacketPlan {
+            gap: Duration::ZERO,
+            ip_octets,
+            hop_limit: hop_limit(limit),
+        };
+        let mut train = Train {
+            id: TrainId(1),
+            packets: vec![packet(48, 7), packet(1500, 3), packet(48, 7)],
+            far_end: FarEnd::ClosedPort,
+        };
+        let kind = |lead| Kind {
+            anchor: 7,
+            lead,
+            died: 3,
+            tail: 48,
+        };
+        assert_eq!(read(&train), Some(kind(0)));
+        train.packets[1].gap = Duration::from_millis(9);
+        assert_eq!(read(&train), Some(kind(3)));
+        train.packets[1].gap = Duration::from_millis(8);
+        assert_eq!(read(&train), None);
+        train.packets[1].gap = Duration::ZERO;
+        train.packets[2].hop_limit = None;
+        assert_eq!(read(&train), None);
+        train.packets.pop();
+        assert_eq!(read(&train), None);
+    }
+}

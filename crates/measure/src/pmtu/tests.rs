@@ -1,0 +1,163 @@
+use narrows_units::BitRate;
+
+use super::*;
+use narrows_probe::Measured;
+use narrows_probe::testing::testbed::{Hop, Testbed};
+
+/// A path whose second hop has this MTU, behind an interface of 1500 unless that hop takes more.
+fn path(mtu: u16, seed: u64) -> Testbed {
+    let second = Hop {
+        mtu,
+        ..Hop::ethernet(BitRate::from_mbps(100))
+    };
+    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), second], seed);
+    bed.facts.path_mtu = mtu.max(1500);
+    bed
+}
+
+fn run_on(bed: &mut Testbed) -> Measured {
+    bed.measure(&mut Run::new(Params::default()), Pmtu.info().imposes.budget())
+}
+
+#[test]
+fn the_interfaces_own_mtu_takes_one_train() {
+    for mtu in [1500, 9000] {
+        let measured = run_on(&mut path(mtu, 1));
+        let estimate = measured.outcome.estimate().unwrap();
+        assert_eq!(
+            (estimate.low, estimate.value, estimate.high),
+            (mtu.into(), mtu.into(), mtu.into())
+        );
+        assert_eq!(estimate.confidence, Confidence::High);
+        assert_eq!(measured.cost.packets, 6);
+    }
+}
+
+#[test]
+fn every_mtu_is_found_with_and_without_routers_words() {
+    for reports in [true, false] {
+        for mtu in (576..1500).step_by(7).chain([577, 1280, 1420, 1492, 1499]) {
+            let mut bed = path(mtu, 1);
+            bed.hops[1].reports_too_big = reports;
+            let measured = run_on(&mut bed);
+            let estimate = measured
+                .outcome
+                .estimate()
+                .unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
+            assert_eq!((estimate.value, estimate.high), (mtu.into(), mtu.into()), "{reports}");
+            assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(!reports).into()));
+            let trains = if reports { 3 } else { 17 };
+            assert!(bed.reports.len() <= trains, "{mtu}: {}", bed.reports.len());
+            assert_eq!(analyse(&bed.facts, &bed.reports, &Params::default()), measured.outcome);
+            assert_eq!(estimate.confidence == Confidence::High, reports);
+        }
+    }
+}
+
+#[test]
+fn random_loss_is_not_taken_for_a_limit() {
+    let mut wrong = 0;
+    for seed in 0..20 {
+        for mtu in [1500, 1420] {
+            let mut bed = path(mtu, seed);
+            bed.hops[0].loss = 0.2;
+            bed.hops[1].reports_too_big = false;
+            let measured = run_on(&mut bed);
+            let value = measured.outcome.estimate().map(|estimate| estimate.value);
+            wrong += u32::from(value != Some(mtu.into()));
+        }
+    }
+    // Three of a size lost with all small ones back has a chance of 0.2^3 * 0.8^3 = 0.4 % per size.
+    assert!(wrong <= 1, "{wrong} of 40");
+}
+
+#[test]
+fn a_router_that_lies_does_not_decide() {
+    let mut search = Search::new(&PathFacts::ideal(1500, Duration::ZERO), &Params::default());
+    let mut bed = path(1400, 1);
+    let mut run = Run::new(Params::default());
+    let mut step = run.step(Stamp::from_nanos(0), Event::Started(bed.facts.clone()));
+    // It says 600 while 1400 fits.
+    while let Step::Send(probe) = step {
+        let Ok(mut event) = narrows_probe::World::send(&mut bed, probe);
+        if let Event::Train(report) = &mut event {
+            for row in &mut report.arrivals {
+                if let narrows_probe::probes::Fate::Answered(reply) = &mut row.fate {
+                    reply.kind = narrows_probe::probes::HopReplyKind::PacketTooBig { mtu: Some(600) };
+                }
+            }
+            search.take(report);
+        }
+        step = run.step(Stamp::from_nanos(0), event);
+    }
+    let Step::Done(outcome) = step else { panic!("{step:?}") };
+    assert_eq!(outcome.estimate().unwrap().value, 1400);
+    assert_eq!(outcome.estimate().unwrap().confidence, Confidence::Medium);
+    assert_eq!(conclude(&search, None), outcome);
+}
+
+#[test]
+fn a_dead_path_has_no_mtu() {
+    let mut bed = path(1500, 1);
+    bed.hops[0].loss = 1.0;
+    let measured = run_on(&mut bed);
+    let Outcome::Inconclusive { reason, .. } = measured.outcome else {
+        panic!("{measured:?}")
+    };
+    assert_eq!(reason, Reason::NoAnswer);
+    assert!(bed.reports.len() <= 8);
+}
+
+#[test]
+fn refusals_are_mended_where_they_can_be() {
+    let now = Stamp::from_nanos(0);
+    let mut run = Run::new(Params::default());
+    let train = |step: Step| match step {
+        Step::Send(Probe::Train(train)) => (train.packets[0].ip_octets, train.packets[1].ip_octets, train.far_end),
+        other => panic!("{other:?}"),
+    };
+    let first = run.step(now, Event::Started(PathFacts::ideal(9000, Duration::ZERO)));
+    assert_eq!(train(first), (576, 9000, FarEnd::EchoSized(576)));
+    let capped = run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1500 }));
+    assert_eq!(train(capped), (576, 1500, FarEnd::EchoSized(576)));
+    let raised = run.step(now, Event::Refused(Refusal::TooSmall { min_ip_octets: 600 }));
+    assert_eq!(train(raised), (600, 1500, FarEnd::EchoSized(600)));
+    let whole = run.step(now, Event::Refused(Refusal::NotOffered));
+    assert_eq!(train(whole), (600, 1500, FarEnd::Echo));
+    let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
+        panic!()
+    };
+    assert!(matches!(
+        outcome,
+        Outcome::Inconclusive {
+            reason: Reason::NotOffered { .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_stop_leaves_what_is_known() {
+    let mut bed = path(1420, 1);
+    bed.hops[1].reports_too_big = false;
+    let budget = narrows_probe::Budget {
+        octets: 20_000,
+        ..narrows_probe::Budget::default()
+    };
+    let measured = bed.measure(&mut Run::new(Params::default()), budget);
+    let estimate = measured.outcome.estimate().unwrap();
+    assert!(
+        estimate.low <= 1420 && 1420 <= estimate.high && estimate.high < 1500,
+        "{estimate:?}"
+    );
+    assert!(estimate.caveats.contains(&Caveat::StoppedEarly));
+}
+
+#[test]
+fn parameters_are_checked() {
+    for (name, value) in [("floor", "20"), ("ceiling", "60"), ("spacing", "2 s"), ("step", "3")] {
+        let mut raw = RawParams::new();
+        raw.set(name, value);
+        assert!(Pmtu.begin(&raw).is_err(), "{name}");
+    }
+}

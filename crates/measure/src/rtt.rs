@@ -1,0 +1,358 @@
+//! rtt: estimates the round-trip time from echoes of small packets.
+//!
+//! # Model
+//!
+//! ```text
+//!  sender ──▶ queues ──▶ far end ──▶ queues ──▶ sender      RTT = base + waiting, waiting >= 0
+//! ```
+//!
+//! The base is what the links and the two hosts cannot do without: propagation, serialisation of a small packet, and the
+//! cost of turning it round. Waiting only adds; the smallest of several echoes is therefore the best estimate of the base, and
+//! the distribution above it tells how much the path waits.
+//!
+//! # Assumptions
+//!
+//! - A1 The route does not change during the measurement.
+//! - A2 At least one echo finds all queues empty.
+//! - A3 The far end answers at once.
+//!
+//! # Formula
+//!
+//! `RTT_i = returned_i - departed_i`, both on the sender's clock, ns (`TrainReport::round_trips`). The value is the minimum;
+//! its lower end is as far below it as the third smallest lies above it, since extremes of a sample crowd towards the end
+//! they have not reached; its upper end adds the stamp error. Below 10 ms a *dense* train of 64 packets follows, 4 µs apart: where
+//! interrupts are coalesced its echoes come in batches (`batches`), of which the last packet waits least; its minimum counts,
+//! and the interval's lower end goes down by the time from batch to batch. Median, 95th percentile (interpolated) and maximum are in the
+//! evidence. Where the far end says when it turned an echo, each way's delays are there too, with what the clocks leave open (`ways`).
+//!
+//! # Parameters
+//!
+//! Declared below; `narrows methods rtt` prints the table.
+//!
+//! # Cost
+//!
+//! 20 packets of 64 octets in 0.4 s, some 26 kbit/s at the IP layer; on a short path 64 more in a quarter of a millisecond, 130 Mbit/s.
+//!
+//! # Fails when
+//!
+//! - A1: nothing is seen but a wide distribution.
+//! - A2: the value is too high by the smallest waiting; a median far above the minimum is the warning.
+//! - A3: the far end's own delay is part of the value; of the ways, it is in the reverse one's, unless a reflector tells how long it took.
+//! - Clocks that are not the same: how long *one* way takes is known to half the smallest round trip (`clock_error_bound_ns`), because
+//!   all of the difference of the ways could be one way's. Delay variation is not affected.
+//! - Against a host that runs nothing of ours ([`narrows_probe::Answering`]) closed ports and TCP answer instead of echoes: answers
+//!   then differ in size from the probes. Where the host limits them, trains are as short as it allows, and none is dense.
+//! - Hosts that coalesce interrupts: low confidence, [`Caveat::ReceiveBatching`], where the time from batch to batch is above 3 % of
+//!   the value; an upper bound where all of the dense train came as one batch.
+//! - Fewer than five answers raise [`Caveat::FewSamples`], losses [`Caveat::Loss`], a clock set meanwhile
+//!   [`Caveat::ClockStep`]; no answer at all ends in [`Reason::NoAnswer`].
+//!
+//! # References
+//!
+//! - RFC 2681 G. Almes, S. Kalidindi, M. Zekauskas: A round-trip delay metric for IPPM, 1999.
+//! - RFC 3393, RFC 5481 (delay variation); RFC 5905 §8 (offset of clocks); `[MST99]` (their skew).
+
+mod run;
+#[cfg(test)]
+mod tests;
+mod ways;
+
+use std::time::Duration;
+
+pub use self::run::Run;
+use narrows_stat::Sorted;
+use narrows_units::{Delta, Metric};
+
+use narrows_probe::PathFacts;
+use narrows_probe::contract::Estimator;
+use narrows_probe::facts::Answering;
+use narrows_probe::observations;
+use narrows_probe::observations::{AnalyseError, Observations};
+use narrows_probe::outcome::{
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, Reason, RoundTripFinding, Ways,
+};
+use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
+use narrows_probe::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope, params,
+};
+
+/// The registry entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Rtt;
+
+static INFO: MethodInfo = MethodInfo {
+    name: "rtt",
+    summary: "round-trip time from echoes of small packets",
+    metric: Metric::RoundTripTime,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::Echo,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: None,
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: false,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 5376,
+        max_octets: 50_000,
+        typical_time: Duration::from_millis(400),
+        max_time: Duration::from_secs(10),
+        fills_path: false,
+    },
+    parameters: Params::PARAMETERS,
+    source: include_str!("rtt.rs"),
+};
+
+impl Method for Rtt {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[
+            Answering::Server,
+            Answering::Echo,
+            Answering::Reflector,
+            Answering::ClosedPort,
+            Answering::TcpSyn,
+        ]
+    }
+
+    fn imposes(&self, params: &RawParams) -> Imposes {
+        let usual = INFO.imposes.clone();
+        match Params::try_from(params) {
+            Ok(params) => usual.lasting(params.duration.min(params.spacing * params.probes) + Duration::from_secs(2)),
+            Err(_) => usual,
+        }
+    }
+
+    fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        raw.check_names(&INFO)?;
+        Ok(Box::new(Run::new(Params::try_from(raw)?)))
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        params.check_names(&INFO)?;
+        observations::lead(Run::new(Params::try_from(params)?), observations)
+    }
+}
+
+params! {
+    /// Everything that can be set.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Params {
+        /// Packets in all.
+        pub probes: u32 = "20" {
+            range: Between("1", "1000"), source: "ours: RFC 2681 leaves it open; twenty make a 95th percentile",
+        },
+        /// Time between packets.
+        pub spacing: Duration = "20 ms" {
+            range: Between("1 ms", "10 s"), source: "ours: beyond the queue memory of access links at small load",
+        },
+        /// IP octets of a packet.
+        pub ip_octets: u16 = "64" {
+            name: "octets", unit: "IP octets", range: Between("28", "1500"),
+            source: "ours: small, raised to what the probe header needs",
+        },
+        /// No new train of ten packets begins after this time.
+        pub duration: Duration = "3 s" { range: Between("1 ms", "1 h"), source: "ours" },
+    }
+}
+
+/// What the echoes say.
+pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
+    let (dense, sparse): (Vec<&TrainReport>, Vec<&TrainReport>) = reports.iter().partition(|report| is_dense(report));
+    let rows = || sparse.iter().flat_map(|report| &report.arrivals);
+    let sent = rows().count();
+    let times: Vec<Delta> = rows().filter_map(round_trip).collect();
+    let stepped = times.iter().any(|time| *time < Delta::ZERO);
+    let good: Vec<f64> = times
+        .iter()
+        .filter(|time| **time >= Delta::ZERO)
+        .map(|time| time.as_f64())
+        .collect();
+    let lost: usize = sparse.iter().map(|report| report.lost_on_path()).sum();
+    let mut caveats = Vec::new();
+    if lost > 0 {
+        caveats.push(Caveat::Loss {
+            ratio: lost as f64 / sent as f64,
+        });
+    }
+    if stepped {
+        caveats.push(Caveat::ClockStep);
+    }
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("sent", sent);
+    diagnostics.insert("answered", good.len());
+    diagnostics.insert("kept_round_trips", good.len());
+    diagnostics.insert("rejected_clock_set", times.len() - good.len());
+    match Sorted::new(good) {
+        Ok(sorted) => {
+            let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
+            let ways = ways::tell(rows(), stamps, &mut diagnostics);
+            let estimate = conclude(facts, &sorted, caveats, diagnostics, ways);
+            dense.into_iter().fold(estimate, with_dense).into()
+        }
+        Err(_) => Outcome::Inconclusive {
+            reason: Reason::NoAnswer,
+            caveats,
+            details: Details::default(),
+            diagnostics,
+        },
+    }
+}
+
+fn conclude(
+    facts: &PathFacts,
+    sorted: &Sorted,
+    caveats: Vec<Caveat>,
+    mut diagnostics: Diagnostics,
+    ways: Option<Ways>,
+) -> Estimate {
+    let nanos = |value: f64| Delta::from_nanos(whole(value));
+    let percentile = |p: f64| nanos(sorted.quantile(p).unwrap_or_else(|| sorted.max()));
+    diagnostics.insert("median_ns", percentile(0.5));
+    diagnostics.insert("p95_ns", percentile(0.95));
+    diagnostics.insert("max_ns", nanos(sorted.max()));
+    diagnostics.insert("round_trips_ns", sorted.values().to_vec());
+    let values = sorted.values();
+    let third = values[values.len().min(3) - 1];
+    let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
+    let (value, below) = (sorted.min(), (third - sorted.min()).max(stamps));
+    let count = |value: f64| u64::try_from(whole(value)).unwrap_or(0);
+    let mut estimate = Estimate::new(
+        Metric::RoundTripTime,
+        None,
+        count(value),
+        count(value - below),
+        count(value + stamps),
+    );
+    if values.len() < FEW {
+        let samples = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        estimate = estimate.caveat(Caveat::FewSamples { samples });
+        estimate.confidence = Confidence::Low;
+    }
+    for caveat in caveats {
+        estimate = estimate.caveat(caveat);
+    }
+    estimate.diagnostics = diagnostics;
+    let found = RoundTripFinding {
+        median_ns: percentile(0.5).nanos(),
+        p95_ns: percentile(0.95).nanos(),
+        ways,
+    };
+    estimate.found(Finding::RoundTrip(Box::new(found)))
+}
+
+/// Whether a train was sent to be seen in batches: packets closer than any interrupt timer is long.
+fn is_dense(report: &TrainReport) -> bool {
+    let rows = &report.arrivals;
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+        return false;
+    };
+    rows.len() >= 16 && last.departed.since(first.departed) < Duration::from_micros(20) * DENSE
+}
+
+/// What a dense train adds. Single echoes each wait for both hosts' whole interrupt timers; of a batch the last packet waits
+/// least, so that the smallest time of all is nearer. What both hosts may still have added is no more than the time from batch
+/// to batch and a gap each, and unknown if there was one batch alone.
+fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
+    let times = report.arrivals.iter().filter_map(round_trip);
+    let Some(least) = times.filter(|time| *time > Delta::ZERO).min() else {
+        return estimate;
+    };
+    let least = u64::try_from(least.nanos()).unwrap_or(u64::MAX);
+    let stamps = estimate.high - estimate.value;
+    if least < estimate.value {
+        estimate.low = estimate.low.min(least);
+        (estimate.value, estimate.high) = (least, least + stamps);
+    }
+    estimate = estimate.with("dense_min_ns", Delta::from(Duration::from_nanos(least)));
+    let Some((period, batches)) = batches(report) else {
+        return estimate;
+    };
+    // The last of a batch may have waited for up to a gap, at either host.
+    let rows = &report.arrivals;
+    let sent = rows
+        .last()
+        .map_or(Duration::ZERO, |last| last.departed.since(rows[0].departed));
+    let added = period + 2 * sent / u32::try_from(rows.len()).unwrap_or(1).max(1);
+    let nanos = u64::try_from(added.as_nanos()).unwrap_or(u64::MAX);
+    estimate = estimate.with("batch_period_ns", Delta::from(period));
+    estimate.low = estimate.low.min(estimate.value.saturating_sub(nanos));
+    if nanos as f64 > MATTERS * estimate.value as f64 {
+        estimate = estimate.caveat(Caveat::ReceiveBatching { period });
+        estimate.confidence = Confidence::Low;
+        if batches < 2 {
+            estimate = estimate.at_most();
+        }
+    }
+    estimate
+}
+
+/// The typical time from the end of a batch of echoes to the end of the next, and how many there were; `None` if most came apart.
+fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
+    let rows = &report.arrivals;
+    let sent = (rows.last()?.departed - rows.first()?.departed).as_f64() / rows.len() as f64;
+    let mut back: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| round_trip(row).map(|time| (row.departed - rows[0].departed).as_f64() + time.as_f64()))
+        .collect();
+    back.sort_by(f64::total_cmp);
+    let (first, last) = (*back.first()?, *back.last()?);
+    let mut ends: Vec<f64> = back
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] > APART * sent)
+        .map(|pair| pair[0])
+        .collect();
+    ends.push(last);
+    if 2 * ends.len() > back.len() {
+        return None;
+    }
+    let apart: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let period = narrows_stat::median(&apart).unwrap_or(last - first + sent * rows.len() as f64);
+    Some((
+        Duration::from_nanos(u64::try_from(whole(period)).unwrap_or(0)),
+        ends.len(),
+    ))
+}
+
+/// Packets of the dense train, and the least gap between them: together longer than timers of interrupt coalescing (ours).
+const DENSE: u32 = 64;
+const DENSE_GAP: Duration = Duration::from_micros(4);
+/// On longer paths no such timer matters (ours).
+const SHORT_PATH: Duration = Duration::from_millis(10);
+/// Echoes this share of the sending gap apart came apart (ours).
+const APART: f64 = 0.3;
+/// A time between batches up to this share of the value is no more than a wider interval (ours).
+const MATTERS: f64 = 0.03;
+
+/// Ours.
+const FEW: usize = 5;
+
+/// Time to the far end and back. Answers of routers on the way are not from the far end.
+fn round_trip(row: &Arrival) -> Option<Delta> {
+    match row.fate {
+        Fate::Echoed { returned, .. } => Some(returned - row.departed),
+        Fate::Answered(reply) if matches!(reply.kind, HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer) => {
+            Some(reply.returned - row.departed)
+        }
+        Fate::Answered(_) | Fate::Received(_) | Fate::Lost => None,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "float to integer casts saturate, and the values were integers"
+)]
+fn whole(nanos: f64) -> i64 {
+    nanos.round() as i64
+}

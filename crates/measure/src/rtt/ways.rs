@@ -1,0 +1,130 @@
+//! Each way for itself, where echoes say when they were turned.
+//!
+//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` hold the far clock's offset with opposite signs. Of the
+//! echo with the smallest round trip `theta = (forward - reverse) / 2` is that offset, wrong by at most half of that round trip: that much
+//! could be one way's alone (RFC 5905 §8; the smallest is the one with the least waiting). One-way delays are given with that bound; their
+//! *variation*, the delay above the smallest of its way (RFC 5481 §4.2), and the difference of successive ones (RFC 3393), need no clock
+//! but a steady one.
+//!
+//! Over ten seconds and more the far clock's skew is the slope of the line below all forward delays (`[MST99]`); it counts if the reverse
+//! ones show the same with the opposite sign, to within [`SAME_PPM`] and what stamps can tell, and is then taken out of both. A rise that
+//! both ways do not share is no clock.
+
+use narrows_stat::{SkewObjective, Sorted, skew_line};
+
+use super::whole;
+use narrows_probe::outcome::{Diagnostics, WayDelays, Ways};
+use narrows_probe::probes::{Arrival, Fate};
+
+/// One echo.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// When it left, relative to the first.
+    at: f64,
+    forward: f64,
+    reverse: f64,
+}
+
+/// Skews are looked for in at least so many echoes over at least so long (host-and-timing §7.6), ns.
+const ECHOES: usize = 50;
+const SPAN: f64 = 10e9;
+/// Skews of both ways that agree to within this are one clock's (host-and-timing §7.6), in parts per million.
+const SAME_PPM: f64 = 2.0;
+/// What is above is no clock (likewise).
+const MOST_PPM: f64 = 500.0;
+
+/// What the echoes say of each way; `None` if the far end did not tell when it turned them.
+pub(super) fn tell<'a>(
+    rows: impl Iterator<Item = &'a Arrival>,
+    stamp_error: f64,
+    diagnostics: &mut Diagnostics,
+) -> Option<Ways> {
+    let (base, mut turns) = turns(rows);
+    if turns.len() < 2 {
+        return None;
+    }
+    if let Some(skew) = skew(&turns, stamp_error) {
+        diagnostics.insert("clock_skew_ppm", skew * 1e6);
+        for turn in &mut turns {
+            turn.forward -= skew * turn.at;
+            turn.reverse += skew * turn.at;
+        }
+    }
+    let round = |turn: &Turn| turn.forward + turn.reverse;
+    let best = turns.iter().min_by(|a, b| round(a).total_cmp(&round(b)));
+    let best = best.copied()?;
+    let theta = (best.forward - best.reverse) / 2.0;
+    let forward: Vec<f64> = turns.iter().map(|turn| turn.forward - theta).collect();
+    let reverse: Vec<f64> = turns.iter().map(|turn| turn.reverse + theta).collect();
+    let ways = Ways {
+        clock_offset_ns: base.saturating_add(whole(theta)),
+        clock_error_bound_ns: whole(round(&best) / 2.0 + stamp_error),
+        forward: statistics(&forward),
+        reverse: statistics(&reverse),
+        ..Ways::default()
+    };
+    ways.tell(diagnostics);
+    Some(ways)
+}
+
+fn statistics(delays: &[f64]) -> Option<WayDelays> {
+    let steps: Vec<f64> = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let mean = steps.iter().sum::<f64>() / steps.len() as f64;
+    let (delays, steps) = (Sorted::new(delays.to_vec()).ok()?, Sorted::new(steps).ok()?);
+    let at = |sorted: &Sorted, p: f64| sorted.quantile(p).unwrap_or_else(|| sorted.max());
+    let (least, median, p95, most) = (delays.min(), at(&delays, 0.5), at(&delays, 0.95), delays.max());
+    Some(WayDelays {
+        one_way_ns: [least, median, p95, most].map(whole),
+        variation_ns: [median - least, p95 - least, most - least].map(whole),
+        successive_ns: [mean, at(&steps, 0.95)].map(whole),
+    })
+}
+
+/// The first forward delay, and all echoes with their delays relative to it, so that nanoseconds stay exact whatever the clocks' offset.
+fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
+    let mut first = None;
+    let turn = |row: &Arrival| {
+        let Fate::Echoed {
+            returned,
+            turned: Some(turned),
+        } = row.fate
+        else {
+            return None;
+        };
+        // An echo that came back before it left: the clock was set, and tells nothing.
+        if returned < row.departed {
+            return None;
+        }
+        // A hostile far end may say whatever it likes.
+        let forward = turned.nanos().checked_sub(row.departed.nanos())?;
+        let reverse = returned.nanos().checked_sub(turned.nanos())?;
+        let (began, base) = *first.get_or_insert((row.departed.nanos(), forward));
+        Some(Turn {
+            at: row.departed.nanos().checked_sub(began)? as f64,
+            forward: forward.checked_sub(base)? as f64,
+            reverse: reverse.checked_add(base)? as f64,
+        })
+    };
+    let turns = rows.filter_map(turn).collect();
+    (first.map_or(0, |(_, base)| base), turns)
+}
+
+/// The far clock's skew against this host's, if both ways show it; it is no more than noise if it is less than stamps can tell.
+fn skew(turns: &[Turn], stamp_error: f64) -> Option<f64> {
+    let span = turns.last()?.at - turns.first()?.at;
+    if turns.len() < ECHOES || span < SPAN {
+        return None;
+    }
+    let times: Vec<f64> = turns.iter().map(|turn| turn.at).collect();
+    let slope = |delays: Vec<f64>| {
+        let least = delays.iter().copied().fold(f64::INFINITY, f64::min);
+        let above: Vec<f64> = delays.into_iter().map(|delay| delay - least).collect();
+        Some(skew_line(&times, &above, SkewObjective::SumOfDistances).ok()?.slope)
+    };
+    let forward = slope(turns.iter().map(|turn| turn.forward).collect())?;
+    let reverse = slope(turns.iter().map(|turn| turn.reverse).collect())?;
+    let doubt = SAME_PPM * 1e-6 + 4.0 * stamp_error / span;
+    let skew = (forward - reverse) / 2.0;
+    let a_clock = (forward + reverse).abs() <= doubt && skew.abs() <= MOST_PPM * 1e-6;
+    (a_clock && skew.abs() > 4.0 * stamp_error / span).then_some(skew)
+}

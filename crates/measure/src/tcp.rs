@@ -1,0 +1,361 @@
+//! TCP: estimates the bulk transfer capacity of one connection from a transfer, in quick or in full length.
+//!
+//! # Model
+//! A connection climbs to what it can get, and then stays about there. The first part says little, the second repeats itself:
+//! ```text
+//!   rate |          .--./--./--./--./--.
+//!        |        .'
+//!        |    . '
+//!        +---ramp----|--- window ---|.......... what a test of 20 s would add
+//! ```
+//! Quick mode finds the end of the ramp, measures for a second, and goes on only while the rate does not stand.
+//!
+//! # Assumptions
+//! - A1 After slow start the window moves slowly (Reno, CUBIC) or the rate is flat (BBR).
+//! - A2 The path is stationary over the test.
+//! - A3 Hosts offer as much as the connection takes; where they do not, the kernel's counters say so.
+//! - A4 No token bucket lets the first seconds through faster than the rest.
+//!
+//! # Formula
+//! - Ramp, rule `seed003`: poll every 2 RTT (at least 2 ms; 20 ms without an RTT); end if the window was at least 4 segments and moved
+//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % (`[QuickMode03]`). Code: `ramp.rs`.
+//! - Ramp, rule `composite` (ours): poll every 2 RTT (at least 50 ms); end if the window moved by less than max(3 segments, 10 %) on two
+//!   successive polls without retransmission, or the last three polls brought no rate 1.25 times the best before, or BBR's
+//!   pacing gain has left start-up and drain; and 6 RTT and 10 segments have passed, no recovery is under way, and the peer's
+//!   window, if it is the limit, stands still.
+//! - Window, rule `seed003`: one second.
+//! - Window, rule `composite`: from the ramp's end until it answers, at least 1 s and 3 RTT (8 under BBR), in at least four parts of
+//!   max(200 ms, 1.5 RTT, 20 segments). It answers if its halves agree within 10 %, the 95 % interval of the parts' mean (neighbours'
+//!   likeness allowed for) is within 6 %, *and* something holds the rate: the link (19 of 20 samples have round trips 5 % above the
+//!   shortest, one cut of the window would cost at most 5 % of 20 s, and one loss more than were seen in as many segments would
+//!   leave the rate where it is, by the laws of Reno and CUBIC), the peer's window, the application or pacing, BBR, or ten
+//!   losses further apart than a round trip. Where no cut empties the queue the newest second will do. Else it runs on until
+//!   `duration`. Code: `quick.rs`, [`Quick`], which is usable by itself.
+//! - Cost of one cut over 20 s: `1 - mean(min(1, w(t) / W))`, `w` by the growth of Reno or CUBIC from the cut. Code: `theory.rs`.
+//! - What 20 s would show: what was acknowledged by the end, and the value for the rest, less BBR's looks at the empty round trip
+//!   (200 ms and a round trip in ten seconds), over 20 s (`over_20_s_bps`). Code: `result.rs`.
+//! - Full length: `omit`, then `duration`; the receiver's octets over its own time are the value if it reports them.
+//! - Worst case of a short window `T`: Reno `2/3 (1 + T / (RTT W))`, CUBIC by integration. Code: `theory.rs`.
+//! - Limit: sending host, receiving host, peer's window, send buffer, pacing, interface, policer, queue, random loss, window still
+//!   growing and others; the first that holds. Code: `limits.rs`, thresholds there.
+//!
+//! # Parameters
+//! Declared below; `narrows methods tcp` prints the table.
+//!
+//! # Cost
+//! Quick: ramp plus 1 s at full rate, 1.5 s and 20 MB on 100 Mbit/s over 20 ms. Full: `omit + duration`. Fills the tight link.
+//!
+//! # Fails when
+//! - A1 (HyStart leaves slow start far below the path's rate; a window far from its mean): runs on while no queue shows
+//!   (`test_too_short`, `not_converged` when time runs out); `risk_share` says how far the value may be off. Random loss that
+//!   has not struck yet cannot be foreseen: docs/results/quick-mode.md.
+//! - A2: `variable_rate`, `not_converged`; the value is the mean over everything.
+//! - A3: `limited_by` sender, receiver or window.
+//! - A4: the quick value is too high; compare with full length.
+//! - The window never stands still: the mean over all, `not_converged`; still in slow start: a lower bound, `test_too_short`.
+//!
+//! # References
+//! - `[QuickMode03]` Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
+//! - [RFC 3148] Mathis, Allman: A framework for defining empirical bulk transfer capacity metrics, 2001.
+//! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
+//! - [RFC 9438] Xu and others: CUBIC, 2023.
+//! - `[BBR16]` Cardwell and others: BBR: congestion-based congestion control, 2016.
+
+mod quick;
+mod ramp;
+mod result;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
+
+use narrows_probe::contract::{Estimator, Event, Step};
+use narrows_probe::facts::PathFacts;
+use narrows_probe::observations::Follower;
+use narrows_probe::outcome::{Outcome, Reason};
+use narrows_probe::probes::{Congestion, Probe, Then, Transfer, TransferReport};
+use narrows_probe::registry::{
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, Value,
+    params,
+};
+use narrows_train::bulk;
+pub use quick::{Held, Quick, Stop, Verdict};
+pub use ramp::Rule;
+use result::Known;
+pub use result::over_20_s;
+
+/// The method.
+pub struct Tcp;
+
+/// What connecting and closing may take (ours).
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
+static INFO: MethodInfo = MethodInfo {
+    name: "tcp",
+    summary: "bulk transfer capacity of one TCP connection, quick or in full length",
+    metric: Metric::TcpAchievableSingle,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::BulkTransfer,
+        activity: Activity::Active,
+        protocol: Protocol::Tcp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::TcpPayload),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 20_000_000,
+        max_octets: 100_000_000_000,
+        typical_time: Duration::from_millis(1500),
+        max_time: Duration::from_secs(12),
+        fills_path: true,
+    },
+    parameters: Params::PARAMETERS,
+    source: include_str!("tcp.rs"),
+};
+
+bulk::method!(Tcp, |params| params.omit.unwrap_or(LEAST_OMIT) + params.duration);
+
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// The end of the ramp and what follows, or the full length.
+        full: bool = "quick" is { "quick" => false, "full" => true } { name: "mode", source: "[QuickMode03]" },
+        /// End of the ramp.
+        rule: Rule = "composite" is { "composite" => Rule::Composite, "seed003" => Rule::Seed003 } { source: "see Formula" },
+        /// End of quick mode, or length of full.
+        duration: Duration = "6 s" {
+            range: Between("500 ms", "1 h"), presets: &[("full", "10 s")], source: "[QuickMode03] has 10 s for both",
+        },
+        /// Full length: left out at its begin.
+        omit: Option<Duration> = "1 s, at least 20 RTT" { range: Between("0 s", "10 min"), source: "ours" },
+        /// Slots of full length.
+        interval: Duration = "100 ms" { range: Between("10 ms", "10 s"), source: "ours" },
+        /// Congestion control, by its kernel name.
+        congestion: Option<Congestion> = "the host's" from Option<KernelName> => (|name: Option<KernelName>| {
+            name.map(|name| name.0)
+        }) { range: Described("1 to 15 letters"), source: "the host" },
+        /// Window to ask for.
+        window_octets: Option<u32> = "autotuned" from Option<Octets> => (|octets: Option<Octets>| {
+            octets.and_then(|octets| u32::try_from(octets.count()).ok())
+        }) { range: Between("1 kB", "1 GB"), source: "the host" },
+        /// Pacing rate at the IP layer.
+        pacing: Option<BitRate> = "none" { name: "pacing_bps", range: AtLeast("1 bit/s"), source: "the host" },
+    }
+}
+
+/// A congestion control, by a name that the kernel can have.
+#[derive(PartialEq)]
+struct KernelName(Congestion);
+
+impl Value for KernelName {
+    fn parse(text: &str) -> Result<Self, String> {
+        if (1..16).contains(&text.len()) {
+            Ok(Self(Congestion::from_name(text)))
+        } else {
+            Err("write 1 to 15 letters".to_owned())
+        }
+    }
+}
+
+/// Where the method stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Quick: waiting for the end of the ramp.
+    Ramp,
+    /// Quick: measuring.
+    Window,
+    /// Full: leaving out the begin.
+    Omit,
+    /// Full: measuring.
+    Full,
+}
+
+/// Quick: how often the window is looked at, and how often sampled.
+const LEAST_LOOK: Duration = Duration::from_millis(100);
+const SAMPLES_PER_LOOK: u32 = 4;
+/// The rule of `[QuickMode03]` measures for a second, whatever it shows.
+const SEED_WINDOW: Duration = Duration::from_secs(1);
+const SLOTS: u32 = 10;
+/// Less time than this tells nothing new.
+const TOO_SHORT: Duration = Duration::from_millis(20);
+const LEAST_OMIT: Duration = Duration::from_secs(1);
+const OMIT_RTTS: u32 = 20;
+
+/// The method at work.
+#[derive(Debug)]
+struct Run {
+    params: Params,
+    facts: PathFacts,
+    began: Stamp<Sender>,
+    phase: Phase,
+    quick: Quick,
+    measuring_since: Stamp<Sender>,
+    known: Known,
+}
+
+impl Run {
+    fn new(params: Params) -> Self {
+        Self {
+            facts: PathFacts::ideal(1500, Duration::ZERO),
+            began: Stamp::from_nanos(0),
+            phase: Phase::Ramp,
+            quick: Quick::new(params.rule, false),
+            measuring_since: Stamp::from_nanos(0),
+            known: Known::default(),
+            params,
+        }
+    }
+
+    fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.began = now;
+        self.facts = facts;
+        self.quick = Quick::new(self.params.rule, self.pacing().is_some());
+        if !self.params.full {
+            let every = self.quick.poll_every(self.facts.rtt);
+            return self.segment(Phase::Ramp, every.min(self.params.duration), 1, Then::Continue);
+        }
+        self.known.full = true;
+        let omit = self.params.omit.unwrap_or(LEAST_OMIT.max(OMIT_RTTS * self.facts.rtt));
+        if omit.is_zero() {
+            return self.full();
+        }
+        self.segment(Phase::Omit, omit, SLOTS, Then::Continue)
+    }
+
+    fn full(&mut self) -> Step {
+        let slots = self.params.duration.as_nanos() / self.params.interval.as_nanos().max(1);
+        let slots = u32::try_from(slots).unwrap_or(u32::MAX).max(1);
+        self.segment(Phase::Full, self.params.duration, slots, Then::Finish)
+    }
+
+    fn segment(&mut self, phase: Phase, duration: Duration, slots: u32, then: Then) -> Step {
+        self.phase = phase;
+        Step::Send(Probe::Transfer(Transfer {
+            streams: 1,
+            congestion: self.params.congestion.clone(),
+            window_octets: self.params.window_octets,
+            pacing: self.params.pacing,
+            duration,
+            sample_every: duration / slots,
+            then,
+        }))
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: TransferReport) -> Step {
+        if report.streams.iter().all(|stream| stream.samples.is_empty()) {
+            return Step::Done(self.conclude(Some(Reason::NoAnswer)));
+        }
+        match self.phase {
+            Phase::Ramp | Phase::Window => self.take_quick(now, report),
+            Phase::Omit => {
+                self.known.ramp.push(report);
+                self.full()
+            }
+            Phase::Full => {
+                self.known.standing = result::standing(&report, self.pacing().is_some());
+                self.known.window.push(report);
+                Step::Done(self.conclude(None))
+            }
+        }
+    }
+
+    fn left(&self, now: Stamp<Sender>) -> Duration {
+        self.params.duration.saturating_sub(now.since(self.began))
+    }
+
+    fn take_quick(&mut self, now: Stamp<Sender>, report: TransferReport) -> Step {
+        let verdict = self.quick.take(&report.streams);
+        let segments = if self.phase == Phase::Ramp {
+            &mut self.known.ramp
+        } else {
+            &mut self.known.window
+        };
+        segments.push(report);
+        if let Some(ramp) = self.quick.first_ramp() {
+            self.known.cached_threshold = ramp.threshold_at_start().is_some();
+            self.known.growing = ramp.still_growing();
+        }
+        self.known.ramp_end = self.quick.ended();
+        match verdict {
+            Verdict::Stop(stop) => {
+                self.known.stop = Some(stop);
+                Step::Done(self.conclude(None))
+            }
+            Verdict::Ramping => {
+                let every = self.quick.poll_every(self.facts.rtt);
+                self.look(now, Phase::Ramp, every, 1)
+            }
+            Verdict::Measuring => {
+                if self.phase == Phase::Ramp {
+                    self.measuring_since = now;
+                }
+                if self.params.rule == Rule::Seed003 {
+                    return self.look(now, Phase::Window, SEED_WINDOW, SLOTS);
+                }
+                let every = LEAST_LOOK.max(now.since(self.measuring_since) / 10);
+                self.look(now, Phase::Window, every, SAMPLES_PER_LOOK)
+            }
+        }
+    }
+
+    /// Goes on for `wanted`, or what is left.
+    fn look(&mut self, now: Stamp<Sender>, phase: Phase, wanted: Duration, slots: u32) -> Step {
+        let left = self.left(now);
+        // Polls of short round trips are shorter than that, and wanted.
+        if left < TOO_SHORT.min(wanted) {
+            return Step::Done(self.conclude(None));
+        }
+        self.segment(phase, wanted.min(left), slots, Then::Continue)
+    }
+
+    fn conclude(&self, reason: Option<Reason>) -> Outcome {
+        result::outcome(&self.known, &self.facts, self.pacing(), reason)
+    }
+
+    /// What was asked for, or the user's cap.
+    fn pacing(&self) -> Option<BitRate> {
+        [self.params.pacing, self.facts.rate_cap].into_iter().flatten().min()
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("tcp", "transfers over one connection");
+
+    /// Full length ends its transfer with what it measures, quick mode never ends one.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Transfer(transfer) = asked else {
+            return false;
+        };
+        let alike = transfer.streams == 1 && transfer.window_octets == self.params.window_octets;
+        let finishes = transfer.then == Then::Finish;
+        if self.params.full {
+            self.phase = if finishes { Phase::Full } else { Phase::Omit };
+            return alike;
+        }
+        alike && !finishes
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match event {
+            Event::Started(facts) => self.start(now, facts),
+            Event::Transfer(report) => self.take(now, report),
+            Event::Refused(refusal) => Step::Done(self.conclude(Some(bulk::reason_of(refusal, "TCP transfers")))),
+            Event::Stop(reason) => Step::Done(self.conclude(Some(reason))),
+            Event::Train(_) | Event::Load(_) | Event::Capture(_) | Event::TimerFired => {
+                Step::Done(self.conclude(Some(Reason::UnexpectedEvent)))
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! UDP: estimates the achievable UDP rate from loads of constant rate.
+//!
+//! # Model
+//! A path passes a load of rate `R` beside other traffic `X` through its tight link `C`:
+//! ```text
+//!   sender --R-->  [=== Q ===] --C-->  receiver       loss, for ever: (R + X - C) / (R + X)
+//!                     ^ X
+//! ```
+//! The achievable rate is the highest one whose loss stays under a bound, with the queue no longer in the game. It is what UDP
+//! *gets*, from idle capacity or from traffic that yields; it is not the available rate.
+//!
+//! # Assumptions
+//! - A1 FIFO service, drop-tail loss.
+//! - A2 Cross traffic is stationary over the trials.
+//! - A3 The queue's delay is the only delay that grows during a trial.
+//! - A4 The receiving host counts what it drops itself.
+//!
+//! # Formula
+//! - Trial: one segment of constant rate. Sustained loss `p = lost / sent + g / (1 + g)`, `g` the growth of the mean one-way delay
+//!   per time, less what a queue near its limit wanders by chance: a filling queue foretells its loss. It passes if `p` and the share dropped by the receiver stay within `max_loss`.
+//!   Code: `trial.rs`.
+//! - Delivered rate `D`: IP octets over the receiver's own time, first and last status interval left out, so that neither a queue's
+//!   content nor a late begin is counted.
+//! - Next rate: 1.25, 1.56, 2.4, then 3 times the last while nothing failed; after one failure its `D`; after two, where the line through
+//!   `(R, R / D)`, which is `(R + X) / C`, meets the loss allowed; the geometric middle if that lies outside the bracket. Done
+//!   when the bracket is within `resolution`. Code: `bracket.rs`.
+//! - Without `start_bps`: 0.1 s at 4 times the last rate, from 1 Mbit/s, until 5 % would be lost.
+//! - The best rate is confirmed over `confirm`. Value: its `D` as UDP payload; high: the lowest rate that cannot be exceeded;
+//!   both ends at least `resolution` away.
+//! - `streams = 2`: `g = T2 / T1`, two sockets over one. At least 1.15: recommended; above 0.9: not; else harmful.
+//!
+//! # Parameters
+//! Declared below; `narrows methods udp` prints the table.
+//!
+//! # Cost
+//! Three or four segments at about the answer's rate: 2.5 s, 30 MB at 100 Mbit/s. Fills the tight link and its queue.
+//!
+//! # Fails when
+//! - A1 (per-flow queues, policers): the answer holds for this flow; a policer's rate is found as a link's would be.
+//! - A2: the confirmation fails, the search starts below; `not_converged` if time runs out.
+//! - A3 (clock step, wireless): passing rates fail; the answer is too low.
+//! - A4: drops for want of socket buffer are taken for the path's; if counted: `receiver_limited`, a lower bound. So is what is
+//!   delivered as fast as the receiving program takes packets, where it stamps them itself: its queue delays as the path's do.
+//! - The sender is slower than the path: `sender_limited`, a lower bound.
+//!
+//! # References
+//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
+//! - `[TOPP00]` Melander, Björkman, Gunningberg: A new end-to-end probing and analysis method for estimating bandwidth bottlenecks, 2000.
+//! - [RFC 9097] Morton, Geib, Ciavattone: Metrics and methods for one-way IP capacity, 2021.
+
+mod bracket;
+mod result;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
+
+use bracket::{Bracket, Next};
+use narrows_probe::contract::{Estimator, Event, Refusal, Step};
+use narrows_probe::facts::PathFacts;
+use narrows_probe::observations::Follower;
+use narrows_probe::outcome::{Outcome, Reason};
+use narrows_probe::probes::{Load, LoadReport, Probe, Then};
+use narrows_probe::registry::{
+    Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
+};
+use narrows_train::bulk;
+use trial::Trial;
+
+/// The method.
+pub struct Udp;
+
+/// What the last probe may take beyond the end of the search.
+const LAST_PROBE: Duration = Duration::from_secs(2);
+
+static INFO: MethodInfo = MethodInfo {
+    name: "udp",
+    summary: "highest UDP rate with loss under 1 %, from loads of constant rate",
+    metric: Metric::UdpAchievable,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::Flooding,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::UdpPayload),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: false,
+    },
+    imposes: Imposes {
+        typical_octets: 32_000_000,
+        max_octets: 6_000_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(8),
+        fills_path: true,
+    },
+    parameters: Params::PARAMETERS,
+    source: include_str!("udp.rs"),
+};
+
+bulk::method!(Udp, |params| params.max_time());
+
+params! {
+    /// What the caller can set.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Params {
+        /// IP-layer rate of the first trial; without it the search begins by steps of 4.
+        start: Option<BitRate> = "none" { name: "start_bps", range: AtLeast("1 bit/s"), source: "the available rate, if measured" },
+        /// Highest IP-layer rate to try.
+        max: Option<BitRate> = "none" { name: "max_bps", range: AtLeast("1 bit/s"), source: "ours" },
+        /// Share that may be lost.
+        max_loss: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.5"), source: "[Netest03]" },
+        /// Width of the final bracket.
+        resolution: f64 = "0.02" { unit: "share", range: Between("0.002", "0.5"), source: "ours" },
+        /// Length of a trial.
+        segment: Duration = "500 ms" {
+            range: Between("50 ms", "60 s"), source: "ours: 5 % of a 10 ms queue, growing, are seen",
+        },
+        /// Length of the confirmation.
+        confirm: Duration = "1 s" { range: Between("50 ms", "60 s"), source: "ours" },
+        /// End of the search.
+        max_time: Option<Duration> = "4 s, without a start 6 s" { range: Between("100 ms", "10 min"), source: "ours" },
+        /// Length of each packet, no more than the path MTU.
+        ip_octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: AtLeast("64"), source: "largest is cheapest for the hosts",
+        },
+        /// Sockets: two are compared with one.
+        streams: u16 = "1" { range: Between("1", "2"), source: "[Netest03]: one against two sockets" },
+    }
+}
+
+impl Params {
+    /// End of the search, which takes longer where nothing is known.
+    fn max_time(&self) -> Duration {
+        let usual = Duration::from_secs(if self.start.is_some() { 4 } else { 6 });
+        self.max_time.unwrap_or(usual)
+    }
+}
+
+/// Where the method stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Looking for the order of magnitude.
+    Ramp,
+    /// Narrowing the bracket.
+    Bracket,
+    /// The best rate once more, for longer.
+    Confirm,
+    /// Two sockets; the number of trials so far.
+    Two(u32),
+}
+
+const RAMP_FROM: BitRate = BitRate::from_mbps(1);
+const RAMP_STEP: f64 = 4.0;
+const RAMP_SEGMENT: Duration = Duration::from_millis(100);
+/// Loss at which the ramp ends: a tenth of a second is too short to tell less from jitter.
+const RAMP_LOSS: f64 = 0.05;
+/// Status intervals per segment.
+const STATUSES: u32 = 10;
+/// Trials of which nothing arrives before the method gives up.
+const SILENT_TRIALS: u32 = 3;
+/// Failed confirmations before the method settles for what it has.
+const MAX_RETRACTIONS: u32 = 2;
+/// Two sockets are tried at this multiple of what one got.
+const TWO_STREAMS_STEP: f64 = 1.2;
+
+/// The method at work.
+#[derive(Debug)]
+struct Run {
+    params: Params,
+    facts: PathFacts,
+    began: Stamp<Sender>,
+    phase: Phase,
+    bracket: Bracket,
+    asked: BitRate,
+    ip_octets: u16,
+    silent: u32,
+    retractions: u32,
+    known: result::Known,
+}
+
+impl Run {
+    fn new(params: Params) -> Self {
+        Self {
+            facts: PathFacts::ideal(1500, Duration::ZERO),
+            began: Stamp::from_nanos(0),
+            phase: Phase::Bracket,
+            bracket: Bracket::new(params.max_loss, params.resolution, BitRate::from_bps(u64::MAX)),
+            asked: BitRate::ZERO,
+            ip_octets: 0,
+            silent: 0,
+            retractions: 0,
+            known: result::Known::default(),
+            params,
+        }
+    }
+
+    fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        self.began = now;
+        self.ip_octets = self
+            .params
+            .ip_octets
+            .unwrap_or(facts.path_mtu)
+            .min(facts.path_mtu)
+            .max(1);
+        self.facts = facts;
+        let host = &self.facts.receiver;
+        let receiver = host.max_stamped_rate(self.ip_octets, host.stamp_source);
+        self.bracket = Bracket::new(self.params.max_loss, self.params.resolution, self.cap()).with_receiver(receiver);
+        let (phase, rate) = match self.params.start {
+            Some(rate) => (Phase::Bracket, rate),
+            None => (Phase::Ramp, RAMP_FROM),
+        };
+        self.try_rate(now, phase, rate)
+    }
+
+    /// Highest rate that may be asked for.
+    fn cap(&self) -> BitRate {
+        [self.params.max, self.facts.rate_cap]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(BitRate::from_bps(u64::MAX))
+    }
+
+    /// Sends a trial, or ends if there is no time for it.
+    fn try_rate(&mut self, now: Stamp<Sender>, phase: Phase, rate: BitRate) -> Step {
+        let duration = match phase {
+            Phase::Ramp => RAMP_SEGMENT,
+            // Short of time, a shorter confirmation is better than none.
+            Phase::Confirm => {
+                let left = self.params.max_time().saturating_sub(now.since(self.began));
+                self.params.confirm.min(left.max(self.params.segment))
+            }
+            Phase::Bracket | Phase::Two(_) => self.params.segment,
+        };
+        if now.since(self.began) + duration > self.params.max_time() {
+            self.known.out_of_time = true;
+            return Step::Done(self.conclude(None));
+        }
+        self.phase = phase;
+        self.asked = rate.min(self.cap());
+        // Packets leave in groups where the host cannot pace them one by one.
+        let in_gap = self.asked.octets_in(self.facts.sender.min_gap);
+        let burst = in_gap.div_ceil(u64::from(self.ip_octets)).clamp(1, 64);
+        Step::Send(Probe::Load(Load {
+            rate: self.asked,
+            ip_octets: self.ip_octets,
+            burst: u16::try_from(burst).unwrap_or(1),
+            streams: if matches!(phase, Phase::Two(_)) { 2 } else { 1 },
+            duration,
+            status_every: duration / STATUSES,
+            then: Then::Finish,
+        }))
+    }
+
+    fn take(&mut self, now: Stamp<Sender>, report: &LoadReport) -> Step {
+        let trial = Trial::read(self.asked, report);
+        self.known.note(&trial);
+        if trial.arrived == 0 {
+            self.silent += 1;
+            if self.silent >= SILENT_TRIALS {
+                return Step::Done(self.conclude(Some(Reason::NoAnswer)));
+            }
+        } else {
+            self.silent = 0;
+        }
+        match self.phase {
+            Phase::Ramp => self.take_ramp(now, &trial),
+            Phase::Bracket => {
+                if !self.bracket.passes(&trial) && trial.arrived > 0 {
+                    let least = self.known.best_failure.filter(|old| old.delivered <= trial.delivered);
+                    self.known.best_failure = least.or(Some(trial));
+                }
+                let next = self.bracket.note(&trial);
+                self.follow(now, next)
+            }
+            Phase::Confirm => self.take_confirm(now, &trial),
+            Phase::Two(tries) => self.take_two(now, tries, &trial),
+        }
+    }
+
+    fn take_ramp(&mut self, now: Stamp<Sender>, trial: &Trial) -> Step {
+        if trial.arrived == 0 {
+            let lower = BitRate::from_bps((self.asked.bps() / 8).max(8));
+            return self.try_rate(now, Phase::Ramp, lower);
+        }
+        let over = trial.sustained_loss() + trial.local > RAMP_LOSS;
+        if over || trial.sender_limited || self.asked >= self.cap() {
+            let rate = trial.delivered.max(BitRate::from_bps(1));
+            return self.try_rate(now, Phase::Bracket, if over { rate } else { self.asked });
+        }
+        let rate = self.asked.scaled(RAMP_STEP).unwrap_or(self.asked);
+        self.try_rate(now, Phase::Ramp, rate)
+    }
+
+    fn follow(&mut self, now: Stamp<Sender>, next: Next) -> Step {
+        match (next, self.bracket.passed) {
+            (Next::Try(rate), _) => self.try_rate(now, Phase::Bracket, rate),
+            (Next::Capped | Next::Narrow, Some(best)) => self.try_rate(now, Phase::Confirm, best.asked),
+            (Next::Capped | Next::Narrow, None) => Step::Done(self.conclude(None)),
+        }
+    }
+
+    fn take_confirm(&mut self, now: Stamp<Sender>, trial: &Trial) -> Step {
+        if self.bracket.passes(trial) {
+            self.known.confirmed = Some(*trial);
+            return self.second_stream(now);
+        }
+        self.retractions += 1;
+        if self.retractions > MAX_RETRACTIONS {
+            return Step::Done(self.conclude(None));
+        }
+        self.known.narrow = false;
+        let next = self.bracket.retract(trial);
+        self.follow(now, next)
+    }
+
+    fn second_stream(&mut self, now: Stamp<Sender>) -> Step {
+        let one = self.known.confirmed.filter(|_| self.params.streams == 2);
+        let Some(one) = one else {
+            return Step::Done(self.conclude(None));
+        };
+        let step = if one.sender_limited { 2.0 } else { TWO_STREAMS_STEP };
+        let rate = one.sent.scaled(step).unwrap_or(one.sent);
+        self.try_rate(now, Phase::Two(0), rate)
+    }
+
+    fn take_two(&mut self, now: Stamp<Sender>, tries: u32, trial: &Trial) -> Step {
+        self.known.two = Some(*trial);
+        if !self.bracket.passes(trial) && trial.arrived > 0 && tries == 0 {
+            return self.try_rate(now, Phase::Two(1), trial.delivered);
+        }
+        Step::Done(self.conclude(None))
+    }
+
+    fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let Refusal::TooLarge { max_ip_octets } = refusal
+            && max_ip_octets < self.ip_octets
+            && max_ip_octets >= 64
+        {
+            self.ip_octets = max_ip_octets;
+            return self.try_rate(now, self.phase, self.asked);
+        }
+        Step::Done(self.conclude(Some(bulk::reason_of(refusal, "UDP loads"))))
+    }
+
+    fn conclude(&self, reason: Option<Reason>) -> Outcome {
+        result::outcome(&self.known, &self.bracket, &self.facts, self.ip_octets, reason)
+    }
+}
+
+impl Follower for Run {
+    const READS: (&'static str, &'static str) = ("udp", "load segments");
+
+    /// Short segments are steps of the ramp, two sockets are the comparison, and only the rate to be confirmed confirms.
+    fn follow(&mut self, asked: &Probe) -> bool {
+        let Probe::Load(load) = asked else { return false };
+        self.phase = match self.phase {
+            _ if load.streams > 1 => Phase::Two(1),
+            _ if load.duration <= RAMP_SEGMENT => Phase::Ramp,
+            Phase::Confirm if load.rate == self.asked => Phase::Confirm,
+            Phase::Ramp | Phase::Bracket | Phase::Confirm | Phase::Two(_) => Phase::Bracket,
+        };
+        self.asked = load.rate;
+        self.ip_octets = load.ip_octets;
+        true
+    }
+}
+
+impl Estimator for Run {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        match event {
+            Event::Started(facts) => self.start(now, facts),
+            Event::Load(report) => self.take(now, &report),
+            Event::Refused(refusal) => self.refused(now, refusal),
+            Event::Stop(reason) => Step::Done(self.conclude(Some(reason))),
+            Event::Train(_) | Event::Transfer(_) | Event::Capture(_) | Event::TimerFired => {
+                Step::Done(self.conclude(Some(Reason::UnexpectedEvent)))
+            }
+        }
+    }
+}

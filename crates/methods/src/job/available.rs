@@ -1,0 +1,298 @@
+//! The automatic choice for available bandwidth, as one method: the slope of delays on batch ends first, found roughly by accelerated
+//! feedback; and an independent one where that gives no number. (A range stays one: the first spends more trains on it within its own
+//! time, and streams of a second method meet the same bursts.)
+//! What the main job does by default, for callers that ask for this metric alone.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Direction, Layer, Metric, Sender, Stamp};
+
+use super::combine::combine;
+use super::plan::SECOND_OPINION;
+use narrows_measure::available as slope;
+use narrows_measure::available::machine::Machine as SlopeMachine;
+use narrows_probe::Entry;
+use narrows_probe::budget::{Cost, lasts};
+use narrows_probe::contract::{Estimator, Event, Step};
+use narrows_probe::facts::{Answering, PathFacts};
+use narrows_probe::observations::{AnalyseError, Follower, Observations, lead};
+use narrows_probe::outcome::{Finding, Outcome, Reason};
+use narrows_probe::probes::Probe;
+use narrows_probe::registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
+    Protocol, RawParams, Scope,
+};
+use narrows_published::pathload;
+use narrows_published::pathload::machine::Machine as PathloadMachine;
+use narrows_train::echoed::Echoed;
+
+/// `slope`, and `pathload` in its quick form where that has no number. Parameters are `slope`'s.
+pub struct Available;
+
+impl Method for Available {
+    fn info(&self) -> &'static MethodInfo {
+        &INFO
+    }
+
+    fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
+        Ok(Box::new(Echoed::begin(params, Joined::new)?))
+    }
+
+    fn answered_by(&self) -> &'static [Answering] {
+        &[Answering::Server, Answering::Reflector, Answering::Echo]
+    }
+
+    fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
+        lead(Echoed::begin(params, Joined::new)?, observations)
+    }
+}
+
+static INFO: MethodInfo = MethodInfo {
+    name: "available",
+    summary: "available bandwidth by the growth of delays near the knee, and by a second method where that says nothing",
+    metric: Metric::AvailableIpCapacity,
+    class: Classification {
+        scope: Scope::EndToEnd,
+        methodology: Methodology::ProbeRate,
+        activity: Activity::Active,
+        protocol: Protocol::Udp,
+        works_on_asymmetric: true,
+        deployment: Deployment::Both,
+        layer: Some(Layer::Ip),
+        privilege: Privilege::None,
+    },
+    needs: Needs {
+        single_packet_stamps: false,
+        sender_faster_than_result: true,
+        pacing: true,
+    },
+    // What the first imposes, and of the second what fits into its time.
+    imposes: Imposes {
+        typical_octets: 1_000_000,
+        max_octets: 820_000_000,
+        typical_time: Duration::from_secs(3),
+        max_time: Duration::from_secs(28),
+        fills_path: false,
+    },
+    parameters: slope::PARAMETERS,
+    source: include_str!("available.rs"),
+};
+
+/// The two state machines, one after the other.
+struct Joined {
+    first: SlopeMachine,
+    second: PathloadMachine,
+    facts: Option<PathFacts>,
+    under_way: UnderWay,
+}
+
+enum UnderWay {
+    First,
+    /// The first one's answer, and when the second one's time is over.
+    Second {
+        first: Outcome,
+        until: Stamp<Sender>,
+    },
+}
+
+impl Joined {
+    fn new(params: &RawParams) -> Result<Self, ParamError> {
+        let mut quick = RawParams::new();
+        quick.set("quick", "true");
+        Ok(Self {
+            first: SlopeMachine::new(slope::Params::try_from(params)?),
+            second: PathloadMachine::new(pathload::Params::try_from(&quick)?),
+            facts: None,
+            under_way: UnderWay::First,
+        })
+    }
+
+    /// No number, for a reason that another method may not share.
+    fn wants_another(outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Inconclusive { reason, .. } => !matches!(
+                reason,
+                Reason::NoAnswer | Reason::NotOffered { .. } | Reason::ForbiddenByPeer | Reason::UnexpectedEvent
+            ),
+            Outcome::Estimated(_) => false,
+        }
+    }
+
+    /// The first one's answer, or the second one's first step.
+    fn after_first(&mut self, now: Stamp<Sender>, outcome: Outcome, stopped: bool) -> Step {
+        let facts = match &self.facts {
+            Some(facts) if !stopped && Self::wants_another(&outcome) => facts.clone(),
+            _ => return Step::Done(answered_by(outcome, "slope")),
+        };
+        self.under_way = UnderWay::Second {
+            first: outcome,
+            until: now + SECOND_OPINION,
+        };
+        let step = self.second.step(now, Event::Started(facts));
+        self.after_second(now, step)
+    }
+
+    /// The second one's step, unless it is over or would last too long.
+    fn after_second(&mut self, now: Stamp<Sender>, step: Step) -> Step {
+        let UnderWay::Second { first, until } = &self.under_way else {
+            return step;
+        };
+        let ends = match &step {
+            Step::Wait { until } => *until,
+            Step::Send(_) | Step::Done(_) => now + lasts(&step),
+        };
+        let second = match step {
+            Step::Done(outcome) => outcome,
+            step if ends <= *until => return step,
+            _ => match self.second.step(now, Event::Stop(Reason::TimeSpent)) {
+                Step::Done(outcome) => outcome,
+                Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(Reason::TimeSpent),
+            },
+        };
+        let scale = scale(first);
+        let both = combine(entry("slope", first.clone()), entry("pathload", second), scale);
+        Step::Done(answered_by(both.outcome, both.method))
+    }
+}
+
+impl Estimator for Joined {
+    fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
+        if let Event::Started(facts) = &event {
+            self.facts = Some(facts.clone());
+        }
+        let stopped = matches!(event, Event::Stop(_));
+        match self.under_way {
+            UnderWay::First => match self.first.step(now, event) {
+                Step::Done(outcome) => self.after_first(now, outcome, stopped),
+                step => step,
+            },
+            UnderWay::Second { .. } => {
+                let step = self.second.step(now, event);
+                self.after_second(now, step)
+            }
+        }
+    }
+}
+
+impl Follower for Joined {
+    const READS: (&'static str, &'static str) = SlopeMachine::READS;
+
+    fn follow(&mut self, asked: &Probe) -> bool {
+        match self.under_way {
+            UnderWay::First => self.first.follow(asked),
+            UnderWay::Second { .. } => self.second.follow(asked),
+        }
+    }
+}
+
+/// What widths are judged by: the most that came through, else the most that is available.
+fn scale(outcome: &Outcome) -> u64 {
+    let Some(estimate) = outcome.estimate() else { return 0 };
+    let fitted = match &estimate.details.finding {
+        Finding::Available(found) => found.path_rate_bps,
+        _ => None,
+    };
+    let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
+    fitted.unwrap_or(0).max(estimate.high)
+}
+
+fn entry(method: &'static str, outcome: Outcome) -> Entry {
+    Entry {
+        metric: Metric::AvailableIpCapacity,
+        // Of no account here: the outcome alone is taken from what comes of it.
+        direction: Direction::Forward,
+        method,
+        outcome,
+        cost: Cost::default(),
+    }
+}
+
+fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
+    let (details, diagnostics) = match &mut outcome {
+        Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.diagnostics),
+        Outcome::Inconclusive {
+            details, diagnostics, ..
+        } => (details, diagnostics),
+    };
+    details.answered_by = Some(method.to_owned());
+    diagnostics.insert("answered_by", method);
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_probe::outcome::Verdict;
+    use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+
+    fn measured(hops: Vec<Hop>, seed: u64) -> Outcome {
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let mut bed = Testbed::new(hops, seed);
+        bed.measure(estimator.as_mut(), Available.info().imposes.budget())
+            .outcome
+    }
+
+    fn by(outcome: &Outcome) -> String {
+        format!("{:?}", outcome.details().answered_by)
+    }
+
+    #[test]
+    fn an_even_path_needs_no_second_opinion() {
+        let hop = Hop::loaded(BitRate::from_mbps(100), Cross::constant(BitRate::from_mbps(40)));
+        let outcome = measured(vec![hop], 3);
+        assert!(by(&outcome).contains("\"slope\""), "{}", by(&outcome));
+        let estimate = outcome.estimate().expect("a value");
+        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert!((50_000_000..65_000_000).contains(&estimate.value), "{}", estimate.value);
+    }
+
+    /// What the trains say nothing of, the second one is asked; a range is an answer.
+    #[test]
+    fn silence_brings_the_second_in() {
+        assert!(Joined::wants_another(&Outcome::inconclusive(Reason::ReceiveBatching)));
+        assert!(!Joined::wants_another(&Outcome::inconclusive(Reason::NoAnswer)));
+        let rate = BitRate::from_mbps;
+        let range = narrows_probe::Estimate::ip_rate(Metric::AvailableIpCapacity, rate(50), rate(10), rate(90));
+        assert!(!Joined::wants_another(&range.into()));
+    }
+
+    /// Traffic in bursts of twenty packets: most intervals hold what is free in the long run, in at most six seconds. Single values may be
+    /// far off.
+    #[test]
+    fn bursts_make_a_range() {
+        let traffic = Cross {
+            burst: 20,
+            ..Cross::poisson(BitRate::from_mbps(50))
+        };
+        let (mut held, mut values) = (0, Vec::new());
+        for seed in 1..=10 {
+            let outcome = measured(vec![Hop::loaded(BitRate::from_mbps(100), traffic.clone())], seed);
+            let estimate = outcome.estimate().expect("a value");
+            values.push(estimate.value as f64);
+            assert!(estimate.interval.is_some_and(|time| time < Duration::from_secs(12)));
+            let truth = 47_530_000;
+            held += u32::from(estimate.low <= truth && truth <= estimate.high);
+        }
+        assert!((8..=10).contains(&held), "{held}");
+        let median = narrows_stat::median(&values).unwrap();
+        assert!((25e6..75e6).contains(&median), "{values:?}");
+    }
+
+    /// Told to stop, it answers at once, whichever machine is at work, and the second one's time is bounded.
+    #[test]
+    fn stops_and_ends() {
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let facts = PathFacts::ideal(1500, Duration::from_millis(10));
+        let at = Stamp::from_nanos(0);
+        assert!(matches!(estimator.step(at, Event::Started(facts)), Step::Send(_)));
+        assert!(matches!(
+            estimator.step(at, Event::Stop(Reason::Interrupted)),
+            Step::Done(_)
+        ));
+        let hop = Hop::loaded(BitRate::from_mbps(2), Cross::poisson(BitRate::from_mbps(1)));
+        let mut bed = Testbed::new(vec![hop], 7);
+        let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
+        let cost = bed.measure(estimator.as_mut(), Available.info().imposes.budget()).cost;
+        assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
+    }
+}

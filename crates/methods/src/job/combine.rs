@@ -1,0 +1,179 @@
+//! Two methods' answers to one question.
+
+use narrows_probe::Entry;
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Outcome, Verdict};
+
+/// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods, and of the result, hold 90 %.
+const NINETY: f64 = 1.645;
+
+/// Bias and spread that a rate search has beyond its own interval, as a share of the capacity: measured in the simulator over ten
+/// paths with Poisson traffic, 60 seeds each, where pathload's quick form was off by +2 % in the median with a spread of 3 %.
+const SEARCH_ERROR: f64 = 0.035;
+
+/// How much of the spread between single trains of the other method a search of few streams inherits: ours, from on/off traffic,
+/// where the spread is a quarter of the capacity and the search errs by an eighth.
+const SEARCH_SPREAD: f64 = 0.5;
+
+/// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval is narrow and does not know
+/// its own bias): the mean of both weighted by their variances, relative to a path of `capacity` bit/s. If one of them claims no
+/// value the other one stands; if both do not, the one that says more.
+pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
+    let (Some(a), Some(b)) = (claim(&trains), claim(&search)) else {
+        return better(trains, search);
+    };
+    let scale = capacity.max(1) as f64;
+    let spread = train_spread(a).unwrap_or(0.0);
+    let sd_a = half_width(a) / NINETY;
+    let own = half_width(b) / NINETY;
+    let sd_b = (own.powi(2) + (SEARCH_ERROR * scale).powi(2) + (SEARCH_SPREAD * spread).powi(2)).sqrt();
+    let (weight_a, weight_b) = (1.0 / sd_a.max(1e-3 * scale).powi(2), 1.0 / sd_b.powi(2));
+    let value = (a.value as f64 * weight_a + b.value as f64 * weight_b) / (weight_a + weight_b);
+    // Two answers that contradict each other are less sure than either: the interval spans their disagreement too.
+    let disagreement = (a.value as f64 - b.value as f64).abs() / 2.0;
+    let half = (NINETY / (weight_a + weight_b).sqrt()).max(disagreement);
+    let agree = a.value.abs_diff(b.value) * 20 <= a.value.max(b.value);
+    let mut estimate = Estimate::new(
+        a.metric,
+        a.layer,
+        whole(value),
+        whole(value - half),
+        whole(value + half),
+    );
+    estimate.interval = a.interval.into_iter().chain(b.interval).max();
+    estimate.confidence = if agree { Confidence::High } else { Confidence::Medium };
+    estimate.caveats = union(&a.caveats, &b.caveats);
+    estimate.also.clone_from(&a.also);
+    estimate.details.clone_from(&a.details);
+    estimate.diagnostics.clone_from(&a.diagnostics);
+    let estimate = estimate
+        .with("slope_bps", a.value)
+        .with("pathload_bps", b.value)
+        .with("slope_weight", weight_a / (weight_a + weight_b));
+    Entry {
+        method: "slope and pathload",
+        cost: trains.cost.then(search.cost),
+        outcome: estimate.into(),
+        ..trains
+    }
+}
+
+/// The entry's estimate, if it claims a value and not a bound.
+fn claim(entry: &Entry) -> Option<&Estimate> {
+    entry
+        .outcome
+        .estimate()
+        .filter(|estimate| estimate.verdict == Verdict::Estimated)
+}
+
+/// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
+fn better(first: Entry, second: Entry) -> Entry {
+    let rank = |entry: &Entry| match entry.outcome.verdict() {
+        Verdict::Estimated => 0,
+        Verdict::LowerBound | Verdict::UpperBound => 1,
+        Verdict::Inconclusive => 2,
+    };
+    let width = |entry: &Entry| {
+        let estimate = entry.outcome.estimate();
+        estimate.map_or(u64::MAX, |estimate| estimate.high - estimate.low)
+    };
+    let cost = first.cost.then(second.cost);
+    let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) {
+        second
+    } else {
+        first
+    };
+    best.cost = cost;
+    if let Outcome::Estimated(estimate) = &mut best.outcome {
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+    }
+    best
+}
+
+fn half_width(estimate: &Estimate) -> f64 {
+    (estimate.high - estimate.low) as f64 / 2.0
+}
+
+/// Standard deviation of the single trains' answers, bit/s.
+fn train_spread(estimate: &Estimate) -> Option<f64> {
+    match &estimate.details.finding {
+        Finding::Available(found) => narrows_stat::variance_sample(&found.per_train_bps).map(f64::sqrt),
+        _ => None,
+    }
+}
+
+fn union(first: &[Caveat], second: &[Caveat]) -> Vec<Caveat> {
+    let mut all = first.to_vec();
+    all.extend(second.iter().filter(|caveat| !first.contains(caveat)).cloned());
+    all
+}
+
+fn whole(value: f64) -> u64 {
+    narrows_units::BitRate::from_bps_f64(value.max(0.0)).map_or(0, narrows_units::BitRate::bps)
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_units::{BitRate, Direction, Metric};
+
+    use super::*;
+    use narrows_probe::Cost;
+    use narrows_probe::outcome::Reason;
+
+    const CAPACITY: u64 = 100_000_000;
+
+    fn entry(method: &'static str, mbps: Option<(u64, u64, u64)>) -> Entry {
+        let metric = Metric::AvailableIpCapacity;
+        let rate = BitRate::from_mbps;
+        Entry {
+            metric,
+            direction: Direction::Forward,
+            method,
+            outcome: mbps.map_or_else(
+                || Outcome::inconclusive(Reason::NoAgreement),
+                |(low, value, high)| Estimate::ip_rate(metric, rate(value), rate(low), rate(high)).into(),
+            ),
+            cost: Cost::default(),
+        }
+    }
+
+    /// By hand: sd 10/1.645 = 6.079 and sqrt((2/1.645)² + 3.5²) = 3.705; weights 0.02706 and 0.07284; the mean of 60 and 66 is
+    /// 64.37, and ± 1.645/sqrt(0.0999) = 5.20 exceeds half their difference.
+    #[test]
+    fn weights_go_by_variance() {
+        let both = combine(
+            entry("slope", Some((50, 60, 70))),
+            entry("pathload", Some((64, 66, 68))),
+            CAPACITY,
+        );
+        let estimate = both.outcome.estimate().expect("both claim a value");
+        assert!(estimate.value.abs_diff(64_374_000) < 20_000, "{}", estimate.value);
+        assert!(
+            (estimate.high - estimate.value).abs_diff(5_204_000) < 20_000,
+            "{}",
+            estimate.high
+        );
+    }
+
+    #[test]
+    fn contradiction_widens_the_interval() {
+        let both = combine(
+            entry("slope", Some((49, 50, 51))),
+            entry("pathload", Some((89, 90, 91))),
+            CAPACITY,
+        );
+        let estimate = both.outcome.estimate().expect("both claim a value");
+        assert!(estimate.high - estimate.low >= 40_000_000 - 2);
+        assert_eq!(estimate.confidence, Confidence::Medium);
+    }
+
+    #[test]
+    fn what_claims_nothing_has_no_weight() {
+        let one = combine(entry("slope", None), entry("pathload", Some((64, 66, 68))), CAPACITY);
+        assert_eq!(
+            (one.method, one.outcome.estimate().map(|e| e.value)),
+            ("pathload", Some(66_000_000))
+        );
+        let none = combine(entry("slope", None), entry("pathload", None), CAPACITY);
+        assert_eq!(none.outcome.verdict(), Verdict::Inconclusive);
+    }
+}

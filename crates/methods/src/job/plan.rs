@@ -1,0 +1,236 @@
+//! In which order, with which parameters, and when to ask twice.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Metric};
+
+use super::combine::combine;
+use super::{Job, Observer};
+use narrows_probe::Entry;
+use narrows_probe::contract::World;
+use narrows_probe::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
+
+/// How much to spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Capacity, available bandwidth and round trip; no load on the path beyond short trains.
+    Quick,
+    /// Everything, each in its quick form.
+    Standard,
+    /// Everything, each in its full form, and a second method for what matters most.
+    Thorough,
+}
+
+type Params = Vec<(&'static str, String)>;
+
+pub(super) fn carry_out<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+) -> Result<(), W::Fault> {
+    for metric in [Metric::RoundTripTime, Metric::PathMtu] {
+        let method = if metric == Metric::PathMtu { "pmtu" } else { "rtt" };
+        let entry = job.measure(world, observer, metric, method, &[])?;
+        job.keep(entry);
+    }
+    capacity(job, world, observer)?;
+    available(job, world, observer)?;
+    cross_traffic(job);
+    if job.options.profile == Profile::Quick {
+        return Ok(());
+    }
+    let available = job.value(Metric::AvailableIpCapacity).map(BitRate::from_bps);
+    burst(job, world, observer, available)?;
+    udp(job, world, observer, available)?;
+    tcp(job, world, observer, available)?;
+    Ok(())
+}
+
+fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
+    let entry = job.measure(world, observer, Metric::IpCapacity, "capacity", &[])?;
+    job.keep(entry);
+    Ok(())
+}
+
+/// The default's own choice of methods; a second, independent one beside it where the user wants to be sure.
+fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
+    let metric = Metric::AvailableIpCapacity;
+    let quick = job.options.profile == Profile::Quick;
+    let mut best = job.measure(world, observer, metric, if quick { "slope" } else { "available" }, &[])?;
+    if job.options.profile == Profile::Thorough {
+        let scale = job
+            .value(Metric::IpCapacity)
+            .or(best.outcome.estimate().map(|estimate| estimate.high));
+        let second = job.measure(world, observer, metric, "pathload", &[])?;
+        best = combine(best, second, scale.unwrap_or(0));
+    }
+    cap_by_capacity(job, &mut best);
+    job.keep(best);
+    Ok(())
+}
+
+/// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter of the promised half minute.
+pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
+
+/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is cut there.
+fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
+    let Some(capacity) = job
+        .known(Metric::IpCapacity)
+        .filter(|known| known.verdict == Verdict::Estimated)
+    else {
+        return;
+    };
+    let bound = capacity.high;
+    if let Outcome::Estimated(estimate) = &mut entry.outcome {
+        estimate.value = estimate.value.min(bound);
+        estimate.high = estimate.high.min(bound).max(estimate.value);
+        estimate.low = estimate.low.min(estimate.value);
+    }
+}
+
+/// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at least as fast as the narrow one, so it
+/// carries at least what capacity and available bandwidth leave.
+fn cross_traffic(job: &mut Job<'_>) {
+    if job.known(Metric::CrossTraffic).is_some() {
+        return;
+    }
+    let metric = Metric::CrossTraffic;
+    let outcome = match (job.known(Metric::IpCapacity), job.known(Metric::AvailableIpCapacity)) {
+        (Some(capacity), Some(available)) if available.verdict == Verdict::Estimated => {
+            let least = BitRate::from_bps(capacity.low.saturating_sub(available.high));
+            let estimate = Estimate::ip_rate(metric, least, least, least).at_least(Limit::Path);
+            Outcome::from(estimate.with("basis", "the least capacity minus the most that is available"))
+        }
+        _ => Outcome::inconclusive(Reason::MissingInput {
+            what: "capacity and available bandwidth".to_owned(),
+        }),
+    };
+    job.entries.push(Entry {
+        metric,
+        direction: job.options.direction,
+        method: "difference",
+        outcome,
+        cost: narrows_probe::Cost::default(),
+    });
+}
+
+fn burst<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let entry = job.measure(
+        world,
+        observer,
+        Metric::MaximumBurstOctets,
+        "burst",
+        &given("available_bps", available),
+    )?;
+    job.keep(entry);
+    Ok(())
+}
+
+fn udp<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let entry = job.measure(
+        world,
+        observer,
+        Metric::UdpAchievable,
+        "udp",
+        &given("start_bps", available),
+    )?;
+    job.keep(entry);
+    Ok(())
+}
+
+fn tcp<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let thorough = job.options.profile == Profile::Thorough;
+    let mode = if thorough { "full" } else { "quick" };
+    let single = job.measure(
+        world,
+        observer,
+        Metric::TcpAchievableSingle,
+        "tcp",
+        &[("mode", mode.to_owned())],
+    )?;
+    job.keep(single);
+
+    let mut params = given("available_bps", available);
+    params.extend(given(
+        "single_bps",
+        job.value(Metric::TcpAchievableSingle).map(BitRate::from_bps),
+    ));
+    params.push(("thorough", thorough.to_string()));
+    let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
+    job.keep(streams);
+    one_fills(job);
+
+    window(job, world, observer, available)
+}
+
+/// Where one stream fills the path, "as many as it takes" is that one: its interval holds for both.
+fn one_fills(job: &mut Job<'_>) {
+    let Some(single) = job.known(Metric::TcpAchievableSingle).cloned() else {
+        return;
+    };
+    if job.value(Metric::TcpStreamsToFill) != Some(1) {
+        return;
+    }
+    let parallel = job
+        .entries
+        .iter_mut()
+        .find(|entry| entry.metric == Metric::TcpAchievableParallel);
+    if let Some(Outcome::Estimated(estimate)) = parallel.map(|entry| &mut entry.outcome)
+        && estimate.low == estimate.high
+    {
+        estimate.low = single.low.min(estimate.value);
+        estimate.high = single.high.max(estimate.value);
+    }
+}
+
+/// The window rests on what is available, or at least on the capacity: without either there is nothing to compute it from.
+fn window<W: World>(
+    job: &mut Job<'_>,
+    world: &mut W,
+    observer: &mut dyn Observer,
+    available: Option<BitRate>,
+) -> Result<(), W::Fault> {
+    let metric = Metric::TcpWindowOctets;
+    let rate = available.or(job.value(Metric::IpCapacity).map(BitRate::from_bps));
+    if rate.is_none() {
+        job.entries.push(Entry {
+            metric,
+            direction: job.options.direction,
+            method: "window",
+            outcome: Outcome::inconclusive(Reason::MissingInput {
+                what: "available bandwidth or capacity".to_owned(),
+            }),
+            cost: narrows_probe::Cost::default(),
+        });
+        return Ok(());
+    }
+    let mut params = given("available_bps", rate);
+    if let Some(octets) = job.value(Metric::MaximumBurstOctets) {
+        params.push(("burst_octets", octets.to_string()));
+    }
+    if let Some(nanos) = job.value(Metric::RoundTripTime) {
+        params.push(("rtt", format!("{nanos} ns")));
+    }
+    let entry = job.measure(world, observer, metric, "window", &params)?;
+    job.keep(entry);
+    Ok(())
+}
+
+fn given(name: &'static str, rate: Option<BitRate>) -> Params {
+    rate.into_iter().map(|rate| (name, rate.bps().to_string())).collect()
+}

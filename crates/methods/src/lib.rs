@@ -1,0 +1,152 @@
+//! Every method, one file or folder each, and the slice that lists them.
+//!
+//! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
+
+#[cfg(test)]
+mod chaos;
+pub mod job;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod parameters;
+
+use narrows_measure::{
+    asymprobe, available, burst, capacity, follow, hops, pmtu, rtt, shaper, streams, tcp, udp, window,
+};
+use narrows_probe::facts::Answering;
+use narrows_probe::registry::{Method, Scope};
+use narrows_published::{
+    abing, assolo, bart, bing, bprobe, capprobe, clink, cprobe, diettopp, fac2, igi, kite, kite2, nettimer, pathchar,
+    pathchirp, pathload, pathneck, pbprobe, pchar, pipechar, ptr, quartets, rapid, rfc9097, sprobe, spruce, tailgate,
+    topp, wbest, yaz,
+};
+use narrows_units::Metric;
+
+/// Every method, one per line, in the order in which the main job asks.
+pub const METHODS: &[&dyn Method] = &[
+    &rtt::Rtt,
+    &pmtu::Pmtu,
+    &capacity::Capacity,
+    &hops::Hops,
+    &capacity::pathrate::Pathrate,
+    &nettimer::Nettimer,
+    &bprobe::Bprobe,
+    &sprobe::Sprobe,
+    &tailgate::Tailgate,
+    &quartets::Quartets,
+    &pathchar::Pathchar,
+    &pchar::Pchar,
+    &clink::Clink,
+    &bing::Bing,
+    &pathneck::Pathneck,
+    &pipechar::Pipechar,
+    &capprobe::CapProbe,
+    &pbprobe::PbProbe,
+    &asymprobe::AsymProbe,
+    &shaper::Shaper,
+    &capacity::signature::SignatureMethod,
+    &available::Slope,
+    &fac2::Fac2,
+    &pathload::Pathload,
+    &bart::Bart,
+    &follow::Track,
+    &igi::Igi,
+    &ptr::Ptr,
+    &spruce::Spruce,
+    &topp::Topp,
+    &diettopp::DietTopp,
+    &wbest::Wbest,
+    &yaz::Yaz,
+    &kite::Kite,
+    &kite2::Kite2,
+    &abing::Abing,
+    &cprobe::Cprobe,
+    &pathchirp::Pathchirp,
+    &assolo::Assolo,
+    &rapid::Rapid,
+    &burst::Burst,
+    &udp::Udp,
+    &rfc9097::Rfc9097,
+    &tcp::Tcp,
+    &streams::Streams,
+    &window::Window,
+    &narrows_diagnose::passive::Passive,
+    &narrows_diagnose::passive::NettimerPassive,
+    &narrows_diagnose::passive::Pprate,
+    &narrows_diagnose::passive::Multiq,
+];
+
+/// The method of that name; also the automatic choice that is no method of its own, for recordings name it.
+pub fn find(name: &str) -> Option<&'static dyn Method> {
+    let automatic: &dyn Method = &job::Available;
+    let all = METHODS.iter().copied().chain([automatic]);
+    all.into_iter().find(|method| method.info().name == name)
+}
+
+/// The method that answers for a metric unless the caller names another: the one place where that is decided. `None` where no
+/// method gives the metric. It may give it as one of its other quantities.
+pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
+    Some(match metric {
+        Metric::RoundTripTime => &rtt::Rtt,
+        Metric::PathMtu => &pmtu::Pmtu,
+        Metric::IpCapacity => &capacity::Capacity,
+        Metric::ReverseIpCapacity => &asymprobe::AsymProbe,
+        Metric::PeakRate | Metric::CommittedBurstOctets => &shaper::Shaper,
+        Metric::AvailableIpCapacity | Metric::CrossTraffic => &job::Available,
+        Metric::MaximumBurstOctets => &burst::Burst,
+        Metric::UdpAchievable => &udp::Udp,
+        Metric::TcpAchievableSingle => &tcp::Tcp,
+        Metric::TcpAchievableParallel | Metric::TcpStreamsToFill => &streams::Streams,
+        Metric::TcpWindowOctets => &window::Window,
+        _ => return None,
+    })
+}
+
+/// The method that answers hop by hop unless the caller names another.
+pub fn automatic_per_hop() -> &'static dyn Method {
+    &hops::Hops
+}
+
+/// The methods for a metric that this answers, in the order of [`METHODS`].
+pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'static dyn Method> {
+    METHODS
+        .iter()
+        .copied()
+        .filter(move |method| method.info().metric == metric && method.answered_by().contains(&answering))
+}
+
+/// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with it, else what was most accurate in
+/// the simulator with such a host, else the first method that can and answers for the path as a whole.
+///
+/// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer` under load behind the narrow link fell a
+/// quarter short in one of four. By SYNs and closed ports: `nettimer`, which asks for the fewest answers (such hosts mostly limit them,
+/// and SYNs should be few), and tells the way there even where the way back is slower, where `capprobe`'s check by small packets,
+/// which are no longer than their answers, does not.
+///
+/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back tells of both ways.
+pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
+    let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
+    let other: Option<&'static dyn Method> = match (metric, answering) {
+        (Metric::IpCapacity, Answering::Echo) => Some(&capprobe::CapProbe),
+        (Metric::IpCapacity, Answering::ClosedPort | Answering::TcpSyn) => Some(&nettimer::Nettimer),
+        (Metric::AvailableIpCapacity, Answering::Echo) => Some(&fac2::Fac2),
+        _ => None,
+    };
+    let whole = |method: &&dyn Method| method.info().class.scope == Scope::EndToEnd;
+    usual.or(other).or_else(|| answered(metric, answering).find(whole))
+}
+
+/// What the user types for [`automatic`].
+pub const DEFAULT: &str = "default";
+
+/// What plans say for [`automatic_per_hop`].
+pub const DEFAULT_PER_HOP: &str = "default_per_hop";
+
+/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`], or per hop if it is [`DEFAULT_PER_HOP`].
+pub fn named(name: &str, metric: Metric) -> Option<&'static dyn Method> {
+    match name {
+        DEFAULT => automatic(metric),
+        DEFAULT_PER_HOP => Some(automatic_per_hop()),
+        _ => find(name),
+    }
+}

@@ -1,0 +1,50 @@
+//! Token buckets: what is free behind one is the bucket's rate, which a train that the bucket holds does not see.
+
+use narrows_units::BitRate;
+
+use super::{Faults, params, subjects};
+use narrows_probe::contract::drive;
+use narrows_probe::outcome::{Caveat, Confidence, Outcome, Verdict};
+use narrows_probe::testing::testbed::{Bucket, Hop, Testbed};
+
+/// It says that there is a bucket, or how deep one would have gone unseen, or is not sure, or is right.
+fn warned(outcome: &Outcome, sustained: f64, depth_octets: u32) -> Result<(), String> {
+    let Some(estimate) = outcome.estimate() else {
+        return Ok(());
+    };
+    let flagged = estimate.caveats.iter().any(|caveat| match caveat {
+        Caveat::Shaped | Caveat::Policed => true,
+        Caveat::BucketNotExcluded { deeper_than_octets } => *deeper_than_octets <= u64::from(depth_octets),
+        _ => false,
+    });
+    let right = estimate.low as f64 <= 1.05 * sustained && 0.95 * sustained <= estimate.high as f64;
+    let bound = estimate.verdict == Verdict::LowerBound && estimate.value as f64 <= 1.05 * sustained;
+    if flagged || right || bound || estimate.confidence == Confidence::Low {
+        return Ok(());
+    }
+    let (low, high) = (estimate.low, estimate.high);
+    Err(format!("{low}..{high} of {sustained}, {:?}", estimate.caveats))
+}
+
+#[test]
+fn a_bucket_deeper_than_the_trains_is_flagged() {
+    let mut faults = Faults::default();
+    for (method, law) in subjects() {
+        if law.blind.contains(&"bucket") {
+            continue;
+        }
+        for depth_octets in [30_000, 150_000, 1_000_000, 10_000_000] {
+            let rate = BitRate::from_mbps(50);
+            let mut hop = Hop::ethernet(BitRate::from_mbps(100));
+            hop.bucket = Some(Bucket { rate, depth_octets });
+            let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_mbps(1000)), hop], 1);
+            let raw = params(law, bed.ip_capacity(1500));
+            let mut estimator = method.begin(&raw).unwrap();
+            let Ok(measured) = drive(&mut bed, estimator.as_mut(), method.imposes(&raw).budget());
+            let sustained = rate.as_f64() * 1500.0 / 1538.0;
+            let case = format!("a bucket of {depth_octets} octets");
+            faults.note(law.method, &case, warned(&measured.outcome, sustained, depth_octets));
+        }
+    }
+    faults.none();
+}

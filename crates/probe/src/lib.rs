@@ -1,0 +1,40 @@
+//! The contract between those who measure and those who act.
+//!
+//! Shapes: a method asks the path a question with a [`Probe`]; a [`World`] (real sockets, the simulator, a recording) carries
+//! it out and answers with one [`Event`]; the method's state machine ([`Estimator`]) turns each event into exactly one
+//! [`Step`]; [`run`] joins the two under a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random
+//! number: the same events give the same steps, so a recorded list of events is a full test.
+//!
+//! Where to start reading: [`run`], then [`probes`], then `crates/measure/src/rtt.rs`.
+
+pub mod budget;
+pub mod contract;
+pub mod facts;
+pub mod observations;
+pub mod outcome;
+pub mod probes;
+pub mod registry;
+#[cfg(any(test, feature = "testing"))]
+#[allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "test worlds: their fields are the parts of a small path"
+)]
+pub mod testing;
+
+pub use budget::{Budget, Cost, Samples};
+pub use contract::{Broken, Estimator, Event, Latest, Measured, Order, Refusal, Step, World, drive, run, watch};
+pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
+pub use observations::{AnalyseError, Observation, Observations, Rows};
+pub use outcome::{
+    AvailableFinding, Blame, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
+    Diagnostic, Diagnostics, Entry, Estimate, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome,
+    PathMtuFinding, QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel,
+    TcpFinding, TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
+};
+pub use probes::Probe;
+pub use registry::{
+    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
+    Privilege, Protocol, Range, RawParams, Scope,
+};

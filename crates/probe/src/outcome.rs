@@ -1,0 +1,238 @@
+//! Never a bare number: which metric, at which layer, over what interval, how sure, and why it might mislead.
+
+mod blame;
+mod caveat;
+mod details;
+mod diagnostics;
+mod entry;
+mod hops;
+mod reason;
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Layer, Metric, Unit};
+use serde::{Deserialize, Serialize};
+
+pub use blame::Blame;
+pub use caveat::{Caveat, Limit};
+pub use details::{
+    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, FarClock, FillBasis, Finding,
+    LossPattern, PathMtuFinding, QueueFinding, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
+    StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
+};
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use entry::Entry;
+pub use hops::{
+    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
+};
+pub use reason::Reason;
+
+/// What a number claims. The serialised names are the machine contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The truth lies in `low..=high`.
+    Estimated,
+    /// The truth is at least `value`; something other than the path ended the search.
+    LowerBound,
+    /// The truth is at most `value`.
+    UpperBound,
+    /// No claim.
+    Inconclusive,
+}
+
+/// How much stands behind an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// A bound, or an estimate under a caveat that could be large.
+    Low,
+    /// One method converged.
+    Medium,
+    /// Two independent lines of evidence agree within 5 %, and no caveat weighs against it.
+    High,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Of what.
+    pub metric: Metric,
+    /// The layer whose octets are counted; `None` for metrics that count none.
+    pub layer: Option<Layer>,
+    /// In the metric's unit (bit/s, octets, nanoseconds, a count).
+    pub value: u64,
+    /// Lower end of the interval, `<= value`.
+    pub low: u64,
+    /// Upper end of the interval, `>= value`. For a lower bound it is the value again.
+    pub high: u64,
+    /// What the number claims.
+    pub verdict: Verdict,
+    /// How much stands behind it.
+    pub confidence: Confidence,
+    /// The time over which the quantity was averaged (available bandwidth is nothing without it).
+    pub interval: Option<Duration>,
+    /// What ended the search or set the value.
+    pub limited_by: Limit,
+    /// Why it might mislead.
+    pub caveats: Vec<Caveat>,
+    /// What else was found, typed.
+    #[serde(default)]
+    pub details: Details,
+    /// The intermediate results from which a reader can recompute it, for people.
+    #[serde(rename = "evidence")]
+    pub diagnostics: Diagnostics,
+    /// Other quantities that fell out of the same observations.
+    pub also: Vec<Estimate>,
+}
+
+impl Estimate {
+    /// A rate at the IP layer, limited by the path, of medium confidence. `low` and `high` are put in order around `value`.
+    pub fn ip_rate(metric: Metric, value: BitRate, low: BitRate, high: BitRate) -> Self {
+        debug_assert!(metric.unit() == Unit::BitPerSecond, "{metric} is no rate");
+        Self::new(metric, Some(Layer::Ip), value.bps(), low.bps(), high.bps())
+    }
+
+    /// Any other quantity, in the metric's unit.
+    pub fn new(metric: Metric, layer: Option<Layer>, value: u64, low: u64, high: u64) -> Self {
+        Self {
+            metric,
+            layer,
+            value,
+            low: low.min(value),
+            high: high.max(value),
+            verdict: Verdict::Estimated,
+            confidence: Confidence::Medium,
+            interval: None,
+            limited_by: Limit::Path,
+            caveats: Vec::new(),
+            details: Details::default(),
+            diagnostics: Diagnostics::default(),
+            also: Vec::new(),
+        }
+    }
+
+    /// The same number as a bound: the truth is at least this, and `limit` kept the method from seeing more.
+    #[must_use]
+    pub fn at_least(mut self, limit: Limit) -> Self {
+        self.verdict = Verdict::LowerBound;
+        self.confidence = Confidence::Low;
+        self.limited_by = limit;
+        self.high = self.value;
+        self
+    }
+
+    /// The same number as a bound: the truth is at most this.
+    #[must_use]
+    pub fn at_most(mut self) -> Self {
+        self.verdict = Verdict::UpperBound;
+        self.confidence = Confidence::Low;
+        self.low = self.value;
+        self
+    }
+
+    /// With one more caveat, unless it is there already.
+    #[must_use]
+    pub fn caveat(mut self, caveat: Caveat) -> Self {
+        if !self.caveats.contains(&caveat) {
+            self.caveats.push(caveat);
+        }
+        self
+    }
+
+    /// The same as an answer for one hop, counted from 1 at the sender's own link. Methods that measure each hop put such
+    /// estimates into [`Estimate::also`] of the path's answer.
+    #[must_use]
+    pub fn at_hop(mut self, hop: u16) -> Self {
+        self.details.hop = Some(hop);
+        self.with("hop", u32::from(hop))
+    }
+
+    /// The hop that it is an answer for; `None`: the path.
+    pub fn hop(&self) -> Option<u16> {
+        self.details.hop.filter(|&hop| hop > 0)
+    }
+
+    /// With what the method found.
+    #[must_use]
+    pub fn found(mut self, finding: Finding) -> Self {
+        self.details.finding = finding;
+        self
+    }
+
+    /// With one more intermediate result.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Diagnostic>) -> Self {
+        self.diagnostics.insert(name, value);
+        self
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With a number.
+    Estimated(Box<Estimate>),
+    /// Without one.
+    Inconclusive {
+        /// Why.
+        reason: Reason,
+        /// What else was seen.
+        caveats: Vec<Caveat>,
+        /// The same, typed.
+        #[serde(default)]
+        details: Details,
+        /// The intermediate results.
+        #[serde(rename = "evidence")]
+        diagnostics: Diagnostics,
+    },
+}
+
+impl Outcome {
+    /// No number, for this reason.
+    pub fn inconclusive(reason: Reason) -> Self {
+        Self::Inconclusive {
+            reason,
+            caveats: Vec::new(),
+            details: Details::default(),
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    /// What was found beside a number, or instead of one.
+    pub fn details(&self) -> &Details {
+        match self {
+            Self::Estimated(estimate) => &estimate.details,
+            Self::Inconclusive { details, .. } => details,
+        }
+    }
+
+    /// The estimate, if there is one.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        match self {
+            Self::Estimated(estimate) => Some(estimate),
+            Self::Inconclusive { .. } => None,
+        }
+    }
+
+    /// What it claims.
+    pub fn verdict(&self) -> Verdict {
+        self.estimate()
+            .map_or(Verdict::Inconclusive, |estimate| estimate.verdict)
+    }
+
+    /// Why it might mislead.
+    pub fn caveats(&self) -> &[Caveat] {
+        match self {
+            Self::Estimated(estimate) => &estimate.caveats,
+            Self::Inconclusive { caveats, .. } => caveats,
+        }
+    }
+}
+
+impl From<Estimate> for Outcome {
+    fn from(estimate: Estimate) -> Self {
+        Self::Estimated(Box::new(estimate))
+    }
+}

@@ -1,0 +1,434 @@
+//! Why a result might mislead, and what set it.
+
+use std::fmt;
+use std::time::Duration;
+
+use narrows_units::{BitRate, format_duration};
+use serde::{Deserialize, Serialize};
+
+/// Something that was seen and that bears on a result. Each prints as one sentence; [`Caveat::id`] is its machine name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Caveat {
+    /// Several rates had similar weight.
+    Multimodal {
+        /// The runner-up.
+        other: BitRate,
+    },
+    /// The receiver sees packets in batches: stamps inside a batch say nothing.
+    ReceiveBatching {
+        /// Typical time between batches.
+        period: Duration,
+    },
+    /// A clock or timer is too coarse for single packets at this rate.
+    TimerLimited,
+    /// The sender could not go faster.
+    SenderLimited,
+    /// The receiver could not go faster.
+    ReceiverLimited,
+    /// The sender did not keep its plan in some trains; they were left out.
+    PacingBroken {
+        /// How many.
+        trains: u32,
+    },
+    /// Packets were lost on the path.
+    Loss {
+        /// Share of packets, 0..1.
+        ratio: f64,
+    },
+    /// Packets were dropped by the receiving host, not the path.
+    LocalDrops {
+        /// How many.
+        packets: u64,
+    },
+    /// Packets changed order.
+    Reordering {
+        /// Share of packets, 0..1.
+        ratio: f64,
+    },
+    /// A token bucket lets bursts through faster than the sustained rate.
+    Shaped,
+    /// Excess traffic is dropped without being queued.
+    Policed,
+    /// The rate varied during the measurement by more than the interval says.
+    VariableRate,
+    /// A token bucket would have gone unseen if it is deeper than this.
+    BucketNotExcluded {
+        /// Octets up to which none is there.
+        deeper_than_octets: u64,
+    },
+    /// The narrow link is several channels side by side.
+    Multichannel {
+        /// How many; of channels dealt by flow, how many were reached.
+        channels: u16,
+        /// IP-layer rate of one of them.
+        each: BitRate,
+        /// A flow has one of them, and what is said holds for one flow.
+        by_flow: bool,
+    },
+    /// The narrow link gathers frames and sends them in bursts.
+    MacAggregation {
+        /// Typical packets of a burst under load.
+        frames: u16,
+        /// Typical time from burst to burst under load.
+        period: Duration,
+    },
+    /// The narrow link sends in slots, by grants.
+    GrantScheduled {
+        /// The slot.
+        slot: Duration,
+    },
+    /// The search ended before its interval was narrow enough.
+    NotConverged,
+    /// Available bandwidth moved about while it was measured.
+    GreyRegion {
+        /// Lower end.
+        low: BitRate,
+        /// Upper end.
+        high: BitRate,
+    },
+    /// Others that share the path sent less once the probes had begun: what they leave depends on who asks for it.
+    OthersYield,
+    /// The value rests on a capacity that was not measured here.
+    CapacityAssumed {
+        /// Which.
+        capacity: BitRate,
+    },
+    /// Trains were longer than the path's burst limit; their losses shaped the result.
+    TrainExceedsBurstLimit,
+    /// The two clocks drift apart by more than a clock should.
+    ClockSkew {
+        /// Parts per million.
+        ppm: f64,
+    },
+    /// A clock was set during the measurement.
+    ClockStep,
+    /// A host did not run for a while in the middle of a train.
+    HostStall,
+    /// Few samples stand behind the number.
+    FewSamples {
+        /// How many.
+        samples: u32,
+    },
+    /// Forward and reverse direction cannot be told apart.
+    AsymmetricLimit,
+    /// The far host limits how many answers it gives; what it did not answer was not lost.
+    AnswersLimited {
+        /// Answers at once.
+        burst: u32,
+        /// Time after which there is one more.
+        every: Duration,
+    },
+    /// Answers came back in packets of this size; a way back that is narrower than they allow shapes the result.
+    ReverseInfluence {
+        /// IP octets of the longest answer.
+        reply_ip_octets: u16,
+    },
+    /// The window is wider than the resolution asked for.
+    CoarseResolution,
+    /// The interval between connection start and the stable phase was cut short.
+    TestTooShort,
+    /// Stopped by the user or by the budget before the method was done.
+    StoppedEarly,
+    /// The largest size tried survived; the limit lies beyond.
+    LargestTried,
+    /// Packets in a capture that stand for several on the wire: the capturing host merges what it receives, or has its card cut up what it
+    /// sends.
+    MergedPackets {
+        /// Their share of all packets with data.
+        ratio: f64,
+    },
+    /// A capture holds less than what passed.
+    CaptureMissed {
+        /// Packets, at least.
+        packets: u64,
+    },
+    /// Nobody answers at this hop limit, and somebody behind it does.
+    SilentRouter,
+    /// The router's own time for answers covers what its link takes.
+    SlowRouter,
+    /// Whether this router, or one before it, takes its own time for each octet could not be checked.
+    UncheckedRouter,
+    /// Several routers answer at one hop limit, although all probes were of one flow.
+    SeveralRouters {
+        /// How many.
+        routers: u32,
+    },
+    /// From some time on another router answered.
+    RouteChanged,
+    /// A router answers at this hop limit that had answered at an earlier one: packets go round in circles, or two routers have one
+    /// address.
+    RoutingLoop {
+        /// The earlier hop limit.
+        earlier_ttl: u8,
+    },
+    /// A router passes on packets whose hop limit has run out: the next one answers in its place.
+    ForwardsExpired,
+    /// The lengths of a router's answers follow no rule of what is quoted, so that they were left out of account.
+    QuotesUneven,
+    /// The value takes the way there and the way back of a hop to have one rate; the interval does not.
+    SymmetryAssumed,
+    /// What one hop takes is told by several links in a row, which no hop limit tells apart; standard rates decided.
+    StagesAssumed,
+    /// Several sums of standard rates fit what one hop takes.
+    StagesAmbiguous,
+}
+
+impl Caveat {
+    /// Its machine name: what JSON calls it.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::Multimodal { .. } => "multimodal",
+            Self::ReceiveBatching { .. } => "receive_batching",
+            Self::TimerLimited => "timer_limited",
+            Self::SenderLimited => "sender_limited",
+            Self::ReceiverLimited => "receiver_limited",
+            Self::PacingBroken { .. } => "pacing_broken",
+            Self::Loss { .. } => "loss",
+            Self::LocalDrops { .. } => "local_drops",
+            Self::Reordering { .. } => "reordering",
+            Self::Shaped => "shaped",
+            Self::Policed => "policed",
+            Self::VariableRate => "variable_rate",
+            Self::BucketNotExcluded { .. } => "bucket_not_excluded",
+            Self::Multichannel { .. } => "multichannel",
+            Self::MacAggregation { .. } => "mac_aggregation",
+            Self::GrantScheduled { .. } => "grant_scheduled",
+            Self::NotConverged => "not_converged",
+            Self::GreyRegion { .. } => "grey_region",
+            Self::OthersYield => "others_yield",
+            Self::CapacityAssumed { .. } => "capacity_assumed",
+            Self::TrainExceedsBurstLimit => "train_exceeds_burst_limit",
+            Self::ClockSkew { .. } => "clock_skew",
+            Self::ClockStep => "clock_step",
+            Self::HostStall => "host_stall",
+            Self::FewSamples { .. } => "few_samples",
+            Self::AsymmetricLimit => "asymmetric_limit",
+            Self::AnswersLimited { .. } => "answers_limited",
+            Self::ReverseInfluence { .. } => "reverse_influence",
+            Self::CoarseResolution => "coarse_resolution",
+            Self::TestTooShort => "test_too_short",
+            Self::StoppedEarly => "stopped_early",
+            Self::LargestTried => "largest_tried",
+            Self::MergedPackets { .. } => "merged_packets",
+            Self::CaptureMissed { .. } => "capture_missed",
+            Self::SilentRouter => "silent_router",
+            Self::SlowRouter => "slow_router",
+            Self::UncheckedRouter => "unchecked_router",
+            Self::SeveralRouters { .. } => "several_routers",
+            Self::RouteChanged => "route_changed",
+            Self::RoutingLoop { .. } => "routing_loop",
+            Self::ForwardsExpired => "forwards_expired",
+            Self::QuotesUneven => "quotes_uneven",
+            Self::SymmetryAssumed => "symmetry_assumed",
+            Self::StagesAssumed => "stages_assumed",
+            Self::StagesAmbiguous => "stages_ambiguous",
+        }
+    }
+}
+
+impl fmt::Display for Caveat {
+    #[expect(clippy::too_many_lines, reason = "one sentence per caveat: a table, not a procedure")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Multimodal { other } => write!(f, "several rates had similar weight; the runner-up is {other}"),
+            Self::ReceiveBatching { period } => write!(
+                f,
+                "the receiver sees packets in batches about every {}; lower its interrupt coalescing for finer stamps",
+                format_duration(*period)
+            ),
+            Self::TimerLimited => f.write_str("a clock or timer is too coarse for single packets at this rate"),
+            Self::SenderLimited => f.write_str("the sending host could not go faster"),
+            Self::ReceiverLimited => f.write_str("the receiving host could not go faster"),
+            Self::PacingBroken { trains } => {
+                write!(
+                    f,
+                    "the sender did not keep its plan in {trains} train(s), which were left out"
+                )
+            }
+            Self::Loss { ratio } => write!(f, "{:.2} % of the probes were lost on the path", ratio * 100.0),
+            Self::LocalDrops { packets } => write!(
+                f,
+                "the receiving host dropped {packets} packet(s) for want of buffer; raise net.core.rmem_max"
+            ),
+            Self::Reordering { ratio } => write!(f, "{:.2} % of the probes changed order", ratio * 100.0),
+            Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
+            Self::Policed => f.write_str("excess traffic is dropped without being queued"),
+            Self::VariableRate => f.write_str("the rate varied during the measurement"),
+            // Every bucket holds a packet.
+            Self::BucketNotExcluded {
+                deeper_than_octets: ..1280,
+            } => f.write_str(
+                "unless a token bucket keeps longer traffic to a lower rate: no train was long enough to rule that out",
+            ),
+            Self::BucketNotExcluded { deeper_than_octets } => write!(
+                f,
+                "unless a token bucket deeper than {} keeps longer traffic to a lower rate: no train was long enough to rule that out",
+                narrows_units::Octets::new(*deeper_than_octets)
+            ),
+            Self::Multichannel {
+                channels,
+                each,
+                by_flow: false,
+            } => write!(
+                f,
+                "packets are dealt over {channels} channels of {each} each and may overtake"
+            ),
+            Self::Multichannel {
+                channels,
+                each,
+                by_flow: true,
+            } => write!(
+                f,
+                "one flow gets one channel of {each}; several flows reached {channels} of them"
+            ),
+            Self::MacAggregation { frames, period } => write!(
+                f,
+                "the link sends bursts of about {frames} frames every {}: a rate under load, which single packets and pairs do not show",
+                format_duration(*period)
+            ),
+            Self::GrantScheduled { slot } => write!(
+                f,
+                "the link sends in slots of {}; its rate is what the scheduler grants, not the link's",
+                format_duration(*slot)
+            ),
+            Self::NotConverged => f.write_str("the search ended before its interval was narrow enough"),
+            Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
+                write!(f, "it moved about {low} while it was measured")
+            }
+            Self::OthersYield => f.write_str(
+                "others sent less once the probes had begun, as TCP does: it would leave more to whoever asks for it longer",
+            ),
+            Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),
+            Self::CapacityAssumed { capacity } => write!(f, "rests on an assumed capacity of {capacity}"),
+            Self::TrainExceedsBurstLimit => f.write_str("trains were longer than the path's burst limit"),
+            Self::ClockSkew { ppm } => write!(f, "the two clocks drift apart by {ppm:.0} ppm"),
+            Self::ClockStep => f.write_str("a clock was set during the measurement"),
+            Self::HostStall => f.write_str("a host did not run for a while in the middle of a train"),
+            Self::FewSamples { samples } => write!(f, "only {samples} sample(s) stand behind it"),
+            Self::AsymmetricLimit => f.write_str("forward and reverse direction cannot be told apart"),
+            Self::AnswersLimited { burst, every } => write!(
+                f,
+                "the far host answers {burst} probe(s) at once and then one per {}; it was asked no faster",
+                format_duration(*every)
+            ),
+            Self::ReverseInfluence { reply_ip_octets } => write!(
+                f,
+                "answers of {reply_ip_octets} IP octets crossed the way back: if that is narrower in proportion, the result is its"
+            ),
+            Self::CoarseResolution => f.write_str("the interval is wider than was asked for"),
+            Self::TestTooShort => f.write_str("the transfer was still growing when it was read"),
+            Self::StoppedEarly => f.write_str("stopped before the method was done"),
+            Self::LargestTried => f.write_str("the largest size tried survived; the limit lies beyond"),
+            Self::MergedPackets { ratio } => write!(
+                f,
+                "{:.1} % of the captured packets stand for several on the wire; switch offloads off (ethtool -K IF gro off tso off gso off)",
+                ratio * 100.0
+            ),
+            Self::CaptureMissed { packets } => write!(f, "the capture missed {packets} packet(s) at least"),
+            Self::SilentRouter => f.write_str("nobody answers here; what is behind was measured together with it"),
+            Self::SlowRouter => {
+                f.write_str("the router takes longer over its answers than its link over packets; it was bridged")
+            }
+            Self::UncheckedRouter => f.write_str(
+                "nothing could tell whether routers here take their own time for each octet: the link may be faster, and the next one slower",
+            ),
+            Self::SeveralRouters { routers } => {
+                write!(f, "{routers} routers answer at this hop limit: the path divides")
+            }
+            Self::RouteChanged => f.write_str("the route changed during the measurement"),
+            Self::RoutingLoop { earlier_ttl } => {
+                write!(f, "the router of hop limit {earlier_ttl} answers here again: packets go round in circles")
+            }
+            Self::ForwardsExpired => {
+                f.write_str("the router here passes on packets whose hop limit has run out, and the next one answers for it")
+            }
+            Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were left out of account"),
+            Self::SymmetryAssumed => f.write_str(
+                "the value takes the hop to have one rate both ways, which nothing contradicts; its interval does not",
+            ),
+            Self::StagesAssumed => f.write_str(
+                "several links in a row inside one hop, told apart by standard rates alone: one slower link would look the same",
+            ),
+            Self::StagesAmbiguous => f.write_str("more than one row of standard links inside the hop would look the same"),
+        }
+    }
+}
+
+/// What set a value, or ended the search for it. The serialised names are the machine contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The path itself: what one hopes to see.
+    Path,
+    /// The sending host.
+    Sender,
+    /// The receiving host.
+    Receiver,
+    /// A TCP window or socket buffer.
+    Window,
+    /// A token bucket.
+    Shaper,
+    /// Clock, timer or stamp quality.
+    Clock,
+    /// The user's budget.
+    Budget,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Path => "path",
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+            Self::Window => "window",
+            Self::Shaper => "shaper",
+            Self::Clock => "clock",
+            Self::Budget => "budget",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grey_region_without_width_has_one_rate() {
+        let at = |kbps: u64| BitRate::from_bps(kbps * 1000);
+        let text = |low, high| Caveat::GreyRegion { low, high }.to_string();
+        assert_eq!(
+            text(at(60_000), at(60_000)),
+            "it moved about 60 Mbit/s while it was measured"
+        );
+        assert_eq!(
+            text(at(60_000), at(70_000)),
+            "it moved between 60 Mbit/s and 70 Mbit/s while it was measured"
+        );
+    }
+
+    #[test]
+    fn ids_are_the_json_tags() {
+        for caveat in [
+            Caveat::Multimodal { other: BitRate::ZERO },
+            Caveat::Loss { ratio: 0.5 },
+            Caveat::TrainExceedsBurstLimit,
+            Caveat::LargestTried,
+            Caveat::Multichannel {
+                channels: 2,
+                each: BitRate::ZERO,
+                by_flow: false,
+            },
+            Caveat::MacAggregation {
+                frames: 1,
+                period: Duration::ZERO,
+            },
+            Caveat::GrantScheduled { slot: Duration::ZERO },
+            Caveat::BucketNotExcluded { deeper_than_octets: 1 },
+        ] {
+            let json = serde_json::to_value(&caveat).unwrap();
+            assert_eq!(json["id"], caveat.id());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Round trips, and each way of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Diagnostics;
+
+/// Round trips beyond the shortest.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RoundTripFinding {
+    /// Half of them were shorter, ns.
+    pub median_ns: i64,
+    /// 95 of a hundred were shorter, ns.
+    pub p95_ns: i64,
+    /// Each way for itself, where the far end told when it turned the echoes.
+    pub ways: Option<Ways>,
+}
+
+/// Each way of a round trip, as the clocks of both ends have it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ways {
+    /// The far clock is ahead of this host's by this, ns.
+    pub clock_offset_ns: i64,
+    /// One-way delays and the offset are wrong by no more than this, ns.
+    pub clock_error_bound_ns: i64,
+    /// What the far host says of its clock, where it says anything.
+    pub far_clock: Option<FarClock>,
+    /// Towards the far end.
+    pub forward: Option<WayDelays>,
+    /// Back from it.
+    pub reverse: Option<WayDelays>,
+    /// Packets lost towards the far end, and on the way back, where it counts them.
+    pub lost: Option<(u64, u64)>,
+}
+
+/// What a far host says of its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FarClock {
+    /// It is disciplined from outside.
+    pub synchronised: bool,
+    /// It is off by no more than this, ns.
+    pub error_ns: i64,
+    /// The same of this host's, ns.
+    pub near_error_ns: Option<i64>,
+}
+
+/// Delays of one way, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WayDelays {
+    /// Least, median, 95th percentile and most, with the clocks' offset taken out.
+    pub one_way_ns: [i64; 4],
+    /// Above the least: median, 95th percentile and most.
+    pub variation_ns: [i64; 3],
+    /// Between successive packets: mean and 95th percentile.
+    pub successive_ns: [i64; 2],
+}
+
+impl Ways {
+    /// The same for people.
+    pub fn tell(&self, diagnostics: &mut Diagnostics) {
+        let nanos = narrows_units::Delta::from_nanos;
+        diagnostics.insert("clock_offset_ns", nanos(self.clock_offset_ns));
+        diagnostics.insert("clock_error_bound_ns", nanos(self.clock_error_bound_ns));
+        if let Some(clock) = self.far_clock {
+            diagnostics.insert("far_clock_synchronised", clock.synchronised);
+            diagnostics.insert("far_clock_error_ns", nanos(clock.error_ns));
+            if let Some(near) = clock.near_error_ns {
+                diagnostics.insert("near_clock_error_ns", nanos(near));
+            }
+        }
+        for (names, delays) in [(&FORWARD, self.forward), (&REVERSE, self.reverse)] {
+            let Some(delays) = delays else { continue };
+            let values = delays.one_way_ns.into_iter().chain(delays.variation_ns);
+            for (name, value) in names.iter().zip(values.chain(delays.successive_ns)) {
+                diagnostics.insert(name, nanos(value));
+            }
+        }
+    }
+}
+
+const FORWARD: [&str; 9] = [
+    "forward_one_way_delay_min_ns",
+    "forward_one_way_delay_median_ns",
+    "forward_one_way_delay_p95_ns",
+    "forward_one_way_delay_max_ns",
+    "forward_delay_variation_median_ns",
+    "forward_delay_variation_p95_ns",
+    "forward_delay_variation_max_ns",
+    "forward_successive_variation_mean_ns",
+    "forward_successive_variation_p95_ns",
+];
+const REVERSE: [&str; 9] = [
+    "reverse_one_way_delay_min_ns",
+    "reverse_one_way_delay_median_ns",
+    "reverse_one_way_delay_p95_ns",
+    "reverse_one_way_delay_max_ns",
+    "reverse_delay_variation_median_ns",
+    "reverse_delay_variation_p95_ns",
+    "reverse_delay_variation_max_ns",
+    "reverse_successive_variation_mean_ns",
+    "reverse_successive_variation_p95_ns",
+];

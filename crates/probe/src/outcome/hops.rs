@@ -1,0 +1,452 @@
+//! The path hop by hop, as one [`Outcome`] carries it: what commands and pictures read, and what methods per hop write.
+//!
+//! An outcome holds a number for the path (the narrow link's) and, in [`Estimate::also`], one estimate per hop limit that was asked, each
+//! with [`Estimate::at_hop`]. What else is known of a hop is the [`HopFinding`] of its estimate, what is known of the path the
+//! [`PathFinding`] of the main one; their `tell` writes the same into the diagnostics. [`PathHops::of`] puts the parts together,
+//! from whichever method: what a method does not tell is `None` or empty.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use narrows_units::{BitRate, Layer, Metric};
+use serde::{Deserialize, Serialize};
+
+use super::{Caveat, Diagnostics, Estimate, Finding, Outcome, Verdict};
+
+/// A path, hop by hop.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PathHops {
+    /// By hop limit, ascending. Hop limits nobody answered at are there too, if a hop behind them answered.
+    pub hops: Vec<HopFinding>,
+    /// The hop with the least capacity.
+    pub narrow_hop: Option<u16>,
+    /// The hop with the least available capacity.
+    pub tight_hop: Option<u16>,
+    /// What was foretold before the measurement proper, from a first look.
+    pub forecast: Option<Forecast>,
+    /// What a server's stamps at the far end told, where there is one.
+    pub far: Option<FarStamped>,
+}
+
+/// What is known of a whole path beside its hops.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PathFinding {
+    /// The hop with the least capacity.
+    pub narrow_hop: Option<u16>,
+    /// The hop with the least available capacity.
+    pub tight_hop: Option<u16>,
+    /// What was foretold before the measurement proper, from a first look.
+    pub forecast: Option<Forecast>,
+    /// What a server's stamps at the far end told, where there is one.
+    pub far: Option<FarStamped>,
+}
+
+/// What a server at the far end told of the way there by its own stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FarStamped {
+    /// Packets sent to it.
+    pub packets: u32,
+    /// How many of them did not come.
+    pub lost: u32,
+    /// They met another router than the probes of hops did: they tell nothing of that path.
+    pub other_way: bool,
+    /// The last hop is told by them.
+    pub last_hop: bool,
+    /// What all links there take for a full packet, ns.
+    pub all_links_ns: Option<f64>,
+    /// Mean wait in queues there, ns.
+    pub queueing_ns: Option<f64>,
+}
+
+/// One hop.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HopFinding {
+    /// Its hop limit, from 1.
+    pub ttl: u16,
+    /// Who answered, the most frequent first.
+    pub routers: Vec<Responder>,
+    /// It is the far end.
+    pub far_end: bool,
+    /// Its capacity; `None` where nothing is claimed.
+    pub capacity: Option<HopCapacity>,
+    /// The hop after which what is said of this one begins, if that is not the one before it; zero: the sender.
+    pub after: Option<u16>,
+    /// One way, ns.
+    pub latency_ns: Option<f64>,
+    /// Mean wait in queues, both ways, ns.
+    pub queueing_ns: Option<f64>,
+    /// Least round trip of the smallest probe, ns.
+    pub round_trip_ns: Option<f64>,
+    /// Share of probes lost on the path.
+    pub loss_ratio: Option<f64>,
+    /// Share of time for which other traffic keeps the hop busy.
+    pub busy_ratio: Option<f64>,
+    /// How the router limits its answers.
+    pub limited: Option<AnswerPace>,
+    /// What stands inside the hop unseen.
+    pub hidden_devices: Vec<HiddenDevice>,
+    /// What all its stages look like together.
+    pub seen: Option<BitRate>,
+    /// What was foretold of it.
+    pub foretold: Option<Foretold>,
+    /// Probes sent, and answers.
+    pub probes: u64,
+    /// Answers to them.
+    pub answers: u64,
+    /// Why it might mislead.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Who answers at a hop limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Responder {
+    /// Its address.
+    pub address: IpAddr,
+    /// How often.
+    pub answers: u64,
+}
+
+/// The capacity of a hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HopCapacity {
+    /// The value; of a bound, the bound.
+    pub value: BitRate,
+    /// Lower end.
+    pub low: BitRate,
+    /// Upper end; of a lower bound, the value again.
+    pub high: BitRate,
+    /// What it claims.
+    pub verdict: Verdict,
+    /// What it counts.
+    pub layer: Layer,
+}
+
+/// A device inside a hop that no hop limit counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HiddenDevice {
+    /// What it is: `switch`, for anything that takes in whole packets before it sends them.
+    pub kind: String,
+    /// Its rate at the IP layer, as the hop's.
+    pub capacity: BitRate,
+    /// Its nominal rate.
+    pub nominal: BitRate,
+}
+
+/// A router's limit on its answers, as learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerPace {
+    /// Answers at once.
+    pub burst: u64,
+    /// Time after which there is one more.
+    pub every: Duration,
+}
+
+/// What is foretold of a hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Foretold {
+    /// It will get a value.
+    Resolved,
+    /// It will get a bound.
+    Bounded,
+    /// It does not answer.
+    Silent,
+}
+
+/// What is foretold of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// The whole of it, from its begin, at most.
+    pub time: Duration,
+    /// IP octets sent, at most.
+    pub octets: u64,
+    /// The highest rate that one hop can be told at here, by stamps and sizes alone.
+    pub ceiling: Option<BitRate>,
+}
+
+impl Foretold {
+    /// As diagnostics and reports write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resolved => "resolved",
+            Self::Bounded => "bounded",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+impl PathHops {
+    /// What an outcome says of hops; `None` if it says nothing of any.
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        Self::of_estimate(outcome.estimate()?)
+    }
+
+    /// The same of an estimate: an outcome's, or what a method has by now ([`Latest`](crate::Latest)).
+    pub fn of_estimate(main: &Estimate) -> Option<Self> {
+        let mut hops: Vec<HopFinding> = main
+            .also
+            .iter()
+            .filter(|estimate| estimate.metric == Metric::IpCapacity)
+            .filter_map(HopFinding::of)
+            .collect();
+        hops.sort_by_key(|hop| hop.ttl);
+        let path = match &main.details.finding {
+            Finding::Path(path) => path.as_ref().clone(),
+            _ => PathFinding::default(),
+        };
+        (!hops.is_empty()).then_some(Self {
+            hops,
+            narrow_hop: path.narrow_hop,
+            tight_hop: path.tight_hop,
+            forecast: path.forecast,
+            far: path.far,
+        })
+    }
+}
+
+impl PathFinding {
+    /// The path's estimate with it.
+    #[must_use]
+    pub fn put(self, mut estimate: Estimate) -> Estimate {
+        let diagnostics = &mut estimate.diagnostics;
+        for (name, hop) in [("narrow_hop", self.narrow_hop), ("tight_hop", self.tight_hop)] {
+            if let Some(hop) = hop {
+                diagnostics.insert(name, u32::from(hop));
+            }
+        }
+        if let Some(forecast) = self.forecast {
+            diagnostics.insert("foretold_time_ns", nanos(forecast.time));
+            diagnostics.insert("foretold_octets", forecast.octets);
+            if let Some(ceiling) = forecast.ceiling {
+                diagnostics.insert("ceiling_bps", ceiling);
+            }
+        }
+        if let Some(far) = self.far {
+            far.tell(diagnostics);
+        }
+        estimate.found(Finding::Path(Box::new(self)))
+    }
+}
+
+impl HopFinding {
+    /// What an estimate says of its hop; `None` if it is about the path.
+    pub fn of(estimate: &Estimate) -> Option<Self> {
+        let ttl = estimate.hop()?;
+        let told = match &estimate.details.finding {
+            Finding::Hop(hop) => hop.as_ref().clone(),
+            _ => Self::default(),
+        };
+        let claims = estimate.verdict != Verdict::Inconclusive;
+        let capacity = claims.then(|| HopCapacity {
+            value: BitRate::from_bps(estimate.value),
+            low: BitRate::from_bps(estimate.low),
+            high: BitRate::from_bps(estimate.high),
+            verdict: estimate.verdict,
+            layer: estimate.layer.unwrap_or(Layer::Ip),
+        });
+        Some(Self {
+            ttl,
+            capacity,
+            after: told.after.filter(|&hop| hop + 1 < ttl),
+            caveats: estimate.caveats.clone(),
+            ..told
+        })
+    }
+
+    /// The same as an estimate.
+    pub fn estimate(&self) -> Estimate {
+        let zero = BitRate::from_bps(0);
+        let mut estimate = match self.capacity {
+            Some(capacity) => Estimate {
+                layer: Some(capacity.layer),
+                verdict: capacity.verdict,
+                ..Estimate::ip_rate(Metric::IpCapacity, capacity.value, capacity.low, capacity.high)
+            },
+            None => Estimate {
+                verdict: Verdict::Inconclusive,
+                ..Estimate::ip_rate(Metric::IpCapacity, zero, zero, zero)
+            },
+        };
+        estimate.confidence = crate::Confidence::Low;
+        estimate.caveats.clone_from(&self.caveats);
+        self.clone().put(estimate)
+    }
+
+    /// The hop's estimate with it.
+    #[must_use]
+    pub fn put(self, mut estimate: Estimate) -> Estimate {
+        self.tell(&mut estimate.diagnostics);
+        let ttl = self.ttl;
+        estimate.found(Finding::Hop(Box::new(self))).at_hop(ttl)
+    }
+
+    fn tell(&self, diagnostics: &mut Diagnostics) {
+        diagnostics.insert("probes", self.probes);
+        diagnostics.insert("answers", self.answers);
+        let numbers = [
+            ("latency_ns", self.latency_ns),
+            ("queueing_ns", self.queueing_ns),
+            ("least_round_trip_ns", self.round_trip_ns),
+            ("loss_ratio", self.loss_ratio),
+            ("busy_ratio", self.busy_ratio),
+        ];
+        for (name, value) in numbers {
+            if let Some(value) = value {
+                diagnostics.insert(name, value);
+            }
+        }
+        if self.far_end {
+            diagnostics.insert("far_end", true);
+        }
+        if let Some(after) = self.after {
+            diagnostics.insert("after_hop", u32::from(after));
+        }
+        if let Some(seen) = self.seen {
+            diagnostics.insert("seen_bps", seen);
+        }
+        if let Some(limited) = self.limited {
+            diagnostics.insert("limit_burst", limited.burst);
+            diagnostics.insert("limit_every_ns", nanos(limited.every));
+        }
+        if let Some(foretold) = self.foretold {
+            diagnostics.insert("foretold", foretold.name());
+        }
+        let routers = self
+            .routers
+            .iter()
+            .map(|router| format!("{}={}", router.address, router.answers));
+        let devices = self
+            .hidden_devices
+            .iter()
+            .map(|device| format!("{}={}={}", device.kind, device.nominal.bps(), device.capacity.bps()));
+        for (name, list) in [
+            ("routers", routers.collect::<Vec<_>>()),
+            ("hidden_devices", devices.collect()),
+        ] {
+            if !list.is_empty() {
+                diagnostics.insert(name, list.join(" ").as_str());
+            }
+        }
+    }
+}
+
+impl FarStamped {
+    fn tell(self, diagnostics: &mut Diagnostics) {
+        diagnostics.insert("stamped_packets", self.packets);
+        diagnostics.insert("stamped_lost", self.lost);
+        diagnostics.insert("stamped_other_way", self.other_way);
+        diagnostics.insert("stamped_last_hop", self.last_hop);
+        let times = [
+            ("stamped_all_links_ns", self.all_links_ns),
+            ("stamped_queueing_ns", self.queueing_ns),
+        ];
+        for (name, time) in times {
+            if let Some(time) = time {
+                diagnostics.insert(name, time);
+            }
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding() -> HopFinding {
+        HopFinding {
+            ttl: 3,
+            routers: vec![
+                Responder {
+                    address: "198.18.0.3".parse().unwrap(),
+                    answers: 60,
+                },
+                Responder {
+                    address: "2001:db8::3".parse().unwrap(),
+                    answers: 4,
+                },
+            ],
+            far_end: true,
+            capacity: Some(HopCapacity {
+                value: BitRate::from_bps(97_529_259),
+                low: BitRate::from_mbps(97),
+                high: BitRate::from_mbps(98),
+                verdict: Verdict::Estimated,
+                layer: Layer::Ip,
+            }),
+            after: Some(1),
+            latency_ns: Some(-12.5),
+            queueing_ns: Some(200.0),
+            round_trip_ns: Some(4e6),
+            loss_ratio: Some(0.01),
+            busy_ratio: Some(0.3),
+            limited: Some(AnswerPace {
+                burst: 6,
+                every: Duration::from_secs(1),
+            }),
+            hidden_devices: vec![HiddenDevice {
+                kind: "switch".to_owned(),
+                capacity: BitRate::from_mbps(975),
+                nominal: BitRate::from_gbps(1),
+            }],
+            seen: Some(BitRate::from_mbps(89)),
+            foretold: Some(Foretold::Resolved),
+            probes: 70,
+            answers: 64,
+            caveats: vec![Caveat::NotConverged],
+        }
+    }
+
+    #[test]
+    fn what_is_put_into_an_outcome_comes_out_of_it_and_of_json() {
+        let silent = HopFinding {
+            ttl: 2,
+            capacity: None,
+            routers: Vec::new(),
+            hidden_devices: Vec::new(),
+            after: None,
+            foretold: Some(Foretold::Silent),
+            ..finding()
+        };
+        let rate = BitRate::from_mbps(97);
+        let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate);
+        let forecast = Forecast {
+            time: Duration::from_secs(9),
+            octets: 400_000,
+            ceiling: Some(BitRate::from_gbps(2)),
+        };
+        let far = FarStamped {
+            packets: 64,
+            lost: 2,
+            other_way: false,
+            last_hop: true,
+            all_links_ns: Some(1.5e6),
+            queueing_ns: None,
+        };
+        main = PathFinding {
+            narrow_hop: Some(3),
+            tight_hop: None,
+            forecast: Some(forecast),
+            far: Some(far),
+        }
+        .put(main);
+        main.also = vec![finding().estimate(), silent.estimate()];
+        let json = serde_json::to_string(&Outcome::from(main)).unwrap();
+        let read = PathHops::of(&serde_json::from_str(&json).unwrap()).unwrap();
+        assert_eq!(read.hops, [silent, finding()]);
+        assert_eq!((read.narrow_hop, read.tight_hop), (Some(3), None));
+        assert_eq!(read.forecast, Some(forecast));
+        assert_eq!(read.far, Some(far));
+    }
+
+    #[test]
+    fn an_outcome_without_hops_has_none() {
+        let rate = BitRate::from_mbps(97);
+        let main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate);
+        assert_eq!(PathHops::of(&main.into()), None);
+        assert_eq!(PathHops::of(&Outcome::inconclusive(crate::Reason::NoAnswer)), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Why there is no number.
+
+use narrows_units::BitRate;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why a method gives no number. The text says who can mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// Budget: steps.
+    #[error("the step budget was spent before the method was done")]
+    StepsSpent,
+    /// Budget: octets.
+    #[error("the octet budget was spent before the method was done; allow more with --budget")]
+    OctetsSpent,
+    /// Budget: time.
+    #[error("the time budget was spent before the method was done; allow more with --budget")]
+    TimeSpent,
+    /// Budget: peak rate.
+    #[error("the method needs a higher peak rate than the budget allows")]
+    PeakRateExceeded,
+    /// The user asked for an end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The host, the peer or the path broke on the way.
+    #[error("the measurement broke off before the method was done")]
+    WorldBroke,
+    /// Recorded rows were analysed, and there are no more.
+    #[error("the recorded rows end before the method was done")]
+    RowsSpent,
+    /// Nothing came back at all.
+    #[error("no probe was answered: the path or the peer drops them")]
+    NoAnswer,
+    /// Too few packets arrived.
+    #[error("too many probes were lost ({lost} of {sent})")]
+    TooMuchLoss {
+        /// Packets lost.
+        lost: u64,
+        /// Packets sent.
+        sent: u64,
+    },
+    /// The sender cannot keep the needed gaps.
+    #[error("the sending host cannot keep the planned gaps")]
+    SenderCannotPace,
+    /// The sender is slower than what is to be measured.
+    #[error("the sending host cannot send faster than {reached}, which is too slow for this method here")]
+    SenderTooSlow {
+        /// What it reached.
+        reached: BitRate,
+    },
+    /// The receiver is slower than what is to be measured.
+    #[error("the receiving host cannot keep up")]
+    ReceiverTooSlow,
+    /// Stamps are too coarse.
+    #[error("the receiver's stamps are too coarse for this method at this rate")]
+    StampsTooCoarse,
+    /// The receiver batches.
+    #[error("the receiver sees packets in batches, which hides what this method needs; lower its interrupt coalescing")]
+    ReceiveBatching,
+    /// The samples contradict each other.
+    #[error("the samples do not agree on one value")]
+    NoAgreement,
+    /// The search did not settle.
+    #[error("the search did not settle")]
+    NotConverged,
+    /// Too little that could be used.
+    #[error("only {samples} usable sample(s)")]
+    TooFewSamples {
+        /// How many.
+        samples: u64,
+    },
+    /// Passive: nothing passed.
+    #[error("no TCP connection with data passed while it was listened")]
+    NoTraffic,
+    /// Passive: the sender was the limit.
+    #[error(
+        "no queue stood before the narrow link: the connection's window or application held it back, so gaps between its packets are the sender's"
+    )]
+    NeverQueued,
+    /// Passive: nothing tells whose gaps they are.
+    #[error(
+        "without TCP timestamps or losses nothing tells whether gaps between packets are the path's or the sender's"
+    )]
+    GapsUnproven,
+    /// The world cannot do what the method needs.
+    #[error("this method needs something that is not available here: {what}")]
+    NotOffered {
+        /// What.
+        what: String,
+    },
+    /// The far end forbids it.
+    #[error("the far end forbids it: its limits on rate, duration or octets")]
+    ForbiddenByPeer,
+    /// Another result that this one rests on is missing.
+    #[error("it rests on another result that is missing: {what}")]
+    MissingInput {
+        /// Which.
+        what: String,
+    },
+    /// The world's answer makes no sense for the last step: a defect of the world.
+    #[error("the last probe was answered with something else; this is a defect, please report it")]
+    UnexpectedEvent,
+}

@@ -1,0 +1,755 @@
+use narrows_units::Stamp;
+use proptest::prelude::*;
+
+use super::*;
+use narrows_probe::probes::{Fate, PacingCheck};
+use narrows_probe::testing::fluid_path::Fluid;
+use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::{
+    Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict,
+    World, drive,
+};
+
+fn mbps(mbps: u64) -> BitRate {
+    BitRate::from_mbps(mbps)
+}
+
+fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
+    let mut machine = machine::Machine::new(params);
+    let Ok(measured) = drive(world, &mut machine, INFO.imposes.budget());
+    (measured.outcome, measured.cost)
+}
+
+fn fluid(world: &mut Fluid) -> Outcome {
+    on(world, Params::default()).0
+}
+
+fn off(estimate: &Estimate, truth: f64, scale: f64) -> f64 {
+    (estimate.value as f64 - truth).abs() / scale
+}
+
+fn has(outcome: &Outcome, id: &str) -> bool {
+    outcome.caveats().iter().any(|caveat| caveat.id() == id)
+}
+
+// The fluid oracle: everything is exact.
+
+#[test]
+fn exact_in_the_fluid_model_with_its_by_products() {
+    for capacity in [mbps(10), mbps(100), mbps(1000), mbps(10_000)] {
+        for tenths in 0..10 {
+            let cross = BitRate::from_bps(capacity.bps() / 10 * tenths);
+            let outcome = fluid(&mut Fluid::new(capacity, cross));
+            let estimate = outcome.estimate().unwrap();
+            let (scale, truth) = (capacity.as_f64(), (capacity.bps() - cross.bps()) as f64);
+            assert!(off(estimate, truth, scale) < 2e-3, "{capacity} {cross} {estimate:?}");
+            assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+            assert_eq!(estimate.verdict, Verdict::Estimated);
+            let [seen, others] = &estimate.also[..] else {
+                panic!("{estimate:?}")
+            };
+            assert_eq!((seen.metric, others.metric), (Metric::IpCapacity, Metric::CrossTraffic));
+            assert!(off(seen, scale, scale) < 0.01 && off(others, cross.as_f64(), scale) < 0.01);
+        }
+    }
+}
+
+fn feedback() -> Params {
+    Params {
+        preset: Preset::Feedback,
+        ..Params::default()
+    }
+}
+
+/// The published loop: exact in the fluid model, and within the bracket of its last trains.
+#[test]
+fn the_feedback_loop_alone_brackets_the_knee() {
+    for tenths in 1..=9 {
+        let outcome = on(&mut Fluid::new(mbps(1000), mbps(100 * tenths)), feedback()).0;
+        let estimate = outcome.estimate().unwrap();
+        let truth = 1e9 - 1e8 * tenths as f64;
+        assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
+        assert!(
+            estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64,
+            "{tenths} {estimate:?}"
+        );
+    }
+    let mut slow = Fluid::new(mbps(100), mbps(30));
+    slow.facts.sender.max_send_rate = Some(mbps(50));
+    let outcome = on(&mut slow, feedback()).0;
+    assert_eq!(outcome.estimate().unwrap().verdict, Verdict::LowerBound, "{outcome:?}");
+}
+
+/// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by that), and never sure of itself.
+#[test]
+fn the_feedback_loop_alone_under_load() {
+    for load in [30, 50, 70] {
+        let mut errors = Vec::new();
+        for seed in 0..SEEDS {
+            let mut bed = one_link(100, load, seed);
+            let (truth, capacity) = (bed.available(1500).as_f64(), bed.ip_capacity(1500).as_f64());
+            let outcome = on(&mut bed, feedback()).0;
+            let Some(estimate) = outcome.estimate() else { continue };
+            assert_eq!(estimate.confidence, Confidence::Low);
+            errors.push(off(estimate, truth, capacity));
+        }
+        assert!(errors.len() >= 15, "{load} {}", errors.len());
+        assert!(narrows_stat::median(&errors).unwrap() < 0.1, "{load} {errors:?}");
+    }
+}
+
+#[test]
+fn aitken_is_exact_after_two_trains() {
+    let reading = |rate_in: f64| {
+        let growth = ((rate_in - 40.0) / 100.0f64).max(0.0);
+        narrows_train::reading::Reading {
+            rate_sent: rate_in,
+            rate_in,
+            rate_out: rate_in / (1.0 + growth),
+            growth,
+            growth_error: 0.0,
+            growth_error_remembered: 0.0,
+            send_time: 0.02,
+            packets: 100,
+            lost: 0,
+            lost_late: 0,
+            batch: None,
+            receiver_bound: false,
+            stalled: false,
+            longest_batch: 0.0,
+            car_variation: None,
+            head_excess: 0.0,
+            closest: None,
+        }
+    };
+    // C = 100, X = 60: 100 comes out at 62.5, which comes out at 51.02. Plain after one train; then the fixed point, 40.
+    assert_eq!(fit::next_rate(&[reading(100.0)]), Some(62.5));
+    let next = fit::next_rate(&[reading(100.0), reading(62.5)]).unwrap();
+    assert!((next - 40.0).abs() < 1e-9, "{next}");
+    assert_eq!(fit::next_rate(&[reading(100.0), reading(40.0)]), None);
+}
+
+#[test]
+fn a_known_capacity_is_used_and_said() {
+    let params = Params {
+        capacity: Some(mbps(100)),
+        ..Params::default()
+    };
+    let (outcome, _) = on(&mut Fluid::new(mbps(100), mbps(60)), params);
+    let estimate = outcome.estimate().unwrap();
+    assert!(off(estimate, 40e6, 100e6) < 2e-3);
+    assert!(has(&outcome, "capacity_assumed") && estimate.also.is_empty());
+}
+
+#[test]
+fn clocks_of_any_offset_and_usual_skew_change_nothing() {
+    let plain = fluid(&mut Fluid::new(mbps(100), mbps(30)));
+    for offset_ns in [-3_600_000_000_000, 0, 86_400_000_000_000] {
+        let mut world = Fluid::new(mbps(100), mbps(30));
+        world.offset_ns = offset_ns;
+        assert_eq!(fluid(&mut world), plain);
+    }
+    let mut world = Fluid::new(mbps(100), mbps(30)).with_fault(|report| {
+        for row in &mut report.arrivals {
+            if let Fate::Received(at) = row.fate {
+                row.fate = Fate::Received(Stamp::from_nanos(at.nanos() + at.nanos() / 10_000));
+            }
+        }
+    });
+    assert!(off(fluid(&mut world).estimate().unwrap(), 70e6, 100e6) < 0.005);
+}
+
+// Hosts.
+
+#[test]
+fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
+    for (max, cross) in [(50, 30), (60, 0), (69, 30)] {
+        let mut world = Fluid::new(mbps(100), mbps(cross));
+        world.facts.sender.max_send_rate = Some(mbps(max));
+        let outcome = fluid(&mut world);
+        let estimate = outcome.estimate().unwrap();
+        assert_eq!(
+            (estimate.verdict, estimate.limited_by),
+            (Verdict::LowerBound, Limit::Sender)
+        );
+        assert!(off(estimate, mbps(max).as_f64(), 100e6) < 0.01, "{estimate:?}");
+        assert!(has(&outcome, "sender_limited"));
+        assert_eq!(estimate.confidence, Confidence::Low);
+    }
+}
+
+#[test]
+fn a_users_cap_is_kept_and_named() {
+    let mut world = Fluid::new(mbps(100), mbps(0));
+    world.facts.rate_cap = Some(mbps(20));
+    let (outcome, cost) = on(&mut world, Params::default());
+    let estimate = outcome.estimate().unwrap();
+    assert_eq!(
+        (estimate.verdict, estimate.limited_by),
+        (Verdict::LowerBound, Limit::Budget)
+    );
+    assert!(off(estimate, 20e6, 20e6) < 0.01);
+    assert!(cost.peak_bps <= 20_500_000, "{cost:?}");
+}
+
+#[test]
+fn an_interface_is_a_link_of_the_path() {
+    let mut world = Fluid::new(mbps(1000), mbps(0));
+    world.facts.sender.interface_rate = Some(mbps(100));
+    let estimate = fluid(&mut world).estimate().cloned().unwrap();
+    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert!(off(&estimate, 100e6, 100e6) < 0.01);
+}
+
+#[test]
+fn trains_that_were_not_paced_are_repeated_and_counted() {
+    let mut broken = 0;
+    let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+        broken += 1;
+        if broken % 4 == 1 {
+            let worst = Duration::from_millis(1);
+            report.pacing = PacingCheck::Broken { worst };
+            // What such a train says is nonsense.
+            for (row, k) in report.arrivals.iter_mut().zip(0i64..) {
+                row.departed = Stamp::from_nanos(1_000_000_000 + k * 1000 + if k > 20 { 9_000_000 } else { 0 });
+            }
+        }
+    });
+    let outcome = fluid(&mut world);
+    assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 5e-3, "{outcome:?}");
+    let counted = |caveat: &Caveat| matches!(caveat, Caveat::PacingBroken { trains } if (1..=6).contains(trains));
+    assert!(outcome.caveats().iter().any(counted), "{outcome:?}");
+}
+
+#[test]
+fn a_sender_that_never_paces_ends_without_a_number() {
+    let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(|report| {
+        report.pacing = PacingCheck::Broken {
+            worst: Duration::from_millis(9),
+        };
+        let half = report.arrivals.len() / 2;
+        for row in &mut report.arrivals[half..] {
+            row.departed = row.departed + Duration::from_millis(50);
+        }
+    });
+    let outcome = fluid(&mut world);
+    assert!(
+        matches!(
+            &outcome,
+            Outcome::Inconclusive {
+                reason: Reason::SenderCannotPace,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+    assert!(world.trains.len() <= 20);
+}
+
+#[test]
+fn a_receiver_that_sleeps_now_and_then_does_not_move_the_result() {
+    let mut train = 0;
+    let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+        train += 1;
+        if train % 3 != 0 {
+            return;
+        }
+        // A fifth of the packets wait for the receiver to wake.
+        let (from, to) = (report.arrivals.len() * 2 / 5, report.arrivals.len() * 3 / 5);
+        let Fate::Received(wake) = report.arrivals[to].fate else {
+            return;
+        };
+        for row in &mut report.arrivals[from..to] {
+            row.fate = Fate::Received(wake);
+        }
+    });
+    let outcome = fluid(&mut world);
+    assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 5e-3, "{outcome:?}");
+    assert!(has(&outcome, "host_stall"), "{outcome:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_spoils_its_train_only() {
+    for by in [-30_000_000, 30_000_000] {
+        let mut train = 0;
+        let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+            train += 1;
+            if train % 4 != 3 {
+                return;
+            }
+            let half = report.arrivals.len() / 2;
+            for row in &mut report.arrivals[half..] {
+                if let Fate::Received(at) = row.fate {
+                    row.fate = Fate::Received(Stamp::from_nanos(at.nanos() + by));
+                }
+            }
+        });
+        let outcome = fluid(&mut world);
+        assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 5e-3, "{by} {outcome:?}");
+        assert!(has(&outcome, "clock_step"), "{outcome:?}");
+    }
+}
+
+// The path.
+
+#[test]
+fn nothing_arrives() {
+    let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(|report| {
+        for row in &mut report.arrivals {
+            row.fate = Fate::Lost;
+        }
+    });
+    let outcome = fluid(&mut world);
+    assert!(
+        matches!(
+            &outcome,
+            Outcome::Inconclusive {
+                reason: Reason::NoAnswer,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_single_packet_of_each_train_is_not_enough() {
+    for survivor in [0, 7] {
+        let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+            for row in report.arrivals.iter_mut().filter(|row| row.seq != survivor) {
+                row.fate = Fate::Lost;
+            }
+        });
+        assert_eq!(fluid(&mut world).estimate(), None);
+    }
+}
+
+#[test]
+fn first_last_and_scattered_losses_leave_the_result() {
+    let lost: [fn(u32, u32) -> bool; 3] = [
+        |seq, _| seq == 0,
+        |seq, count| seq + 1 == count,
+        |seq, _| seq % 50 == 25,
+    ];
+    for rule in lost {
+        let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+            let count = u32::try_from(report.arrivals.len()).unwrap();
+            for row in report.arrivals.iter_mut().filter(|row| rule(row.seq, count)) {
+                row.fate = Fate::Lost;
+            }
+        });
+        let outcome = fluid(&mut world);
+        assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 0.02, "{outcome:?}");
+        assert!(has(&outcome, "loss"));
+    }
+}
+
+#[test]
+fn reordering_leaves_the_result() {
+    let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(|report| {
+        for k in (5..report.arrivals.len()).step_by(20) {
+            let earlier = report.arrivals[k - 1].fate;
+            report.arrivals[k - 1].fate = report.arrivals[k].fate;
+            report.arrivals[k].fate = earlier;
+            report.reordered += 1;
+        }
+    });
+    let outcome = fluid(&mut world);
+    assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 0.01, "{outcome:?}");
+    assert!(has(&outcome, "reordering"));
+}
+
+// The contract.
+
+#[test]
+fn refusals() {
+    let facts = PathFacts::ideal(9000, Duration::from_millis(1));
+    let begin = || {
+        let mut machine = machine::Machine::new(Params::default());
+        machine.step(Stamp::from_nanos(0), Event::Started(facts.clone()));
+        machine
+    };
+    let after = |refusal| begin().step(Stamp::from_nanos(0), Event::Refused(refusal));
+    let Step::Send(narrows_probe::Probe::Train(train)) = after(Refusal::TooLarge { max_ip_octets: 1400 }) else {
+        panic!("not tried again")
+    };
+    assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
+    for refusal in [
+        Refusal::NotOffered,
+        Refusal::ForbiddenByPeer,
+        Refusal::TooLarge { max_ip_octets: 9000 },
+    ] {
+        assert!(
+            matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })),
+            "{refusal:?}"
+        );
+    }
+}
+
+#[test]
+fn a_stop_is_answered_with_what_there_is() {
+    for trains in 0..8u32 {
+        let budget = Budget {
+            steps: 2 * trains + 1,
+            ..Budget::default()
+        };
+        let mut world = Fluid::new(mbps(100), mbps(50));
+        let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
+        match &measured.outcome {
+            Outcome::Estimated(estimate) => {
+                assert!(
+                    trains >= 1 && off(estimate, 50e6, 100e6) < 0.05,
+                    "{trains} {estimate:?}"
+                );
+                assert!(has(&measured.outcome, "stopped_early"));
+                assert_eq!(estimate.confidence, Confidence::Low);
+            }
+            Outcome::Inconclusive { reason, .. } => assert_eq!(*reason, Reason::StepsSpent),
+        }
+    }
+}
+
+#[test]
+fn parameters_are_checked() {
+    let with = |name: &str, value: &str| {
+        let mut raw = RawParams::new();
+        raw.set(name, value);
+        Params::try_from(&raw)
+    };
+    assert_eq!(Params::try_from(&RawParams::new()), Ok(Params::default()));
+    assert_eq!(with("capacity", "1 Gbit/s").unwrap().capacity, Some(mbps(1000)));
+    assert_eq!(
+        with("train-time", "10 ms").unwrap().train_time,
+        Duration::from_millis(10)
+    );
+    for (name, value) in [
+        ("preset", "netest"),
+        ("size", "20"),
+        ("capacity", "0"),
+        ("capacity", "fast"),
+        ("train-time", "2 s"),
+        ("trains", "1"),
+        ("max-trains", "2"),
+        ("max-packets", "3"),
+        ("burst", "1"),
+        ("load", "0"),
+        ("load", "nan"),
+        ("speed", "1"),
+    ] {
+        assert!(with(name, value).is_err(), "{name} {value}");
+    }
+    assert!(Fac2.begin(&RawParams::new()).is_ok());
+    assert!(INFO.manual().starts_with("FAC2"));
+}
+
+/// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
+#[test]
+fn reports_alone_give_the_runs_own_answer() {
+    for (mut bed, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
+        let (outcome, _) = on(&mut bed, Params::default());
+        let (run, again) = (
+            outcome.estimate(),
+            analyse(&bed.facts, &bed.reports, &Params::default()),
+        );
+        let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
+        assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
+    }
+    let nothing = analyse(&PathFacts::ideal(1500, Duration::ZERO), &[], &Params::default());
+    assert_eq!(nothing.estimate(), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever a world answers, the method neither panics nor goes on for ever.
+    #[test]
+    fn garbage_is_survived(seed in any::<u64>(), extent in 0u32..40) {
+        let mut state = seed | 1;
+        let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
+            for row in &mut report.arrivals {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let noise = i64::try_from(state >> (63 - extent)).unwrap();
+                match state % 7 {
+                    0 => row.fate = Fate::Lost,
+                    1 => row.departed = Stamp::from_nanos(noise),
+                    2 | 3 => row.fate = Fate::Received(Stamp::from_nanos(-noise)),
+                    _ => {}
+                }
+            }
+            report.reordered = u32::from(state % 2 == 0) * 30;
+        });
+        let outcome = fluid(&mut world);
+        if let Some(estimate) = outcome.estimate() {
+            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+        }
+        prop_assert!(world.trains.len() <= Params::default().max_trains);
+    }
+}
+
+// Packets: medians over twenty seeds, bounded from both sides.
+
+#[derive(Debug)]
+struct Sweep {
+    /// Median of |value - truth| over the narrow link's rate.
+    error: f64,
+    /// Median of the signed error.
+    bias: f64,
+    /// Runs whose interval misses the truth, and by more than a tenth of the narrow link's rate.
+    misses: usize,
+    wrong: usize,
+    without: usize,
+    octets: f64,
+    seconds: f64,
+}
+
+const SEEDS: u64 = 20;
+
+fn sweep(build: impl Fn(u64) -> Testbed) -> Sweep {
+    let (mut errors, mut signed) = (Vec::new(), Vec::new());
+    let (mut misses, mut wrong, mut without, mut octets, mut seconds) = (0, 0, 0, 0.0, 0.0);
+    for seed in 0..SEEDS {
+        let mut bed = build(seed);
+        let (capacity, truth) = (bed.ip_capacity(1500).as_f64(), bed.available(1500).as_f64());
+        let (outcome, cost) = on(&mut bed, Params::default());
+        let Some(estimate) = outcome
+            .estimate()
+            .filter(|estimate| estimate.verdict == Verdict::Estimated)
+        else {
+            without += 1;
+            continue;
+        };
+        let outside = (estimate.low as f64 - truth).max(truth - estimate.high as f64) / capacity;
+        misses += usize::from(outside > 0.0);
+        wrong += usize::from(outside > 0.1 && estimate.confidence > Confidence::Low);
+        errors.push(off(estimate, truth, capacity));
+        signed.push((estimate.value as f64 - truth) / capacity);
+        octets += cost.octets as f64 / SEEDS as f64;
+        seconds += cost.time.as_secs_f64() / SEEDS as f64;
+    }
+    let sweep = Sweep {
+        error: narrows_stat::median(&errors).unwrap(),
+        bias: narrows_stat::median(&signed).unwrap(),
+        misses,
+        wrong,
+        without,
+        octets,
+        seconds,
+    };
+    println!("{sweep:?}");
+    sweep
+}
+
+fn one_link(rate: u64, load_percent: u64, seed: u64) -> Testbed {
+    let cross = Cross::poisson(mbps(rate * load_percent / 100));
+    let hops = vec![Hop::ethernet(mbps(rate * 10)), Hop::loaded(mbps(rate), cross)];
+    Testbed::new(hops, seed)
+}
+
+#[test]
+fn an_idle_path_is_measured_quickly_and_exactly() {
+    for rate in [10, 100, 1000, 10_000] {
+        let sweep = sweep(|seed| one_link(rate, 0, seed));
+        assert!(
+            sweep.error < 0.01 && sweep.misses == 0 && sweep.without == 0,
+            "{rate} {sweep:?}"
+        );
+        assert!(sweep.seconds < 3.0 && sweep.octets < 8e6, "{rate} {sweep:?}");
+    }
+}
+
+#[test]
+fn poisson_load_on_the_narrow_link() {
+    for rate in [10, 100, 1000, 10_000] {
+        for load in [30, 50, 70] {
+            let sweep = sweep(|seed| one_link(rate, load, seed));
+            assert!(sweep.error < 0.05 && sweep.bias.abs() < 0.04, "{rate} {load} {sweep:?}");
+            assert!(
+                sweep.misses <= 5 && sweep.wrong == 0 && sweep.without == 0,
+                "{rate} {load} {sweep:?}"
+            );
+            assert!(sweep.seconds < 12.0, "{rate} {load} {sweep:?}");
+            if rate == 100 {
+                assert!(sweep.seconds < 4.0 && sweep.octets < 8e6, "{load} {sweep:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tight_link_that_is_not_the_narrow_one() {
+    for (rate, load) in [(200, 140), (200, 120), (155, 110)] {
+        for narrow_first in [true, false] {
+            let sweep = sweep(|seed| {
+                let tight = Hop::loaded(mbps(rate), Cross::poisson(mbps(load)));
+                let mut hops = vec![Hop::ethernet(mbps(1000)), Hop::ethernet(mbps(100)), tight];
+                if !narrow_first {
+                    hops.swap(1, 2);
+                }
+                Testbed::new(hops, seed)
+            });
+            assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.08, "{rate} {load} {sweep:?}");
+            assert!(sweep.wrong <= 1 && sweep.without == 0, "{rate} {load} {sweep:?}");
+        }
+    }
+}
+
+#[test]
+fn two_full_links() {
+    for (first, second) in [(50, 40), (40, 50), (50, 50), (70, 60)] {
+        let sweep = sweep(|seed| {
+            let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
+            Testbed::new(vec![Hop::ethernet(mbps(1000)), loaded(first), loaded(second)], seed)
+        });
+        assert!(
+            sweep.error < 0.08 && sweep.bias.abs() < 0.06,
+            "{first} {second} {sweep:?}"
+        );
+        assert!(sweep.wrong <= 1 && sweep.without == 0, "{first} {second} {sweep:?}");
+    }
+}
+
+/// Two full links look to trains like one of two thirds of the capacity and a third of the traffic. Single packets tell: no capacity is
+/// said then, and of the traffic a bound that holds. One full link keeps both numbers in most runs.
+#[test]
+fn by_products_of_one_and_of_two_full_links() {
+    let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
+    let edge = || Hop::ethernet(mbps(1000));
+    let other = |outcome: &Outcome, metric| {
+        let estimate = outcome.estimate().unwrap();
+        estimate.also.iter().find(|estimate| estimate.metric == metric).cloned()
+    };
+    let (mut bounds, mut points) = (0, Vec::new());
+    for seed in 0..SEEDS {
+        let mut two = Testbed::new(vec![edge(), loaded(50), loaded(50)], seed);
+        let (outcome, _) = on(&mut two, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic) {
+            let value = cross.value as f64;
+            match cross.verdict {
+                Verdict::LowerBound => {
+                    assert!((25e6..=50.5e6).contains(&value), "{seed} {cross:?}");
+                    bounds += 1;
+                }
+                _ => assert!(cross.high as f64 > 45e6, "{seed} {cross:?}"),
+            }
+        }
+        let capacity = other(&outcome, Metric::IpCapacity);
+        assert!(
+            capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6),
+            "{seed} {capacity:?}"
+        );
+        let mut one = Testbed::new(vec![edge(), loaded(50)], seed);
+        let (outcome, _) = on(&mut one, Params::default());
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == Verdict::Estimated) {
+            let outside = (cross.low as f64 - 50e6).max(50e6 - cross.high as f64);
+            assert!(outside < 10e6, "{seed} {cross:?}");
+            points.push((cross.value as f64 - 50e6).abs());
+        }
+    }
+    // Of one link every third run leaves a bound, too: the slopes of single trains scatter.
+    assert!(bounds >= 12 && points.len() >= 8, "{bounds} {points:?}");
+    assert!(narrows_stat::median(&points).unwrap() < 10e6, "{points:?}");
+}
+
+#[test]
+fn a_sender_no_faster_than_the_link() {
+    for load in [30, 50, 70] {
+        let sweep = sweep(|seed| {
+            let mut bed = one_link(100, load, seed);
+            bed.facts.sender.max_send_rate = Some(mbps(100));
+            bed
+        });
+        assert!(sweep.error < 0.06 && sweep.bias.abs() < 0.05, "{load} {sweep:?}");
+        assert!(sweep.wrong == 0 && sweep.without == 0, "{load} {sweep:?}");
+    }
+}
+
+#[test]
+fn ten_gigabits_through_a_batching_receiver() {
+    for batch in [20, 50, 100, 200] {
+        for load in [30, 50, 70] {
+            let sweep = sweep(|seed| {
+                let mut cross = Cross::poisson(mbps(100 * load));
+                cross.burst = 4;
+                let mut bed = Testbed::new(
+                    vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))],
+                    seed,
+                );
+                bed.stamping.batch = Some(Duration::from_micros(batch));
+                bed.stamping.batch_step = Duration::from_nanos(300);
+                bed.facts.sender.max_send_rate = Some(mbps(9_700));
+                bed
+            });
+            assert!(
+                sweep.error < 0.05 && sweep.bias.abs() < 0.05,
+                "{batch} {load} {sweep:?}"
+            );
+            assert!(sweep.wrong <= 1 && sweep.without == 0, "{batch} {load} {sweep:?}");
+            assert!(sweep.seconds < 5.0, "{batch} {load} {sweep:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hundred_megabits_through_a_batching_receiver() {
+    for load in [0, 50] {
+        let sweep = sweep(|seed| {
+            let mut bed = one_link(100, load, seed);
+            bed.stamping.batch = Some(Duration::from_millis(1));
+            bed
+        });
+        assert!(
+            sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0,
+            "{load} {sweep:?}"
+        );
+    }
+}
+
+#[test]
+fn a_token_bucket_within_the_trains_is_named() {
+    let bucket = |depth_octets| {
+        let mut bed = one_link(100, 0, 1);
+        bed.hops[1].bucket = Some(Bucket {
+            rate: mbps(50),
+            depth_octets,
+        });
+        on(&mut bed, Params::default()).0
+    };
+    let outcome = bucket(64_000);
+    assert!(has(&outcome, "shaped"), "{outcome:?}");
+    assert!(
+        outcome
+            .estimate()
+            .is_none_or(|estimate| estimate.confidence == Confidence::Low)
+    );
+    // And Poisson traffic is no bucket.
+    for seed in 0..SEEDS {
+        let (outcome, _) = on(&mut one_link(100, 50, seed), Params::default());
+        assert!(!has(&outcome, "shaped"), "{seed} {outcome:?}");
+    }
+}
+
+#[test]
+fn short_queues_and_random_loss() {
+    for (queue, loss, load) in [
+        (60_000, 0.0, 50),
+        (30_000, 0.0, 0),
+        (10_000_000, 0.02, 50),
+        (10_000_000, 0.1, 0),
+    ] {
+        let sweep = sweep(|seed| {
+            let mut bed = one_link(100, load, seed);
+            bed.hops[1].queue_octets = queue;
+            bed.hops[1].loss = loss;
+            bed
+        });
+        // A queue of 40 packets cuts the trains to a quarter, which round the knee more: 4 to 6 % too low, on these seeds and others.
+        assert!(
+            sweep.error < 0.08 && sweep.bias.abs() < 0.08,
+            "{queue} {loss} {load} {sweep:?}"
+        );
+        assert!(
+            sweep.wrong <= 1 && sweep.without <= 1,
+            "{queue} {loss} {load} {sweep:?}"
+        );
+    }
+}

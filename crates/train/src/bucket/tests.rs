@@ -1,0 +1,197 @@
+//! Trains whose bucket is known.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Stamp};
+
+use super::*;
+use narrows_probe::StampSource;
+use narrows_probe::contract::{Event, World};
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId};
+use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+
+fn bed(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
+    let mut narrow = Hop::ethernet(BitRate::from_mbps(link));
+    narrow.bucket = bucket.map(|(mbps, packets)| Bucket {
+        rate: BitRate::from_mbps(mbps),
+        depth_octets: packets * 1538,
+    });
+    narrow.cross = cross;
+    Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
+}
+
+fn trains(bed: &mut Testbed, packets: usize, count: u32, pause: Duration) -> Vec<TrainReport> {
+    let mut reports = Vec::new();
+    for id in 0..count {
+        let train = Train::uniform(TrainId(id), packets, 1500, Duration::ZERO);
+        let Ok(Event::Train(report)) = bed.send(Probe::Train(train)) else {
+            panic!("no report");
+        };
+        reports.push(report);
+        let until = bed.now() + pause;
+        let Ok(()) = bed.wait(until);
+    }
+    reports
+}
+
+#[test]
+fn two_trains_tell_peak_rate_and_depth() {
+    let mut bed = bed(100, Some((20, 40)), None, 1);
+    let look = look(&trains(&mut bed, 120, 2, Duration::from_secs(1)));
+    let knee = look.knee.unwrap();
+    // Wire octets as the bed counts them: 40 x 1538 of them are 40 packets.
+    assert!(knee.depth_octets.abs_diff(60_000) <= 1500, "{knee:?}");
+    assert!(knee.sustained.bps().abs_diff(19_505_852) < 20_000, "{knee:?}");
+    assert!(knee.peak.bps().abs_diff(97_529_259) < 1_000_000, "{knee:?}");
+    assert!(!knee.is_policer() && !knee.sender_limited, "{knee:?}");
+}
+
+/// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing else.
+fn policed(count: u32, gap_ns: i64, rate_bps: f64, depth: f64) -> TrainReport {
+    let (mut tokens, mut last) = (depth, 0i64);
+    let arrivals = (0..count).map(|seq| {
+        let at = i64::from(seq) * gap_ns;
+        tokens = (tokens + rate_bps / 8e9 * (at - last) as f64).min(depth);
+        last = at;
+        let passes = tokens >= 1500.0;
+        if passes {
+            tokens -= 1500.0;
+        }
+        Arrival {
+            seq,
+            departed: Stamp::from_nanos(at),
+            ip_octets: 1500,
+            fate: if passes {
+                Fate::Received(Stamp::from_nanos(at + 5_000_000))
+            } else {
+                Fate::Lost
+            },
+        }
+    });
+    TrainReport {
+        id: TrainId(1),
+        arrivals: arrivals.collect(),
+        reordered: 0,
+        duplicates: 0,
+        local_drops: 0,
+        departed_by: StampSource::Simulated,
+        arrived_by: StampSource::Simulated,
+        pacing: PacingCheck::Kept,
+    }
+}
+
+#[test]
+fn a_policer_bends_by_its_losses() {
+    let trains: Vec<TrainReport> = (0..2).map(|_| policed(400, 123_040, 20e6, 90_000.0)).collect();
+    let first = course(&trains[0], 1.1, Duration::ZERO).unwrap();
+    let bend = first.bend.unwrap();
+    assert!((bend.sustained_bps / 20e6 - 1.0).abs() < 0.02, "{bend:?}");
+    assert!((bend.depth_octets / 90_000.0 - 1.0).abs() < 0.03, "{bend:?}");
+    assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
+}
+
+/// Packets of 2.4 us behind a bend, read by a clock of 1 us, mostly read 2 us; nobody else took a sixth of the tokens.
+#[test]
+fn a_coarse_clock_is_nobody_s_traffic() {
+    let mut report = policed(0, 0, 1e9, 0.0);
+    let came = |seq: u32| 1_230 * i64::from(seq.min(40)) + 2_400 * i64::from(seq.saturating_sub(40));
+    let arrival = |seq: u32| Arrival {
+        seq,
+        departed: Stamp::from_nanos(1_230 * i64::from(seq)),
+        ip_octets: 1500,
+        fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq) / 1_000 * 1_000)),
+    };
+    report.arrivals = (0..400).map(arrival).collect();
+    let told = course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend);
+    let told = told.unwrap();
+    assert!((told.sustained_bps / 5e9 - 1.0).abs() < 0.02, "{told:?}");
+    assert!((told.ours - 1.0).abs() < 1e-9, "{told:?}");
+    // Stamps that are taken for exact say that others came between.
+    let fine = course(&report, 1.1, Duration::ZERO).and_then(|course| course.bend);
+    assert!(fine.is_none_or(|bend| bend.ours < 0.9), "{fine:?}");
+}
+
+/// 97 packets that left at 24 Gbit/s and came in one batch, then others' traffic: the batch is no bucket. The same head, seen one by
+/// one, is.
+#[test]
+fn a_batch_is_no_bucket() {
+    let bend = |head_gap_ns: i64| {
+        let mut report = policed(0, 0, 1e9, 0.0);
+        let came = |seq: u32| head_gap_ns * i64::from(seq.min(96)) + 9_000 * i64::from(seq.saturating_sub(96));
+        let arrival = |seq: u32| Arrival {
+            seq,
+            departed: Stamp::from_nanos(500 * i64::from(seq)),
+            ip_octets: 1500,
+            fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq))),
+        };
+        report.arrivals = (0..110).map(arrival).collect();
+        course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend)
+    };
+    assert_eq!(bend(0), None);
+    assert!(bend(500).is_some());
+}
+
+#[test]
+fn the_case_behind_a_sender_limited_path() {
+    // 500 Mbit/s and 50 kB behind a gigabit, from a sender of 731 Mbit/s: 158 kB pass before it shows.
+    let mut bed = bed(1000, Some((500, 33)), None, 1);
+    bed.hops[0].rate = BitRate::from_gbps(10);
+    bed.facts.sender.send_cost = Duration::from_nanos(16_416);
+    let short = look(&trains(&mut bed, 40, 3, Duration::from_millis(100)));
+    assert_eq!((short.knee, short.bent), (None, 0));
+    // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs: far less than is there.
+    assert!(short.excluded_octets < 50_000, "{short:?}");
+    let knee = look(&trains(&mut bed, 300, 3, Duration::from_millis(100)))
+        .knee
+        .unwrap();
+    assert!(knee.sender_limited, "{knee:?}");
+    assert!(knee.sustained.bps().abs_diff(487_646_294) < 2_000_000, "{knee:?}");
+    assert!(knee.depth_octets.abs_diff(49_500) <= 1500, "{knee:?}");
+}
+
+#[test]
+fn what_is_excluded_follows_from_octets_and_rate() {
+    let mut bed = bed(100, None, None, 1);
+    let look = look(&trains(&mut bed, 509, 2, Duration::from_secs(1)));
+    assert_eq!((look.knee, look.bent, look.dry), (None, 0, 0));
+    // 500 packets of 1500 octets at the highest rate seen, a fifth of them.
+    assert!(look.excluded_octets.abs_diff(150_000) <= 100, "{look:?}");
+}
+
+#[test]
+fn a_bucket_that_was_not_full_again_is_left_out() {
+    let mut bed = bed(100, Some((10, 100)), None, 1);
+    let mut reports = trains(&mut bed, 300, 2, Duration::from_secs(2));
+    // At once after the second: half a second is a third of what fills it.
+    let Ok(()) = bed.wait(bed.now());
+    reports.extend(trains(&mut bed, 300, 1, Duration::ZERO).into_iter().map(|mut report| {
+        report.id = TrainId(9);
+        report
+    }));
+    let knee = look(&reports).knee.unwrap();
+    assert_eq!(knee.trains, 3);
+    let again = trains(&mut bed, 300, 1, Duration::ZERO);
+    reports.extend(again);
+    let knee = look(&reports).knee.unwrap();
+    assert_eq!(knee.trains, 3, "{knee:?}");
+    assert!(knee.depth_octets.abs_diff(150_000) <= 1500, "{knee:?}");
+}
+
+#[test]
+fn a_policer_that_others_use_too_is_uneven() {
+    // Every seventh token is gone before our packets come: as if the tokens came in two rates by turns.
+    let lone = course(&policed(400, 123_040, 20e6, 90_000.0), 1.1, Duration::ZERO).and_then(|course| course.bend);
+    assert!(!lone.unwrap().uneven);
+    let mut shared = policed(400, 123_040, 20e6, 90_000.0);
+    let mut passed = 0;
+    for row in &mut shared.arrivals {
+        if matches!(row.fate, Fate::Received(_)) {
+            passed += 1;
+            if passed > 90 && passed % 7 == 0 {
+                row.fate = Fate::Lost;
+            }
+        }
+    }
+    let shared = course(&shared, 1.1, Duration::ZERO).and_then(|course| course.bend);
+    assert!(shared.unwrap().uneven, "{shared:?}");
+}

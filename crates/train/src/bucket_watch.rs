@@ -1,0 +1,142 @@
+//! Token buckets in the trains of methods that were sent for something else: what is free behind a bucket is its rate, which a train
+//! that the bucket holds does not see.
+//!
+//! A host or a path that stands still for a moment bends trains as well. What tells them apart: behind a bucket each packet waits at least as
+//! long as the one before, and arrivals are even on either side of the bend; behind a standstill one gap is long among short ones, or delays
+//! fall while what was held up catches up. Such trains are left out, and so are those that bend where the sender itself changed its pace.
+
+use std::time::Duration;
+
+use narrows_units::BitRate;
+
+use crate::bucket::{Course, Knee, Look, LookParams, course, of_courses};
+use narrows_probe::Estimate;
+use narrows_probe::outcome::{Caveat, Confidence, Limit};
+use narrows_probe::probes::TrainReport;
+
+/// Trains that are looked at; later ones add little, and a run may have thousands ("ours").
+const MOST_TRAINS: usize = 256;
+/// Trains that must agree ("ours": two of a hundred bend alike by chance where a host pauses; a search for buckets sends them on purpose, and two do).
+const AGREE: usize = 3;
+/// A gap of so many of those behind it is a pause ("ours", as in `slope`), if it is this share of the train as well: a shorter one cannot bend
+/// a train by a tenth.
+const PAUSE: f64 = 8.0;
+const TELLING: f64 = 0.05;
+/// Gaps behind one by which it is judged; at the end of a train fewer, down to three.
+const NEIGHBOURS: usize = 8;
+const FEWEST: usize = 3;
+/// A bend within so many times the packets that left faster at the head, and this many more, may be theirs ("ours").
+const HEAD: usize = 2;
+const HEAD_MORE: usize = 8;
+
+/// The trains of a run so far.
+#[derive(Debug, Clone, Default)]
+pub struct BucketWatch {
+    courses: Vec<Course>,
+}
+
+impl BucketWatch {
+    /// Adds one received train.
+    pub fn take(&mut self, report: &TrainReport) {
+        self.take_headed(report, 0);
+    }
+
+    /// The same of a train whose first `head` packets left faster than the rest.
+    pub fn take_headed(&mut self, report: &TrainReport, head: usize) {
+        if self.courses.len() >= MOST_TRAINS || stood_still(report) {
+            return;
+        }
+        let course = course(report, LookParams::default().min_ratio, Duration::ZERO);
+        let own = |course: &Course| {
+            let at = course.bend.map(|bend| bend.before);
+            head == 0 || at.is_none_or(|at| at > HEAD * head + HEAD_MORE)
+        };
+        self.courses.extend(course.filter(own));
+    }
+
+    fn look(&self) -> Look {
+        let params = LookParams {
+            min_trains: AGREE,
+            ..LookParams::default()
+        };
+        of_courses(&self.courses, &params)
+    }
+
+    /// The trains agree on a bucket.
+    #[cfg(test)]
+    pub fn is_shaped(&self) -> bool {
+        self.look().knee.is_some()
+    }
+
+    /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence where they agree on one, else how deep
+    /// one would have gone unseen.
+    pub fn tell(&self, mut estimate: Estimate) -> Estimate {
+        let look = self.look();
+        if let Some(knee) = look.knee {
+            estimate.confidence = Confidence::Low;
+            estimate.limited_by = Limit::Shaper;
+            return within(estimate, &knee).caveat(Caveat::Shaped);
+        }
+        estimate.caveat(Caveat::BucketNotExcluded {
+            deeper_than_octets: look.excluded_octets,
+        })
+    }
+}
+
+/// No more is available for long than what the bucket let through of the trains themselves, and less where others take tokens, too.
+fn within(mut estimate: Estimate, knee: &Knee) -> Estimate {
+    let got = |rate: BitRate| rate.scaled(knee.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
+    let (low, high) = (got(knee.sustained_range.0), got(knee.sustained_range.1));
+    if estimate.value <= high {
+        return estimate;
+    }
+    let shared = knee.uneven || knee.ours < 1.0;
+    estimate.value = got(knee.sustained);
+    estimate.low = if shared { 0 } else { estimate.low.min(low) };
+    estimate.high = high.max(estimate.value);
+    estimate
+}
+
+/// A host, or the path, did not run for a while within the train.
+fn stood_still(report: &TrainReport) -> bool {
+    let mut rows: Vec<(f64, f64)> = report
+        .received()
+        .map(|(row, stamp)| (row.departed.nanos() as f64, stamp.nanos() as f64))
+        .collect();
+    let (Some(first), Some(last)) = (rows.first().copied(), rows.last().copied()) else {
+        return false;
+    };
+    let span = (last.1 - first.1).max(last.0 - first.0);
+    let gaps = |of: fn(&(f64, f64)) -> f64, rows: &[(f64, f64)]| -> Vec<f64> {
+        rows.windows(2).map(|two| of(&two[1]) - of(&two[0])).collect()
+    };
+    if lone(&gaps(|row| row.0, &rows), span) {
+        return true;
+    }
+    let packets = rows.len() as f64;
+    rows.sort_by(|a, b| a.1.total_cmp(&b.1));
+    lone(&gaps(|row| row.1, &rows), span) || caught_up(&rows) > (TELLING * span).max(1.5 * span / packets)
+}
+
+/// One gap is long among short ones.
+fn lone(gaps: &[f64], span: f64) -> bool {
+    gaps.iter().enumerate().any(|(index, gap)| {
+        let behind = &gaps[index + 1..];
+        let behind = &behind[..behind.len().min(NEIGHBOURS)];
+        *gap > TELLING * span
+            && behind.len() >= FEWEST
+            && narrows_stat::median(behind).is_some_and(|usual| *gap > PAUSE * usual.max(0.0))
+    })
+}
+
+/// By how much delays fell at most: nanoseconds.
+fn caught_up(rows: &[(f64, f64)]) -> f64 {
+    let (_, most) = rows.iter().fold((f64::NEG_INFINITY, 0.0f64), |(high, most), row| {
+        let delay = row.1 - row.0;
+        (high.max(delay), most.max(high - delay))
+    });
+    most
+}
+
+#[cfg(test)]
+mod tests;
