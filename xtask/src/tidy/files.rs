@@ -7,8 +7,11 @@ use anyhow::{Context, Result};
 use crate::shell::{quiet, root};
 use crate::suite;
 
-/// Lines of a file without its tests.
+/// Lines of a file, tests included.
 const LONGEST: usize = 500;
+
+/// Columns of a line that is a comment; a row of a table is one line however long.
+const WIDEST: usize = 100;
 
 /// Words that name no type, field or JSON key: each has four meanings in the field.
 const BANNED: [&str; 4] = ["bandwidth", "speed", "throughput", "latency"];
@@ -22,10 +25,14 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
         let name = path.to_string_lossy().into_owned();
         if path.extension().is_some_and(|extension| extension == "rs") {
             length(&name, &text, broken);
+            width(&name, &text, broken);
             fence(&name, &text, broken);
             names(&name, &text, broken);
             cited(&name, &text, &references, broken);
             ignored(&name, &text, broken);
+        }
+        if path.starts_with("docs/results") && path.extension().is_some_and(|extension| extension == "md") {
+            results(&name, &text, broken);
         }
     }
     for needed in [
@@ -51,23 +58,43 @@ fn tracked() -> Result<Vec<PathBuf>> {
 }
 
 fn length(name: &str, text: &str, broken: &mut Vec<String>) {
-    if is_test(name) {
-        return;
-    }
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let lines = code.lines().count();
+    let lines = text.lines().count();
     if lines > LONGEST {
         broken.push(format!(
-            "{name}: {lines} lines without tests; above {LONGEST} there is a second idea in it"
+            "{name}: {lines} lines; above {LONGEST} there is a second idea in it"
         ));
     }
 }
 
-fn is_test(name: &str) -> bool {
-    name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("testbed.rs") || name.contains("/testbed/")
+fn width(name: &str, text: &str, broken: &mut Vec<String>) {
+    for (number, line) in text.lines().enumerate() {
+        let Some(said) = line.trim_start().strip_prefix("//") else {
+            continue;
+        };
+        let row = said.trim_start_matches(['/', '!', ' ']).starts_with('|');
+        let columns = line.chars().count();
+        if columns > WIDEST && !row {
+            broken.push(format!(
+                "{name}:{}: a comment of {columns} columns; {WIDEST} at most",
+                number + 1
+            ));
+        }
+    }
 }
 
-/// Who runs an ignored test is said where it is ignored.
+/// A page of results says how it was made, and of which commit.
+fn results(name: &str, text: &str, broken: &mut Vec<String>) {
+    for needed in ["Command:", "Commit:", "Machine:"] {
+        let head = text.lines().take(12);
+        if !head
+            .into_iter()
+            .any(|line| line.trim_start_matches(['-', '*', '|', ' ']).starts_with(needed))
+        {
+            broken.push(format!("{name}: its first lines have no \"{needed}\""));
+        }
+    }
+}
+
 fn ignored(name: &str, text: &str, broken: &mut Vec<String>) {
     let faults = suite::of_file(text).into_iter().filter_map(Result::err);
     broken.extend(faults.map(|fault| format!("{name}: {fault}")));

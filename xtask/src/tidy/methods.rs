@@ -22,7 +22,9 @@ const SCENARIOS: usize = 5;
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     let scenarios = texts(&root().join("scenarios"), "toml")?;
     let mut sources = Vec::new();
-    collect(&root().join("crates/estimate/src/methods"), &mut sources)?;
+    for folder in ["crates/measure/src", "crates/published/src"] {
+        collect(&root().join(folder), &mut sources)?;
+    }
     for path in sources {
         let text = std::fs::read_to_string(&path)?;
         let Some(name) = registered(&text) else { continue };
