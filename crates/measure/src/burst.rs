@@ -190,7 +190,9 @@ params! {
             range: AtLeast("1 B"), presets: &[("true", "200 MB")], source: "ours",
         },
         /// End of the search.
-        max_time: Option<Duration> = "3 s, at least 20 RTT; true: 30 s" { range: Between("10 ms", "10 min"), source: "ours" },
+        max_time: Option<Duration> = "3 s, at least 20 RTT; true: 30 s" {
+            range: Between("10 ms", "10 min"), source: "ours",
+        },
         /// Rates of the curve, comma between.
         rates: Vec<BitRate> = "" with (rates) {
             range: Described("up to 8, each above 0"), source: "[Netest03] varies the rate; the line is ours",

@@ -110,7 +110,9 @@ params! {
         /// How long it goes on.
         pub duration: Duration = "60 s" { range: Between("1 ms", "8784 h"), source: "ours: a leap year at most" },
         /// Mean load, of the path's rate.
-        pub load: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.5"), source: "ours: what a path does not feel" },
+        pub load: f64 = "0.01" {
+            unit: "share", range: Between("0.0001", "0.5"), source: "ours: what a path does not feel",
+        },
         /// Time from train to train.
         pub period: Duration = "250 ms" {
             range: Between("10 ms", "60 s"), source: "ours: eight trains in the 2 s within which a change is to be seen",

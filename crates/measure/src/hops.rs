@@ -144,7 +144,9 @@ params! {
             range: Between("1 ms", "10 s"), source: "`capacity` §8.7: 20 probes per second and hop; varied by half either way",
         },
         /// Probes per hop at most.
-        probes: u32 = "200" { range: Between("24", "2000"), source: "ours; a fifth of it where the router limits its answers" },
+        probes: u32 = "200" {
+            range: Between("24", "2000"), source: "ours; a fifth of it where the router limits its answers",
+        },
         /// How links wrap packets.
         framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
         /// Whether the far end's own stamps tell the last hop, where they can be had.

@@ -140,7 +140,9 @@ params! {
             unit: "IP octets", range: Between("68", "65535"), source: "ours: the interface's limit holds anyway",
         },
         /// Time between packets.
-        pub spacing: Duration = "5 ms" { range: Between("0 s", "1 s"), source: "ours: apart enough not to fill a queue" },
+        pub spacing: Duration = "5 ms" {
+            range: Between("0 s", "1 s"), source: "ours: apart enough not to fill a queue",
+        },
     }
     check Params::check;
 }

@@ -125,7 +125,9 @@ params! {
             name: "available_high_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
         },
         /// TCP payload rate of one stream; thorough measures it anyway.
-        single: Option<BitRate> = "not known" { name: "single_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        single: Option<BitRate> = "not known" {
+            name: "single_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
         /// Most streams to try; a peer's cap may be lower.
         max_streams: u16 = "16" { range: Between("1", "256"), presets: &[("true", "64")], source: "ours" },
         /// End of the search.

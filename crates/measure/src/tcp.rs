@@ -131,7 +131,9 @@ params! {
         /// The end of the ramp and what follows, or the full length.
         full: bool = "quick" is { "quick" => false, "full" => true } { name: "mode", source: "[QuickMode03]" },
         /// End of the ramp.
-        rule: Rule = "composite" is { "composite" => Rule::Composite, "seed003" => Rule::Seed003 } { source: "see Formula" },
+        rule: Rule = "composite" is { "composite" => Rule::Composite, "seed003" => Rule::Seed003 } {
+            source: "see Formula",
+        },
         /// End of quick mode, or length of full.
         duration: Duration = "6 s" {
             range: Between("500 ms", "1 h"), presets: &[("full", "10 s")], source: "[QuickMode03] has 10 s for both",

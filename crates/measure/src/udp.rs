@@ -113,7 +113,9 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     struct Params {
         /// IP-layer rate of the first trial; without it the search begins by steps of 4.
-        start: Option<BitRate> = "none" { name: "start_bps", range: AtLeast("1 bit/s"), source: "the available rate, if measured" },
+        start: Option<BitRate> = "none" {
+            name: "start_bps", range: AtLeast("1 bit/s"), source: "the available rate, if measured",
+        },
         /// Highest IP-layer rate to try.
         max: Option<BitRate> = "none" { name: "max_bps", range: AtLeast("1 bit/s"), source: "ours" },
         /// Share that may be lost.

@@ -106,7 +106,9 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     struct Params {
         /// Available IP-layer rate.
-        available: Option<BitRate> = "required" { name: "available_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        available: Option<BitRate> = "required" {
+            name: "available_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
         /// Maximum burst size, its 10th percentile.
         burst: Option<u64> = "not known" from Option<Octets> => (|octets: Option<Octets>| octets.map(Octets::count)) {
             name: "burst_octets", range: AtLeast("1 B"), source: "measured beforehand",
@@ -122,7 +124,9 @@ params! {
         /// End of the verification.
         max_time: Option<Duration> = "3 s, at least 50 RTT" { range: Between("100 ms", "10 min"), source: "ours" },
         /// TCP payload rate with the default window, for the gain.
-        default: Option<BitRate> = "not known" { name: "default_bps", range: AtLeast("1 bit/s"), source: "measured beforehand" },
+        default: Option<BitRate> = "not known" {
+            name: "default_bps", range: AtLeast("1 bit/s"), source: "measured beforehand",
+        },
         /// Congestion control, by its kernel name.
         congestion: Option<Congestion> = "the host's" from Option<String> => (|name: Option<String>| {
             name.map(|name| Congestion::from_name(&name))

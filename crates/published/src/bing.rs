@@ -127,7 +127,9 @@ params! {
         /// Packet sizes.
         pub sizes: u16 = "10" { range: Between("2", "100"), source: "tool; 2: as it began" },
         /// IP octets of the smallest.
-        pub smallest: u16 = "64" { unit: "IP octets", range: Between("28", "700"), source: "tool: what its header needs" },
+        pub smallest: u16 = "64" {
+            unit: "IP octets", range: Between("28", "700"), source: "tool: what its header needs",
+        },
         /// Probes per size and hop.
         pub repeats: u32 = "16" { range: Between("1", "1000"), source: "ours: the tool goes on until it is stopped" },
         /// Times that the worst half is probed again.

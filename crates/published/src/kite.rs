@@ -123,7 +123,9 @@ params! {
             unit: "deviations", range: Between("0", "3"), source: "ours: what a knee that packets round off adds",
         },
         /// Rates tried at most.
-        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        max_rounds: usize = "40" {
+            name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search",
+        },
         /// Packets lost on the path from which a rate is too high.
         loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours" },
         /// Octets of queue that a train may build, until losses say less.

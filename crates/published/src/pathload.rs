@@ -139,7 +139,9 @@ params! {
         /// Streams of a fleet.
         pub streams: usize = "12" { range: Between("1", "100"), source: "pathload 1.3.2" },
         /// Share of streams that must agree.
-        pub fraction: f64 = "0.6" { unit: "share", range: Above("0.5", "1"), source: "pathload 1.3.2; 0.7 in [SLoPS03]" },
+        pub fraction: f64 = "0.6" {
+            unit: "share", range: Above("0.5", "1"), source: "pathload 1.3.2; 0.7 in [SLoPS03]",
+        },
         /// Width of the range that ends the search.
         pub resolution: Option<BitRate> = "2 % of the initial dispersion rate" {
             range: AtLeast("1 bit/s"), source: "pathload 1.3.2; 5 % under coalescence",

@@ -125,13 +125,17 @@ params! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Params {
         /// With `tool` as the original counts, cleans up, and sees the first hop.
-        pub as_tool: bool = "" is { "" => false, "tool" => true } { name: "preset", source: "the three bugs of the tool" },
+        pub as_tool: bool = "" is { "" => false, "tool" => true } {
+            name: "preset", source: "the three bugs of the tool",
+        },
         /// Measurement packets on either side.
         pub hops: u8 = "30" { range: Between("2", "60"), source: "tool" },
         /// Load packets.
         pub load: u16 = "60" { range: Between("10", "1000"), source: "tool; 20 on access links of 10 Mbit/s and less" },
         /// IP octets of a load packet.
-        pub load_octets: u16 = "500" { name: "octets", unit: "IP octets", range: Between("100", "9000"), source: "tool" },
+        pub load_octets: u16 = "500" {
+            name: "octets", unit: "IP octets", range: Between("100", "9000"), source: "tool",
+        },
         /// IP octets of a measurement packet.
         pub small_octets: u16 = "60" { name: "small", unit: "IP octets", range: Between("28", "500"), source: "tool" },
         /// Trains.

@@ -136,15 +136,23 @@ params! {
         /// Length of a trial, no longer than that.
         interval: Duration = "50 ms" { range: Between("5 ms", "250 ms"), source: "RFC 9097 §8.1" },
         /// Delay below which a trial is clear.
-        low: Duration = "30 ms" { range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program" },
+        low: Duration = "30 ms" {
+            range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program",
+        },
         /// Delay above which a trial is congested, at least low.
-        upper: Duration = "90 ms" { range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program" },
+        upper: Duration = "90 ms" {
+            range: Between("1 ms", "10 s"), source: "RFC 9097 §8.1; range of the reference program",
+        },
         /// Losses that a trial may have.
-        sequence_errors: u64 = "10" { range: Between("0", "65535"), source: "RFC 9097 §8.1; range of the reference program" },
+        sequence_errors: u64 = "10" {
+            range: Between("0", "65535"), source: "RFC 9097 §8.1; range of the reference program",
+        },
         /// With 1, reordered and doubled packets count as lost.
         count_reordering: u8 = "0" { range: Between("0", "1"), source: "the reference program ignores it by default" },
         /// Rows per clear trial while the search is fast.
-        fast_increase: usize = "10" { unit: "rows", range: Between("2", "30"), source: "RFC 9097 §8.1; three times as many down" },
+        fast_increase: usize = "10" {
+            unit: "rows", range: Between("2", "30"), source: "RFC 9097 §8.1; three times as many down",
+        },
         /// Congested trials that make it slow.
         slow_after: u32 = "3" { unit: "trials", range: Between("1", "100"), source: "RFC 9097 §8.1" },
         /// IP-layer rate of the first trial.

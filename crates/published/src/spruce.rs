@@ -118,17 +118,23 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
         /// Constants and formula: ours, or those of spruce 0.3.
-        pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } { name: "preset", source: "ours; spruce 0.3" },
+        pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } {
+            name: "preset", source: "ours; spruce 0.3",
+        },
         /// IP octets of a probe packet.
         pub ip_octets: Option<u16> = "path MTU" {
             name: "size", unit: "IP octets", range: Between("68", "65535"), source: "the tool: 1500 on the wire",
         },
         /// IP-layer capacity of the tight link, if known.
-        pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "the original: told by the user" },
+        pub capacity: Option<BitRate> = "measured" {
+            range: AtLeast("1 bit/s"), source: "the original: told by the user",
+        },
         /// Pairs to send.
         pub pairs: u32 = "300" { range: Between("10", "10000"), source: "ours", presets: &[("faithful", "100")] },
         /// Mean time from pair to pair.
-        pub spacing: Duration = "10 ms" { range: Between("0 s", "10 s"), source: "ours", presets: &[("faithful", "100 ms")] },
+        pub spacing: Duration = "10 ms" {
+            range: Between("0 s", "10 s"), source: "ours", presets: &[("faithful", "100 ms")],
+        },
         /// Largest mean load, as a share of capacity.
         pub load: f64 = "0.05" {
             unit: "share", range: Between("0.001", "1"), source: "the tool: pairs never load the path more",

@@ -125,11 +125,17 @@ params! {
         /// IP-layer capacity of the tight link, if known.
         pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "ours" },
         /// Pairs to send.
-        pub pairs: u32 = "60" { range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")] },
+        pub pairs: u32 = "60" {
+            range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")],
+        },
         /// Packets of a train.
-        pub packets: usize = "60" { range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")] },
+        pub packets: usize = "60" {
+            range: Between("10", "1000"), source: "ours; as published", presets: &[("faithful", "30")],
+        },
         /// Trains to send.
-        pub trains: usize = "10" { range: Between("1", "100"), source: "ours; as published", presets: &[("faithful", "1")] },
+        pub trains: usize = "10" {
+            range: Between("1", "100"), source: "ours; as published", presets: &[("faithful", "1")],
+        },
         /// Mean load, of the path's rate.
         pub load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours" },
     }

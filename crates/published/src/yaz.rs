@@ -147,7 +147,9 @@ params! {
             source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
         },
         /// Rates tried at most.
-        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        max_rounds: usize = "40" {
+            name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search",
+        },
         /// Packets lost on the path from which a rate is too high.
         loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours; the tool: one packet" },
         /// Octets of queue that a train may build, until losses say less.
@@ -156,7 +158,9 @@ params! {
             source: "ours: a dozen packets at least; half of a small switch's buffer", presets: &[("tool", "10000000")],
         },
         /// Mean load that the trains impose, of the path's rate.
-        load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours; the tool pauses for 50 ms on the mean" },
+        load: f64 = "0.2" {
+            unit: "share", range: Between("0.001", "1"), source: "ours; the tool pauses for 50 ms on the mean",
+        },
         /// IP octets of a packet at least, where rates are low.
         min_octets: u16 = "200" { name: "min-size", unit: "IP octets", range: Between("68", "65535"), source: "tool" },
         /// Packets of a train.
@@ -164,13 +168,17 @@ params! {
             range: Between("16", "20000"), source: "tool: 2 to 250", presets: &[("tool", "50")],
         },
         /// Send time that a train aims at.
-        train_time: Duration = "25 ms" { name: "train-time", range: Between("100 us", "1 s"), source: "ours: 50 to 600 packets" },
+        train_time: Duration = "25 ms" {
+            name: "train-time", range: Between("100 us", "1 s"), source: "ours: 50 to 600 packets",
+        },
         /// Difference of mean spacings that never counts.
         floor: Duration = "0 s" {
             range: Between("0 s", "1 ms"), source: "tool: clocks of a microsecond", presets: &[("tool", "1 us")],
         },
         /// Share of the stretch by which the spacing grows.
-        step: f64 = "1" { unit: "share", range: Between("0.1", "1"), source: "tool; ours", presets: &[("tool", "0.5")] },
+        step: f64 = "1" {
+            unit: "share", range: Between("0.1", "1"), source: "tool; ours", presets: &[("tool", "0.5")],
+        },
         /// Widest spacing before packets are halved.
         max_gap: Duration = "3.2 ms" {
             name: "max-gap", range: Between("10 us", "100 ms"), source: "tool: 1 ms, or the least packet at the resolution",

@@ -73,11 +73,17 @@ params! {
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Params {
         /// Longest gap.
-        cutoff: f64 = "35 ms" from Duration => (nanos) { range: Between("100 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        cutoff: f64 = "35 ms" from Duration => (nanos) {
+            range: Between("100 us", "1 s"), source: "[MultiQ04], as its Click element has it",
+        },
         /// Finest kernel.
-        least_scale: f64 = "10 us" from Duration => (nanos) { range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        least_scale: f64 = "10 us" from Duration => (nanos) {
+            range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it",
+        },
         /// Widest kernel.
-        most_scale: f64 = "10 ms" from Duration => (nanos) { range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        most_scale: f64 = "10 ms" from Duration => (nanos) {
+            range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it",
+        },
         /// Growth of the kernel.
         step: f64 = "1.1" { range: Between("1.01", "4"), source: "[MultiQ04], as its Click element has it" },
         /// Growth of the kernel where no mode was found.
@@ -91,7 +97,9 @@ params! {
         /// Fewest samples of a distance.
         gap_points: f64 = "2" { range: Between("1", "1000"), source: "[MultiQ04], as its Click element has it" },
         /// Kernel from which on two modes are settled by their heights.
-        settle: f64 = "2.5 ms" from Duration => (nanos) { range: Between("10 us", "1 s"), source: "[MultiQ04], as its Click element has it" },
+        settle: f64 = "2.5 ms" from Duration => (nanos) {
+            range: Between("10 us", "1 s"), source: "[MultiQ04], as its Click element has it",
+        },
         /// Fewest samples: data packets of a significant flow.
         samples: usize = "50" { range: Between("8", "100000"), source: "[MultiQ04], as its Click element has it" },
         /// Names the standard link whose range the rate falls into; never changes the rate.

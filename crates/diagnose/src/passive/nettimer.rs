@@ -86,7 +86,9 @@ params! {
         /// Samples looked back on.
         window: usize = "128" { range: Between("8", "4096"), source: "[Nettimer01], recalled" },
         /// Weight of the density.
-        weight_density: f64 = "0.4" { range: Between("0", "1"), source: "[Nettimer01], recalled; its authors did not optimise it" },
+        weight_density: f64 = "0.4" {
+            range: Between("0", "1"), source: "[Nettimer01], recalled; its authors did not optimise it",
+        },
         /// Weight of the potential over the received rate.
         weight_ratio: f64 = "0.3" { range: Between("0", "1"), source: "[Nettimer01], recalled, likewise" },
         /// Weight of recency.

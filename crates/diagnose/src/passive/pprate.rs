@@ -72,7 +72,9 @@ params! {
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Params {
         /// Bin width, of the interquartile range.
-        width: f64 = "0.05" { unit: "share", range: Between("0.005", "1"), source: "[PPrate06], as its open port has it" },
+        width: f64 = "0.05" {
+            unit: "share", range: Between("0.005", "1"), source: "[PPrate06], as its open port has it",
+        },
         /// Most bins.
         bins: usize = "1000" { range: Between("10", "100000"), source: "the same" },
         /// Lowest mode, of the tallest.

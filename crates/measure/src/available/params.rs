@@ -22,7 +22,9 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
         /// Slopes of trains of constant rates, or curves of trains of growing ones.
-        pub mode: Mode = "slope" is { "slope" => Mode::Slope, "curve" => Mode::Curve } { source: "the specification's two estimators" },
+        pub mode: Mode = "slope" is { "slope" => Mode::Slope, "curve" => Mode::Curve } {
+            source: "the specification's two estimators",
+        },
         /// IP octets of a probe packet.
         pub ip_octets: Option<u16> = "path MTU" {
             name: "size", unit: "IP octets", range: Between("68", "65535"), source: "fewest packets per octet; 68: RFC 791",

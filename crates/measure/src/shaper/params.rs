@@ -20,11 +20,18 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     pub(super) struct Params {
         /// How much it sends: trains of doubling length, or the phases of `ShaperProbe`.
-        pub(super) preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } { source: "ours" },
+        pub(super) preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } {
+            source: "ours",
+        },
         /// Length of each packet.
-        pub(super) ip_octets: Option<u16> = "path MTU" { unit: "IP octets", range: AtLeast("64"), presets: &[("faithful", "1428")], source: "the tool: 1400 octets of payload" },
+        pub(super) ip_octets: Option<u16> = "path MTU" {
+            unit: "IP octets", range: AtLeast("64"), presets: &[("faithful", "1428")],
+            source: "the tool: 1400 octets of payload",
+        },
         /// Adaptive: longest train.
-        pub(super) max_octets: u64 = "1 MB" from Octets => (Octets::count) { range: Between("50 kB", "64 MB"), source: "ours; depth that is found is a fifth of it and more" },
+        pub(super) max_octets: u64 = "1 MB" from Octets => (Octets::count) {
+            range: Between("50 kB", "64 MB"), source: "ours; depth that is found is a fifth of it and more",
+        },
         /// Adaptive: octets that end the search.
         pub(super) total_octets: u64 = "4 MB" from Octets => (Octets::count) { range: AtLeast("1 B"), source: "ours" },
         /// Adaptive: time of the longest train.
@@ -48,13 +55,19 @@ params! {
         /// Faithful: capacity below which that flow corrects it.
         pub(super) settle_below: BitRate = "80 Mbit/s" { name: "settle_below_bps", source: "the tool" },
         /// Faithful: capacity from which the long probe keeps 2.5 % below this.
-        pub(super) rate_cap: BitRate = "200 Mbit/s" { name: "rate_cap_bps", range: AtLeast("1 bit/s"), source: "the tool, which then probes at 195 M" },
+        pub(super) rate_cap: BitRate = "200 Mbit/s" {
+            name: "rate_cap_bps", range: AtLeast("1 bit/s"), source: "the tool, which then probes at 195 M",
+        },
         /// Time for the bucket to fill before the long probe.
         pub(super) quiet: Duration = "10 s" { range: Between("0 s", "10 min"), source: "the tool" },
         /// Longest long probe; 0 s: none.
-        pub(super) probe_time: Duration = "0 s" { range: Between("0 s", "10 min"), presets: &[("faithful", "60 s")], source: "the tool" },
+        pub(super) probe_time: Duration = "0 s" {
+            range: Between("0 s", "10 min"), presets: &[("faithful", "60 s")], source: "the tool",
+        },
         /// Octets that end the long probe.
-        pub(super) probe_octets: Option<u64> = "none" from Option<Octets> => (|octets: Option<Octets>| octets.map(Octets::count)) { range: AtLeast("1 B"), source: "ours" },
+        pub(super) probe_octets: Option<u64> = "none" from Option<Octets> => (|octets: Option<Octets>| octets.map(Octets::count)) {
+            range: AtLeast("1 B"), source: "ours",
+        },
         /// Interval of the long probe.
         pub(super) bin: Duration = "300 ms" { range: Between("10 ms", "10 s"), source: "the tool (its library 0.5 s)" },
         /// Fewest intervals before the rate falls.

@@ -19,7 +19,9 @@ params! {
         /// Measurements.
         pub measurements: usize = "20" { range: Between("1", "500"), source: "ours; the original goes on for ever" },
         /// Spacing inside pairs over the packet time at the capacity.
-        pub gap: f64 = "0.75" { unit: "share", range: Between("0", "0.95"), source: "ours; 0 is the original's back to back" },
+        pub gap: f64 = "0.75" {
+            unit: "share", range: Between("0", "0.95"), source: "ours; 0 is the original's back to back",
+        },
         /// From pair to pair, varied by half.
         pub silence: Duration = "10 ms" { range: Between("100 us", "1 s"), source: "ours" },
         /// Weight of the newest value in the smoothed one.

@@ -31,7 +31,9 @@ params! {
         /// From the begin of one train to the begin of the next.
         pub spacing: Duration = "50 ms" { range: Between("0 s", "10 s"), source: "ours, varied by half either way" },
         /// Whether round trips alone count, even where a reflector sends its stamps along.
-        pub returned_only: bool = "auto" is { "auto" => false, "returned" => true } { name: "stamps", unset: Some(""), source: "ours" },
+        pub returned_only: bool = "auto" is { "auto" => false, "returned" => true } {
+            name: "stamps", unset: Some(""), source: "ours",
+        },
         /// Whom to ask, the best first.
         pub via: Vec<FarEnd> = "auto" with (|text| parse_via(text, &AUTO, REPLY)) {
             range: VIA, source: "ours; auto: echo, then the others",

@@ -54,7 +54,9 @@ params! {
             unit: "of the dispersion", range: Between("0", "1"), source: "both; departs: not of the delay sum (see `mindelay`)",
         },
         /// Pairs that must meet the condition.
-        pub clean: usize = "3" { range: Between("1", "100"), source: "ours: one pair may be chance; 1 is the original" },
+        pub clean: usize = "3" {
+            range: Between("1", "100"), source: "ours: one pair may be chance; 1 is the original",
+        },
         /// Largest half-difference of the two runs, of their mean.
         pub agree: f64 = "0.05" { unit: "share", range: Between("0", "1"), source: "recalled; the kernel code" },
         /// By how much sizes change after a run without agreement.

@@ -76,7 +76,9 @@ params! {
             source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
         },
         /// Rates tried at most.
-        max_rounds: usize = "40" { name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search" },
+        max_rounds: usize = "40" {
+            name: "max-rounds", range: Between("3", "200"), source: "ours: the end of any search",
+        },
         /// Packets lost on the path from which a rate is too high.
         loss: f64 = "0.03" { unit: "share", range: Between("0", "0.5"), source: "ours" },
         /// Octets of queue that a train may build, until losses say less.
@@ -85,7 +87,9 @@ params! {
             source: "ours: a dozen packets at least; half of a small switch's buffer",
         },
         /// Mean load that the trains impose, of the path's rate.
-        load: f64 = "0.16" { unit: "share", range: Between("0.001", "1"), source: "[Kachan17]: 1.6 Gbit/s on 10, trains" },
+        load: f64 = "0.16" {
+            unit: "share", range: Between("0.001", "1"), source: "[Kachan17]: 1.6 Gbit/s on 10, trains",
+        },
         /// Send time that a train aims at.
         train_time: Duration = "25 ms" { name: "train-time", range: Between("100 us", "1 s"), source: "ours" },
         /// Share of the path that pairs take.

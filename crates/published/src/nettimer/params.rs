@@ -32,9 +32,13 @@ params! {
     #[derive(Debug)]
     pub(super) struct Typed {
         /// As many full-size pairs as it takes, counted on the wire, or eight small ones, counted as they are.
-        preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "tool" => Preset::Tool } { source: "ours; [Abut18] table 5" },
+        preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "tool" => Preset::Tool } {
+            source: "ours; [Abut18] table 5",
+        },
         /// Whose stamps count.
-        end: End = "sender" is { "sender" => End::Sender, "receiver" => End::Receiver } { source: "[Abut18] §IV.A: who stamps" },
+        end: End = "sender" is { "sender" => End::Sender, "receiver" => End::Receiver } {
+            source: "[Abut18] §IV.A: who stamps",
+        },
         /// Whom the sender asks.
         via: String = "auto" { range: VIA, source: "ours; auto tries sized_echo, echo, closed_port, tcp_syn in turn" },
         /// Whether round trips alone count, even where a reflector sends its stamps along.

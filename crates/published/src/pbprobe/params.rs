@@ -12,7 +12,9 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
         /// Who answers.
-        pub via: Via = "auto" { name: "far_end", range: Via::RANGE, source: "ours; the way back is measured by a run in that direction" },
+        pub via: Via = "auto" {
+            name: "far_end", range: Via::RANGE, source: "ours; the way back is measured by a run in that direction",
+        },
         /// IP octets of a packet.
         pub octets: Option<u16> = "path MTU" {
             unit: "IP octets", range: Between("100", "9000"), unset: Some("0"), source: "[PBProbe08]",
@@ -32,7 +34,9 @@ params! {
         /// Bulks that must meet the condition.
         pub clean: usize = "3" { range: Between("1", "100"), source: "ours: one bulk may be chance" },
         /// Permitted mean share of the narrow link.
-        pub utilisation: f64 = "0.01" { unit: "share", range: Between("0.0001", "1"), source: "recalled from [PBProbe08]" },
+        pub utilisation: f64 = "0.01" {
+            unit: "share", range: Between("0.0001", "1"), source: "recalled from [PBProbe08]",
+        },
         /// Tries shorter bulks where long ones find no idle moment.
         pub shorten: bool = "true" { range: Range::SWITCH, source: "ours" },
         /// Checks an answer found under load.

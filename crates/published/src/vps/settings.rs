@@ -87,7 +87,7 @@ macro_rules! declared {
                 /// Pause after each answer.
                 gap: Option<std::time::Duration> = $gap {
                     range: Between("0 s", "10 s"), presets: $gaps,
-                    source: "ours, varied by half either way, lest even traffic be met at one point; the tool's is what its hour is made of",
+                    source: "ours, varied by half either way, lest even traffic be met at one point",
                 },
                 /// Hops at most.
                 hops: u8 = "30" { range: Between("1", "64"), source: $repeats_source },
@@ -102,7 +102,9 @@ macro_rules! declared {
                 /// More probes where sizes lie above the line, until the halves agree.
                 adaptive: bool = $adaptive { range: Range::SWITCH, presets: $adaptives, source: $adaptive_source },
                 /// How links wrap packets.
-                framing: narrows_units::Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
+                framing: narrows_units::Framing = "ethernet" {
+                    range: Range::FRAMING, unset: Some(""), source: "ours: of every link",
+                },
             }
         }
     };

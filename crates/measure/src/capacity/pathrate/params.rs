@@ -21,7 +21,9 @@ params! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
         /// The lengths, counts and spacings of pathrate 2.4.1 (up to 18 minutes), or the machine of the method `capacity` (seconds).
-        pub preset: Preset = "faithful" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } { source: "ours" },
+        pub preset: Preset = "faithful" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } {
+            source: "ours",
+        },
         /// Figure of merit of a mode.
         pub merit: Merit = "density" is { "density" => Merit::Density, "kurtosis" => Merit::Kurtosis } {
             unset: Some(""), presets: &[("faithful", "kurtosis")], source: "the tool since 2.3.2: kurtosis; density before",

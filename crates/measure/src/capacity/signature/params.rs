@@ -24,8 +24,12 @@ params! {
         /// Flows that share a short load at the end; 1 leaves it out.
         pub flows: u16 = "8" { range: Between("1", "64"), source: "§11.3: up to 8" },
         /// Pause behind a train, in times that it took to arrive.
-        pub rest: f64 = "2" { range: Between("0", "100"), source: "ours: a bucket that a train has emptied is full again" },
+        pub rest: f64 = "2" {
+            range: Between("0", "100"), source: "ours: a bucket that a train has emptied is full again",
+        },
         /// Longest time that a long train shall take to arrive.
-        pub span: Duration = "1 s" { range: Between("10 ms", "60 s"), source: "ours: bounds long trains on slow paths" },
+        pub span: Duration = "1 s" {
+            range: Between("10 ms", "60 s"), source: "ours: bounds long trains on slow paths",
+        },
     }
 }
