@@ -2,6 +2,7 @@
 
 #![cfg(not(all(feature = "tls", feature = "parquet")))]
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use common::run;
