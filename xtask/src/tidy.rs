@@ -1,6 +1,7 @@
 //! The rules of the house that no compiler checks.
 
 mod arrows;
+mod circles;
 mod files;
 mod methods;
 mod msrv;
@@ -14,6 +15,7 @@ pub(crate) fn run() -> Result<bool> {
     let mut broken = Vec::new();
     files::check(&mut broken)?;
     arrows::check(&mut broken)?;
+    circles::check(&mut broken)?;
     methods::check(&mut broken)?;
     msrv::check(&mut broken)?;
     for line in &broken {

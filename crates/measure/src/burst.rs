@@ -1,63 +1,4 @@
-//! Burst: estimates the maximum burst size from back-to-back trains.
-//!
-//! # Model
-//! One tight queue of `Q` octets, served at `C`, shared with other traffic at `X`. A burst at rate `R` fills it:
-//! ```text
-//!   sender --R-->  [ q0 |=== Q ===| ] --C-->  receiver
-//!                        ^ X
-//! ```
-//! The queue overflows once `(Q - q0) 8 / (R + X - C)` have passed, so that the largest burst without loss is
-//! `MBS(R) = (Q - q0) R / (R + X - C)`. It is a property of path *and* sender: the rate `R` belongs to every answer.
-//!
-//! # Assumptions
-//! - A1 One element drops first, and drops what arrives last.
-//! - A2 The sender can overrun it: `R > C - X`.
-//! - A3 The queue is empty again when the next burst comes.
-//! - A4 Packets that the receiving host dropped are counted by it and not taken for the path's.
-//!
-//! # Formula
-//! - Search: sizes double from 8 packets until one loses; the bracket is then narrowed to 5 %, first at the size that the last
-//!   cut burst let through. Code: `search.rs`.
-//! - Sample: bursts of the bracket's upper size plus 5 %, a quarter more after each that survived; `f_i` octets (whole packets) ahead of the
-//!   first loss, or at least all octets. Value: the median of `f_i` by the product-limit estimate (`[KM58]`); low: its 10th percentile;
-//!   high: its maximum plus one packet. Code: `together`.
-//! - No loss in `n` bursts of the smallest `f_i`: loss probability at most `1 - 0.05^(1/n)` (95 %, exact binomial).
-//! - Pause between bursts of `B` octets: `max(16 B / A + RTT, min(4 RTT, 200 ms), 50 ms)`, varied by a quarter either way so that no periodic
-//!   traffic keeps step (`A` as given, else the slowest rate at which a burst arrived).
-//!   Doubled, up to 16 times, while bursts find more than 15 % of the longest delay waiting for them. With `load`, bursts average that share
-//!   of `A`, or 1 Mbit/s if that is more.
-//! - Policer or queue: delay of the packet ahead of the first loss over `8 m / r - m`'s time to leave, `r` the rate at which
-//!   packets behind the loss arrived; 1 for a queue, 0 for a policer, below 0.3 reported as a policer. Ours. Code: `queueing`.
-//! - What drops (`policy.rs`, all limits ours): delays `d` of packets ahead of losses, over the least of the run, freed from drift.
-//!   Drop-tail: the 10th percentile of `d` is at least 85 % of the 90th, for a queue is as long each time it is full; early drop: at
-//!   most 75 %; chance: a fifth of the bursts was cut below a quarter of it. Shaper: trains bend (`narrows_train::bucket`) ahead of 85 % of
-//!   the burst.
-//! - Octets or packets (`queue.rs`): `MBS (1 - A / R)` in packets, of small over large ones: 1 if packets are counted, the ratio of
-//!   lengths if octets are; within a fifth of the middle (logarithmic) neither is claimed.
-//! - With `rates` or `curve`: `MBS` at each, and least squares of `1 / MBS = (1 / Q') (1 - A / R)` over the rates, weights `MBS^4`;
-//!   rates at which no more came through than at faster ones were not what left (a slower first link) and do not count. Code: `effective`,
-//!   `telling`. Queue by delay: longest growth of the delay times the rate that comes through, and one packet.
-//!
-//! # Parameters
-//! Declared below; `narrows methods burst` prints the table.
-//!
-//! # Cost
-//! About `2 MBS` for the search, `3 MBS` for the bracket, 21 `MBS` for the sample: 2 MB and 1.5 s for a queue of 64 kB at
-//! 100 Mbit/s. Each burst fills the queue for the time that it takes to drain. In detail about 60 `MBS` more, and 0.35 s per burst that
-//! is cut, for losses are waited for.
-//!
-//! # Fails when
-//! - A1 (active queue management): `f_i` scatter; low and high show it. Random loss: a lower bound, `loss`.
-//! - Against echoes alone the way back may drop: `reverse_influence`.
-//! - A2: no loss up to the cap: a lower bound, limited by the sender if bursts arrive as fast as they leave.
-//! - A3 (`A` overrated, or slow shapers with a bucket): later bursts are cut earlier than the first; low shows it.
-//! - A4 (receiver that does not count): its socket buffer is taken for the path's queue.
-//! - Too few bursts before time or octets ran out: `few_samples`; policer instead of a queue: `policed`.
-//!
-//! # References
-//! - `[KM58]` Kaplan, Meier: Nonparametric estimation from incomplete observations, 1958.
-//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - [RFC 5136] Chimento, Ishac: Defining network capacity, 2008.
+#![doc = include_str!("burst.md")]
 
 mod analyse;
 mod machine;
@@ -117,7 +58,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &PARAMETERS,
-    source: include_str!("burst.rs"),
+    manual: include_str!("burst.md"),
 };
 
 impl Method for Burst {

@@ -1,51 +1,4 @@
-//! pmtu: finds the largest IP packet that crosses the path unfragmented.
-//!
-//! # Model
-//!
-//! ```text
-//!  sender ──▶ [MTU 1500] ──▶ [tunnel, MTU 1420] ──▶ far end      1421: an ICMP "too big", or silence; 1420: an echo
-//! ```
-//!
-//! Packets with "don't fragment" set are sent in growing and shrinking sizes, each beside small ones. A size passes if one
-//! packet of it comes back. It fails if a router says that it is too big, or if it is lost time and again while the small
-//! packets beside it come back: losses then are not the path's, but the size's. Echoes come back in small packets, so that
-//! the reverse direction does not matter.
-//!
-//! # Assumptions
-//!
-//! - A1 The world sets "don't fragment", and the far end sees only whole packets.
-//! - A2 Whether a packet fits depends on its size alone, and what fits once fits always.
-//! - A3 Loss does not depend on size but for the MTU.
-//!
-//! # Formula
-//!
-//! Let `low` be the largest size that passed and `high` the smallest that failed or exceeds the interface. The next size is a
-//! router's own word where it lies between; else the middle one of the usual sizes between; else the smallest unproven one
-//! right above a usual size; else the middle between (`Search::next`). The end is `high = low + 1`. A size fails after 3 losses
-//! if no small packet was ever lost, after 9 otherwise (at 30 % loss that errs once in 50 000).
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods pmtu` prints the table.
-//!
-//! # Cost
-//!
-//! 6 packets where the interface's MTU fits; 6 packets and a patience for losses per size that fails silently otherwise, at
-//! most some 15 sizes.
-//!
-//! # Fails when
-//!
-//! - A1: where the far end cannot answer in small packets it echoes whole ones, and the smaller of both directions is found:
-//!   [`Caveat::AsymmetricLimit`].
-//! - A2: equal-cost paths of different MTU give any of them.
-//! - A3: losses among the small packets raise [`Caveat::Loss`]; if they too are lost, the run ends in
-//!   [`Reason::TooMuchLoss`], or [`Reason::NoAnswer`] if none ever came back.
-//! - A size that fails without any router's word is a black hole: `black_hole` in the evidence.
-//!
-//! # References
-//!
-//! - RFC 8899 G. Fairhurst et al.: Packetization layer path MTU discovery for datagram transports, 2020.
-//! - RFC 1191 J. Mogul, S. Deering: Path MTU discovery, 1990; RFC 8201 for IPv6, 2017.
+#![doc = include_str!("pmtu.md")]
 
 mod search;
 #[cfg(test)]
@@ -103,7 +56,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("pmtu.rs"),
+    manual: include_str!("pmtu.md"),
 };
 
 impl Method for Pmtu {

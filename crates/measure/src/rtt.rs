@@ -1,56 +1,4 @@
-//! rtt: estimates the round-trip time from echoes of small packets.
-//!
-//! # Model
-//!
-//! ```text
-//!  sender ──▶ queues ──▶ far end ──▶ queues ──▶ sender      RTT = base + waiting, waiting >= 0
-//! ```
-//!
-//! The base is what the links and the two hosts cannot do without: propagation, serialisation of a small packet, and the
-//! cost of turning it round. Waiting only adds; the smallest of several echoes is therefore the best estimate of the base, and
-//! the distribution above it tells how much the path waits.
-//!
-//! # Assumptions
-//!
-//! - A1 The route does not change during the measurement.
-//! - A2 At least one echo finds all queues empty.
-//! - A3 The far end answers at once.
-//!
-//! # Formula
-//!
-//! `RTT_i = returned_i - departed_i`, both on the sender's clock, ns (`TrainReport::round_trips`). The value is the minimum;
-//! its lower end is as far below it as the third smallest lies above it, since extremes of a sample crowd towards the end
-//! they have not reached; its upper end adds the stamp error. Below 10 ms a *dense* train of 64 packets follows, 4 µs apart: where
-//! interrupts are coalesced its echoes come in batches (`batches`), of which the last packet waits least; its minimum counts,
-//! and the interval's lower end goes down by the time from batch to batch. Median, 95th percentile (interpolated) and maximum are in the
-//! evidence. Where the far end says when it turned an echo, each way's delays are there too, with what the clocks leave open (`ways`).
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods rtt` prints the table.
-//!
-//! # Cost
-//!
-//! 20 packets of 64 octets in 0.4 s, some 26 kbit/s at the IP layer; on a short path 64 more in a quarter of a millisecond, 130 Mbit/s.
-//!
-//! # Fails when
-//!
-//! - A1: nothing is seen but a wide distribution.
-//! - A2: the value is too high by the smallest waiting; a median far above the minimum is the warning.
-//! - A3: the far end's own delay is part of the value; of the ways, it is in the reverse one's, unless a reflector tells how long it took.
-//! - Clocks that are not the same: how long *one* way takes is known to half the smallest round trip (`clock_error_bound_ns`), because
-//!   all of the difference of the ways could be one way's. Delay variation is not affected.
-//! - Against a host that runs nothing of ours ([`narrows_probe::Answering`]) closed ports and TCP answer instead of echoes: answers
-//!   then differ in size from the probes. Where the host limits them, trains are as short as it allows, and none is dense.
-//! - Hosts that coalesce interrupts: low confidence, [`Caveat::ReceiveBatching`], where the time from batch to batch is above 3 % of
-//!   the value; an upper bound where all of the dense train came as one batch.
-//! - Fewer than five answers raise [`Caveat::FewSamples`], losses [`Caveat::Loss`], a clock set meanwhile
-//!   [`Caveat::ClockStep`]; no answer at all ends in [`Reason::NoAnswer`].
-//!
-//! # References
-//!
-//! - RFC 2681 G. Almes, S. Kalidindi, M. Zekauskas: A round-trip delay metric for IPPM, 1999.
-//! - RFC 3393, RFC 5481 (delay variation); RFC 5905 §8 (offset of clocks); `[MST99]` (their skew).
+#![doc = include_str!("rtt.md")]
 
 mod run;
 #[cfg(test)]
@@ -108,7 +56,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("rtt.rs"),
+    manual: include_str!("rtt.md"),
 };
 
 impl Method for Rtt {

@@ -1,54 +1,4 @@
-//! Streams: estimates the fewest TCP streams that fill what is available, from transfers of 1, 2, 3 and more connections.
-//!
-//! # Model
-//! The sum over `n` streams rises in proportion, then takes from others, then falls for want of host resources:
-//! ```text
-//!   T(n) |            .-----------.
-//!      A |- - - -. - '- - - - - - - ' - .
-//!        |     .'
-//!        |   .'   (i)  |    (ii)      | (iii)
-//!        +--------n_fill----------------------- n
-//! ```
-//! The best number is the lower edge of (ii): as many as fill what is available, and no more.
-//!
-//! # Assumptions
-//! - A1 No sum rises faster than its streams: `T(n) <= n T(1)`.
-//! - A2 What is available was measured beforehand, by another method, and stays.
-//! - A3 All streams take the same path.
-//!
-//! # Formula
-//! - `T(n)`: acknowledged payload over time, summed over streams, in ten slots of a second after the ramp (thorough: per run).
-//! - Fills: `T(n) >= 0.95 A_hi`, A and its upper end as TCP payload. Without A, or if it is not reached: the smallest `n` whose
-//!   next step gains less than 10 % or not significantly (Welch, one-sided, 5 %). Code: `findings`.
-//! - Next `n`: with A known `ceil(0.95 A n / T(n))`, by A1 the fewest that could do; else 1, 2, 3, 4, 6, 8, 12, 16, ...
-//! - Still in proportion at the end: `ceil(A / T(1))`, extrapolated.
-//! - Intrusive: two of `T(n) > A_hi`, round trips 1.5 times, retransmissions twice (above 0.1 %) those at the filling number, a gain
-//!   per stream below `T(1) / 2`, a canary that loses a fifth of what it gets alone. The canary is one of the streams themselves: beside
-//!   `n - 1` others of its kind it gets `T(n) / n`. Harmful: `T(n)` below 97 % of the best before, significantly. The regions are
-//!   `[Netest03]`'s figure 5; these numbers are derived, not read in it.
-//! - Others: `T(n) = C n / (n + m)` fitted as `n / T(n)` over `n` gives `m` connections of others that share `C`, and the share
-//!   `(T(n) - A) / (C - A)` that is taken from them. Code: `sharing`.
-//! - Buffers (`-FullD`): one stream again with a window of `2 A RTT / 8` asked for at both sides of this host; what the kernel granted, and
-//!   the gain. A kernel that ties its send buffer to its receive buffer shows less than half of A without, no loss, no stall, and 1.5
-//!   times as much with.
-//!
-//! # Parameters
-//! Declared below; `narrows methods streams` prints the table.
-//!
-//! # Cost
-//! Quick: 1.3 s at full rate per number tried, two to four of them. Thorough: minutes. Fills the tight link, and beyond the filling
-//! number takes from others.
-//!
-//! # Fails when
-//! - A1 (one stream in a long recovery): the first step overshoots; low shows it.
-//! - A2 (A underrated): too few streams; the sum in evidence shows it. Overrated: `Flat`, `fills_available` false.
-//! - A3 (streams hashed to members of a bundle, per-flow shapers): the sum rises beyond what one path carries.
-//! - The time or the peer's cap ends it while the sum rises: extrapolated with `not_converged`, or a lower bound.
-//!
-//! # References
-//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - `[Altman06]` Altman and others: Parallel TCP sockets: simple model, throughput and validation, INFOCOM 2006.
-//! - `[Welch47]` Welch: The generalization of Student's problem when several different population variances are involved, 1947.
+#![doc = include_str!("streams.md")]
 
 mod analyse;
 mod result;
@@ -105,7 +55,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("streams.rs"),
+    manual: include_str!("streams.md"),
 };
 
 bulk::method!(Streams, |params| params.max_time);

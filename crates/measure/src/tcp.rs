@@ -1,65 +1,4 @@
-//! TCP: estimates the bulk transfer capacity of one connection from a transfer, in quick or in full length.
-//!
-//! # Model
-//! A connection climbs to what it can get, and then stays about there. The first part says little, the second repeats itself:
-//! ```text
-//!   rate |          .--./--./--./--./--.
-//!        |        .'
-//!        |    . '
-//!        +---ramp----|--- window ---|.......... what a test of 20 s would add
-//! ```
-//! Quick mode finds the end of the ramp, measures for a second, and goes on only while the rate does not stand.
-//!
-//! # Assumptions
-//! - A1 After slow start the window moves slowly (Reno, CUBIC) or the rate is flat (BBR).
-//! - A2 The path is stationary over the test.
-//! - A3 Hosts offer as much as the connection takes; where they do not, the kernel's counters say so.
-//! - A4 No token bucket lets the first seconds through faster than the rest.
-//!
-//! # Formula
-//! - Ramp, rule `seed003`: poll every 2 RTT (at least 2 ms; 20 ms without an RTT); end if the window was at least 4 segments and moved
-//!   by fewer than 3, or was smaller and did not move; no comparison if the RTT changed by 30 % (`[QuickMode03]`). Code: `ramp.rs`.
-//! - Ramp, rule `composite` (ours): poll every 2 RTT (at least 50 ms); end if the window moved by less than max(3 segments, 10 %) on two
-//!   successive polls without retransmission, or the last three polls brought no rate 1.25 times the best before, or BBR's
-//!   pacing gain has left start-up and drain; and 6 RTT and 10 segments have passed, no recovery is under way, and the peer's
-//!   window, if it is the limit, stands still.
-//! - Window, rule `seed003`: one second.
-//! - Window, rule `composite`: from the ramp's end until it answers, at least 1 s and 3 RTT (8 under BBR), in at least four parts of
-//!   max(200 ms, 1.5 RTT, 20 segments). It answers if its halves agree within 10 %, the 95 % interval of the parts' mean (neighbours'
-//!   likeness allowed for) is within 6 %, *and* something holds the rate: the link (19 of 20 samples have round trips 5 % above the
-//!   shortest, one cut of the window would cost at most 5 % of 20 s, and one loss more than were seen in as many segments would
-//!   leave the rate where it is, by the laws of Reno and CUBIC), the peer's window, the application or pacing, BBR, or ten
-//!   losses further apart than a round trip. Where no cut empties the queue the newest second will do. Else it runs on until
-//!   `duration`. Code: `quick.rs`, [`Quick`], which is usable by itself.
-//! - Cost of one cut over 20 s: `1 - mean(min(1, w(t) / W))`, `w` by the growth of Reno or CUBIC from the cut. Code: `theory.rs`.
-//! - What 20 s would show: what was acknowledged by the end, and the value for the rest, less BBR's looks at the empty round trip
-//!   (200 ms and a round trip in ten seconds), over 20 s (`over_20_s_bps`). Code: `result.rs`.
-//! - Full length: `omit`, then `duration`; the receiver's octets over its own time are the value if it reports them.
-//! - Worst case of a short window `T`: Reno `2/3 (1 + T / (RTT W))`, CUBIC by integration. Code: `theory.rs`.
-//! - Limit: sending host, receiving host, peer's window, send buffer, pacing, interface, policer, queue, random loss, window still
-//!   growing and others; the first that holds. Code: `limits.rs`, thresholds there.
-//!
-//! # Parameters
-//! Declared below; `narrows methods tcp` prints the table.
-//!
-//! # Cost
-//! Quick: ramp plus 1 s at full rate, 1.5 s and 20 MB on 100 Mbit/s over 20 ms. Full: `omit + duration`. Fills the tight link.
-//!
-//! # Fails when
-//! - A1 (HyStart leaves slow start far below the path's rate; a window far from its mean): runs on while no queue shows
-//!   (`test_too_short`, `not_converged` when time runs out); `risk_share` says how far the value may be off. Random loss that
-//!   has not struck yet cannot be foreseen: docs/results/quick-mode.md.
-//! - A2: `variable_rate`, `not_converged`; the value is the mean over everything.
-//! - A3: `limited_by` sender, receiver or window.
-//! - A4: the quick value is too high; compare with full length.
-//! - The window never stands still: the mean over all, `not_converged`; still in slow start: a lower bound, `test_too_short`.
-//!
-//! # References
-//! - `[QuickMode03]` Tirumala, Cottrell, Dunigan: Measuring end-to-end bandwidth with Iperf using Web100, 2003.
-//! - [RFC 3148] Mathis, Allman: A framework for defining empirical bulk transfer capacity metrics, 2001.
-//! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
-//! - [RFC 9438] Xu and others: CUBIC, 2023.
-//! - `[BBR16]` Cardwell and others: BBR: congestion-based congestion control, 2016.
+#![doc = include_str!("tcp.md")]
 
 mod quick;
 mod ramp;
@@ -119,7 +58,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("tcp.rs"),
+    manual: include_str!("tcp.md"),
 };
 
 bulk::method!(Tcp, |params| params.omit.unwrap_or(LEAST_OMIT) + params.duration);

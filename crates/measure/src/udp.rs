@@ -1,52 +1,4 @@
-//! UDP: estimates the achievable UDP rate from loads of constant rate.
-//!
-//! # Model
-//! A path passes a load of rate `R` beside other traffic `X` through its tight link `C`:
-//! ```text
-//!   sender --R-->  [=== Q ===] --C-->  receiver       loss, for ever: (R + X - C) / (R + X)
-//!                     ^ X
-//! ```
-//! The achievable rate is the highest one whose loss stays under a bound, with the queue no longer in the game. It is what UDP
-//! *gets*, from idle capacity or from traffic that yields; it is not the available rate.
-//!
-//! # Assumptions
-//! - A1 FIFO service, drop-tail loss.
-//! - A2 Cross traffic is stationary over the trials.
-//! - A3 The queue's delay is the only delay that grows during a trial.
-//! - A4 The receiving host counts what it drops itself.
-//!
-//! # Formula
-//! - Trial: one segment of constant rate. Sustained loss `p = lost / sent + g / (1 + g)`, `g` the growth of the mean one-way delay
-//!   per time, less what a queue near its limit wanders by chance: a filling queue foretells its loss. It passes if `p` and the share dropped by the receiver stay within `max_loss`.
-//!   Code: `trial.rs`.
-//! - Delivered rate `D`: IP octets over the receiver's own time, first and last status interval left out, so that neither a queue's
-//!   content nor a late begin is counted.
-//! - Next rate: 1.25, 1.56, 2.4, then 3 times the last while nothing failed; after one failure its `D`; after two, where the line through
-//!   `(R, R / D)`, which is `(R + X) / C`, meets the loss allowed; the geometric middle if that lies outside the bracket. Done
-//!   when the bracket is within `resolution`. Code: `bracket.rs`.
-//! - Without `start_bps`: 0.1 s at 4 times the last rate, from 1 Mbit/s, until 5 % would be lost.
-//! - The best rate is confirmed over `confirm`. Value: its `D` as UDP payload; high: the lowest rate that cannot be exceeded;
-//!   both ends at least `resolution` away.
-//! - `streams = 2`: `g = T2 / T1`, two sockets over one. At least 1.15: recommended; above 0.9: not; else harmful.
-//!
-//! # Parameters
-//! Declared below; `narrows methods udp` prints the table.
-//!
-//! # Cost
-//! Three or four segments at about the answer's rate: 2.5 s, 30 MB at 100 Mbit/s. Fills the tight link and its queue.
-//!
-//! # Fails when
-//! - A1 (per-flow queues, policers): the answer holds for this flow; a policer's rate is found as a link's would be.
-//! - A2: the confirmation fails, the search starts below; `not_converged` if time runs out.
-//! - A3 (clock step, wireless): passing rates fail; the answer is too low.
-//! - A4: drops for want of socket buffer are taken for the path's; if counted: `receiver_limited`, a lower bound. So is what is
-//!   delivered as fast as the receiving program takes packets, where it stamps them itself: its queue delays as the path's do.
-//! - The sender is slower than the path: `sender_limited`, a lower bound.
-//!
-//! # References
-//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - `[TOPP00]` Melander, Björkman, Gunningberg: A new end-to-end probing and analysis method for estimating bandwidth bottlenecks, 2000.
-//! - [RFC 9097] Morton, Geib, Ciavattone: Metrics and methods for one-way IP capacity, 2021.
+#![doc = include_str!("udp.md")]
 
 mod bracket;
 mod result;
@@ -103,7 +55,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("udp.rs"),
+    manual: include_str!("udp.md"),
 };
 
 bulk::method!(Udp, |params| params.max_time());

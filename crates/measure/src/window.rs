@@ -1,46 +1,4 @@
-//! Window: estimates the optimal TCP window from what is available, and verifies it by short transfers.
-//!
-//! # Model
-//! One connection sends at most a window per round trip. Too small a window leaves the path empty; one above what the path holds,
-//! in the pipe and in its queue, is lost:
-//! ```text
-//!   T(W) |        .--------.
-//!        |      .'          '- .      filled from A RTT / 8 on; loss once W exceeds
-//!        |    .'                '     A RTT / 8 + Q, unpaced once a burst exceeds the burst limit
-//!        +-----|--------|------------ W
-//! ```
-//!
-//! # Assumptions
-//! - A1 What is available, `A`, was measured beforehand and stays.
-//! - A2 The smallest round trip is that of an empty path.
-//! - A3 An unpaced sender may send its whole window at once.
-//! - A4 The kernel grants the window that is asked for.
-//!
-//! # Formula
-//! - `W = min(A RTT / 8, MBS)`, the burst limit MBS only where it is given and the sender does not pace; at least 4 segments, at most
-//!   2^29 octets. Octets of IP are taken for octets of payload: the window is 4 % above need, never below. Code: `reckon`.
-//! - Verified by transfers at W, 2 W, W/2, 4 W, W/4: the smallest with at least 95 % of the best rate, whose loss exceeds that
-//!   of the next smaller by at most 0.1 %. Code: `choose`.
-//! - Buffers to ask for: twice the window, because kernels charge their own overhead to them.
-//!
-//! # Parameters
-//! Declared below; `narrows methods window` prints the table.
-//!
-//! # Cost
-//! Nothing without verification; with it up to five transfers of 0.5 s: 25 MB at 100 Mbit/s.
-//!
-//! # Fails when
-//! - A1, A2: the largest window tried is the best: a lower bound, `not_converged`.
-//! - A3 (the kernel paces): a window by the burst limit is needlessly small; the verification finds the larger one.
-//! - A4: `buffer_clamped` in evidence, limited by the window. Windows that the receiver's own is smaller than do not count
-//!   (`receiver_limited`): the largest one that it grants is a lower bound; without any, the formula stands, of low confidence.
-//! - The smallest window tried is as good as any: an upper bound.
-//! - No `available_bps`: `missing_input`.
-//!
-//! # References
-//! - `[Netest03]` Jin, Tierney: Netest: a tool to measure the maximum burst size, available bandwidth and achievable throughput, 2003.
-//! - [RFC 6349] Constantine and others: Framework for TCP throughput testing, 2011.
-//! - [RFC 7323] Borman and others: TCP extensions for high performance, 2014.
+#![doc = include_str!("window.md")]
 
 mod analyse;
 #[cfg(test)]
@@ -96,7 +54,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("window.rs"),
+    manual: include_str!("window.md"),
 };
 
 bulk::method!(Window, |params| params.max_time.unwrap_or_default());

@@ -133,28 +133,32 @@ pub struct MethodInfo {
     pub imposes: Imposes,
     /// What can be set.
     pub parameters: &'static [Parameter],
-    /// The module's own documentation, as Rust source text; see [`MethodInfo::manual`].
+    /// The method's manual, in Markdown; see [`MethodInfo::manual`].
     #[serde(skip)]
-    pub source: &'static str,
+    pub manual: &'static str,
 }
 
-/// How the line begins that stands in a module's documentation for the table of the parameters.
-const DECLARED: &str = "Declared below;";
+/// The sentence of a manual in whose place the table of the parameters is printed.
+const TABLE: &str = "prints the table.";
 
 impl MethodInfo {
-    /// The method's manual: the documentation at the head of its module, with the table of its parameters where it says
-    /// [`DECLARED`].
+    /// The method's manual, with the table of its parameters in place of the line that announces it.
     pub fn manual(&self) -> String {
-        let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
-        let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
-        let shown = lines.map(|line| {
-            if line.starts_with(DECLARED) {
-                params::table(self.parameters)
-            } else {
-                line.to_owned()
+        let mut shown = String::new();
+        for line in self.manual.lines() {
+            match line.split_once(TABLE) {
+                Some((_, rest)) => {
+                    shown.push_str(&params::table(self.parameters));
+                    if !rest.trim().is_empty() {
+                        shown.push_str("\n\n");
+                        shown.push_str(rest.trim());
+                    }
+                }
+                None => shown.push_str(line),
             }
-        });
-        shown.collect::<Vec<_>>().join("\n")
+            shown.push('\n');
+        }
+        shown
     }
 
     /// The parameter of that name.

@@ -1,60 +1,4 @@
-//! assolo: estimates available IP-layer capacity from reflected exponential chirps (REACH), which probe most densely where it is expected.
-//!
-//! # Model
-//!
-//! As `pathchirp`: rates rise within a train, and where they exceed what is available delays grow for good. But the rates lie symmetric about
-//! the middle of the range and densest there, and the series of estimates is filtered by how steadily it moves.
-//!
-//! ```text
-//!  rates  |      |    |   |  | | || M || | |  |   |    |      |
-//!         low                      ▲                       high
-//!                        what was expected is measured best
-//! ```
-//!
-//! # Assumptions
-//!
-//! - A1 to A5 as `pathchirp`.
-//! - A6 What is available lies near the middle of the range: the range is centred on the last estimate.
-//!
-//! # Formula
-//!
-//! - Rates: `M = (low + high)/2`, `s = density (high - low)/2`; `M +- s`, `M +- s(1 + spread)`, ..: `2k + 1` rates with the largest `k` for which
-//!   `s (spread^k - 1)/(spread - 1) < (high - low)/2`. With 5 % and 1.2: `k = 8`, 18 packets at one per rate, whatever the range.
-//! - Excursions as `pathchirp`'s, from the second packet on. The one that does not end, at `l`, gives `E = R_(l-1)`: the rate before. So a fluid
-//!   path gives the last rate that is not above what is available.
-//! - The vertical-horizontal filter over a window of 11 estimates: `v = (max - min)/sum |D_i - D_(i-1)|`, `a = v/3` (1/2 if all are
-//!   one), `S := a D + (1 - a) S` (`filter=vhf`).
-//! - Interval: Student's 95 % of the mean, a step more on either side, and what bursts may hide.
-//!
-//! Departs from ASSOLO 0.9e:
-//!
-//! - the source weighs the new value by `1 - a`, so that it smooths least what jitters most (`filter=vhf-source` does so), and is off unless
-//!   compiled in, against its README (`filter=mean`); the ring of values is walked in order of storage there, of time here;
-//! - its sender has the 5 % fixed while its receiver takes `-e`: rates here are those of the departures;
-//! - delays are taken as absolute values there, so that a clock offset or a falling delay can turn into a rise; not here;
-//! - its range stays as given (adaptation diverged, 1-14 became 2-98 Mbit/s, and is off); here a train and coarse chirps find it, and it
-//!   moves, at most a dozen times, to stay centred;
-//! - several packets of full size per rate; coalescence as in `pathchirp`, where the original counts a zero.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods assolo` prints the table.
-//!
-//! # Cost
-//!
-//! Chirps of 137 packets: see `docs/results/available-methods.md`.
-//!
-//! # Fails when
-//!
-//! As `pathchirp`, assumption by assumption. A6: ranges that never settle end in what the last one says; `preset=tool` with what is
-//! available outside of 10 to 200 Mbit/s says a bound, or a number with [`Caveat::NotConverged`]. The authors ask for a kernel with real-time
-//! priorities; here chirps that left otherwise than planned are left out, [`Caveat::PacingBroken`].
-//!
-//! # References
-//!
-//! - `[ASSOLO09]` E. Goldoni, G. Rossi, A. Torelli, ASSOLO, a New Method for Available Bandwidth Estimation, ICIMP 2009; constants and rules
-//!   from the source of 0.9e. That its errors are lower than pathChirp's on a 100 Mbit/s testbed is recalled, its numbers were not at hand.
-//! - `[Chirp03]` V. Ribeiro et al., pathChirp, PAM 2003.
+#![doc = include_str!("assolo.md")]
 
 mod filter;
 #[cfg(test)]
@@ -236,5 +180,5 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &PARAMETERS,
-    source: include_str!("assolo.rs"),
+    manual: include_str!("assolo.md"),
 };

@@ -1,108 +1,4 @@
-//! FAC2: estimates available IP-layer path capacity from feedback-adaptive trains and the slope of their delays.
-//!
-//! # Model
-//!
-//! FIFO links; on the tight one the traffic of others, `X`, takes a share of the capacity `C` and leaves `A = C - X`.
-//!
-//! ```text
-//!  growth of delay                    rate out
-//!  ds/dt    __/  slope 1/C            |      _____.--- C R/(R + X)
-//!       ___/                          |   _-'
-//!  ____/______ R                      |_-'________ R
-//!      A                                   A
-//! ```
-//!
-//! A train sent at `R > A` comes out at `C R / (R + X)`, and its delays grow by `(R - A)/C` per unit of send time. Two phases:
-//!
-//! 1. *Feedback* (`[Netest03]`): the rate out becomes the next rate in. In `y = 1/R` that map is `y' = 1/C + (X/C) y` with the
-//!    fixed point `1/A`, so two trains give the fixed point (Aitken's process). The published texts do not give the update
-//!    rule; map and acceleration are ours.
-//! 2. *Slopes*: trains at constant rates around the estimate, some above, some at it, one below. Each train above gives
-//!    `A = R - C s` from the slope `s` of its delays; the answer is the median. `C` comes from all trains together.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, and traffic of others that does not yield within a train.
-//! - A2 That traffic is a fluid over the length of a train; bursts round off the knee and spread the trains' estimates.
-//! - A3 The link that is tight is tight for all trains.
-//! - A4 The sender can go faster than what is available.
-//! - A5 Departure stamps are true; planned gaps are never used.
-//! - A6 The two clocks drift by less than 1000 ppm within a train.
-//!
-//! # Formula
-//!
-//! Rates in bit/s at the IP layer, `s` dimensionless.
-//!
-//! - `rate_in`, `rate_out` (`reading.rs`): octets that arrived over the time from first departure to last; from first batch end
-//!   to last batch end. `growth` is `s`, least squares of relative one-way delay on departure time over the last three quarters
-//!   of the train.
-//! - Batch ends (`batch_ends`): a packet that the next follows within 0.4 of the narrow link's packet time has waited in the
-//!   receiving host; only the last of such a run is kept (`[PJD04]`).
-//! - Next rate (`fit::next_rate`): `R_out`, or `(1 - u)/(y1' - u y1)` with `u = (y1' - y0')/(y1 - y0)` kept to half of `R_out`
-//!   up to `R_out`.
-//! - One link (`fit::through_knee`): `1/C = sum w s (R - A) / sum w (R - A)^2`, weights `w` the trains' send times. Far trains
-//!   fix `C` best, and are right if the narrow link is the tight one.
-//! - Another link (`fit::hinge`): `s = g max(0, R - K)` by least squares over knee `K` and gradient `g = 1/C`, on trains that
-//!   the narrow link lets through. It covers a tight link that is not narrow, and two full links near the knee.
-//! - Weights: with `D` the drop of the residual sum over its variance when the gradient is free, the second model has weight
-//!   `1/(1 + exp(-(D - ln n)/2))` (Schwarz's criterion). While neither reaches 0.97 the interval spans both.
-//! - Interval: order statistics around the median at 95 % (`[DN03]`), widened by twice the error of `C` times the mean overload,
-//!   at least 2 % of the path's rate; of the second model also the knees that its likelihood allows at 95 %. By-products, where the error of `C` is below 10 %: cross traffic `C - A`, and `C` itself
-//!   where far and near trains agree.
-//! - Averaging interval: from the begin of the first slope train to the end of the last; the trains sample about a fifth of it.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods fac2` prints the table.
-//!
-//! With `preset=feedback`: a train is congested if its rate falls by more than 1 %, or by what its stamps may be off; one that is not is
-//! a candidate, which a train 10 % faster confirms if its rate falls by at least half of what the law says, or else replaces. Ten rounds,
-//! three confirmations; the median of the candidates, between the last rates of either kind, at low confidence. Published is that the
-//! received rate is what is available once the two rates agree, five round trips in theory; the rest is ours.
-//!
-//! # Cost
-//!
-//! On a 100 Mbit/s path: idle 8 trains, 3 MB, 1 s; loaded 25 to 35 trains, 3 to 7 MB, 2 to 3 s. At 10 Mbit/s 1.5 MB and 5
-//! to 8 s, at 10 Gbit/s 30 MB (100 MB through a receiver that batches for 200 us) and under 1 s. The first train goes out as fast as the sender can: 50 packets. Later ones
-//! exceed the estimate by at most 35 % of the path's rate and queue no more than `burst`.
-//!
-//! # Fails when
-//!
-//! - A1 (schedulers, wireless, yielding TCP): the trains disagree; the interval is wide.
-//! - A2 at 10 Mbit/s and high load: trains of 50 packets spread by 15 %; the interval says so.
-//! - A3, a tight link several times as fast as the narrow one (1 Gbit/s, 95 % full, behind 100 Mbit/s): overload makes delays
-//!   grow by so little that noise hides it, and the estimate is too high, by up to the narrow link's rate less the truth.
-//!   Nothing betrays it but a wide interval in most runs.
-//! - A3, two links with as much left: what is available holds; the slopes are those of one link with two thirds of the capacity and
-//!   a third of the traffic. Single packets of the fastest train show the narrow link's own rate: where that is another, capacity is not
-//!   said, and of the traffic only that it is at least what the narrow link leaves. Where no packets follow one another at that rate
-//!   (heavy load, batches) nothing tells, so by-products always have low confidence.
-//! - A4: [`Verdict::LowerBound`](narrows_probe::Verdict), [`Caveat::SenderLimited`](narrows_probe::Caveat); never a point.
-//! - A receiver that takes packets more slowly than the narrow link sends them, with stamps taken by the program: trains at its
-//!   rate do not count; if the knee is there, [`Verdict::LowerBound`](narrows_probe::Verdict),
-//!   [`Caveat::ReceiverLimited`](narrows_probe::Caveat). Stamps of kernel or card do not suffer.
-//! - A5: slope trains whose sender calls them broken are repeated, six times for any deviation, then only if a gap exceeds a
-//!   tenth of the train: [`Caveat::PacingBroken`](narrows_probe::Caveat), in the end [`Reason::SenderCannotPace`](narrows_probe::Reason).
-//! - A6, clocks that are set: the train is repeated, [`Caveat::ClockStep`](narrows_probe::Caveat).
-//! - Queues shorter than a train's overload: trains shrink to half of what was lost,
-//!   [`Caveat::TrainExceedsBurstLimit`](narrows_probe::Caveat) when even 16 packets are too many. Loss at random is borne up to 15 %
-//!   of a train, and the rate that arrives counts; the interval's upper end is raised by that share, since what is lost behind
-//!   the tight link has gone through it.
-//! - Receivers that batch: trains grow to 20 batches, [`Caveat::ReceiveBatching`](narrows_probe::Caveat); beyond `max-packets`
-//!   [`Reason::ReceiveBatching`](narrows_probe::Reason).
-//! - Token buckets: trains within the bucket's depth see the rate behind it, longer ones a mixture;
-//!   [`Caveat::Shaped`](narrows_probe::Caveat) and low confidence if the heads of overloaded trains outrun their tails, or trains bend at one
-//!   place; else [`Caveat::BucketNotExcluded`](narrows_probe::Caveat) says how deep a bucket would have gone unseen.
-//! - Echoes instead of a receiver: the lesser of both ways, [`Caveat::ReverseInfluence`](narrows_probe::Caveat).
-//!
-//! # References
-//!
-//! - `[Netest03]` G. Jin, B. Tierney, Netest: A Tool to Measure the Maximum Burst Size, Available Bandwidth and Achievable
-//!   Throughput, 2003.
-//! - `[Jin03a]` G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003.
-//! - `[TOPP00]` B. Melander, M. Björkman, P. Gunningberg, A New End-to-End Probing and Analysis Method, Globecom 2000.
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
-//! - `[DN03]` H. David, H. Nagaraja, Order Statistics, 2003.
+#![doc = include_str!("fac2.md")]
 
 mod feedback;
 mod finish;
@@ -242,7 +138,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: PARAMETERS,
-    source: include_str!("fac2.rs"),
+    manual: include_str!("fac2.md"),
 };
 
 /// What can be set.

@@ -1,66 +1,4 @@
-//! Kite (also "Estimator"): estimates available IP-layer path capacity from trains whose rate falls and rises in shrinking steps.
-//!
-//! # Model
-//!
-//! FIFO links; on the tight one the traffic of others, `X`, takes a share `u = X/C` of the capacity `C` and leaves `A = C - X`.
-//!
-//! ```text
-//!  rate in    R0 |
-//!             R1 |--.      too fast: R - s (R - R_out)
-//!             R3 |   \  .-.
-//!          A ....|....\/..\:::: the answer
-//!             R2 |     through: R + s (least rate that was too fast - R); every change of direction halves s
-//! ```
-//!
-//! The published texts name the parts (packet trains, a step decreasing factor `s`, samples whose number adjusts itself) but give
-//! no rule: update, flip and stop below are derived, with the factor 1 the feedback map of `fac2`.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, and traffic of others that does not yield within a train.
-//! - A2 That traffic is a fluid over the length of a train.
-//! - A3 The sender can go faster than what is available.
-//! - A4 Departure stamps are true; planned gaps are never used.
-//! - A5 What is available stays while the steps shrink.
-//!
-//! # Formula
-//!
-//! Rates in bit/s at the IP layer over the trains of one rate.
-//!
-//! - Too fast: as `yaz` judges it, with the resolution `w` as a share of the rate (`turning.rs`, `limit_ns`).
-//! - Too fast (`next_rate`): `R := R - s (R - R_out)`, `R_out` at most `(1 - w) R`; where the sender's clock saw no time pass, `R_out`.
-//! - Through: `R := R + s (R_up - R)`, `R_up` the least of the rates that were too fast and of those at which they came; twice the
-//!   rate while none was. `s` is halved whenever one follows the other.
-//! - Stop: after three rounds, once the step is less than `w R`, or than what the round's own error makes of the rate (ours: steps below
-//!   it follow noise); `1/(1 - u)` times that for a step up.
-//! - Fluid law with `s` = 1 and `R_0 = C`: `R_k = A (1 + u^(k+1)/(1 - u^(k+1)))`, within 1 % after 3 rounds at u = 0.3, 6 at 0.5.
-//! - Value: the last round's rate if it went through, else the rate at which it came.
-//! - Samples: trains begin at `packets`, and have twice as many while ten sub-trains leave the mean spacing a standard error above
-//!   `w/2`.
-//! - Interval: the errors of the stretch over `1 - u`, as for `yaz`.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods kite` prints the table.
-//!
-//! # Cost
-//!
-//! On a 100 Mbit/s path 1 to 15 MB in 1 to 6 s: its trains grow where traffic comes in bursts. `[Kachan17]` saw 300 Mbit/s on a 10 Gbit/s path.
-//!
-//! # Fails when
-//!
-//! - A2: at 10 Mbit/s and high load trains spread; the interval says so.
-//! - A3: [`Verdict::LowerBound`](narrows_probe::Verdict), [`Caveat::SenderLimited`](narrows_probe::Caveat); never a point.
-//! - A5: steps shrink to where the path was.
-//! - Loss, batching, slow receivers, buckets: as `yaz`.
-//!
-//! # References
-//!
-//! - `[Kachan17]` D. Kachan, V. Kirova, M. Korniichuk, Performance evaluation of PRM-based available bandwidth using estimation tools
-//!   in a high-speed network environment, 2017: parts and settings. The rules are derived; no source of the tool was found.
-//! - `[Netest03]` G. Jin, B. Tierney, Netest: A Tool to Measure the Maximum Burst Size, Available Bandwidth and Achievable
-//!   Throughput, 2003: the feedback that factor 1 comes to.
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+#![doc = include_str!("kite.md")]
 
 #[cfg(test)]
 mod tests;
@@ -281,7 +219,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Typed::PARAMETERS,
-    source: include_str!("kite.rs"),
+    manual: include_str!("kite.md"),
 };
 
 impl Method for Kite {

@@ -1,68 +1,4 @@
-//! Kite 2: estimates available IP-layer path capacity from the spacing of packet pairs or trains, lowered until it survives the path.
-//!
-//! # Model
-//!
-//! FIFO links; on the tight one the traffic of others, `X`, takes a share `u = X/C` of the capacity `C` and leaves `A = C - X`.
-//!
-//! ```text
-//!  train of pairs  ||      ||     ||       ||     spacing inside pairs: g_in out, g_out in;
-//!                  g  silence                     mean growth above its error: slower, g := g_in + growth
-//!  packet train    | | | | | | | | | | | |        the same with the mean spacing of a train
-//! ```
-//!
-//! It begins as fast as the sender can, compares the mean inter-packet interval at the receiver with that at the sender, and
-//! slows down until they match, in three iterations at least.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, and traffic of others that does not yield.
-//! - A2 That traffic is a fluid: over a train; for pairs over the few packet times of one spacing, which it hardly ever is.
-//! - A3 The sender can go faster than what is available.
-//! - A4 Departure stamps are true; planned gaps are never used.
-//! - A5 What is available stays for the time of the search, for it never goes back.
-//! - A6 Pairs alone: stamps tell the spacing of two packets; the narrow link is the tight one.
-//!
-//! # Formula
-//!
-//! Spacings in ns, `L` bits of a packet at the IP layer, `d` the mean growth.
-//!
-//! - Trains: as `yaz` with full steps, `g := g_out`; three rounds at least; the value is the mean rate of the matching rounds.
-//! - Pairs: `d` without the tenth at either end; too fast if `d` is above the resolution and above twice its standard error
-//!   (`congested`). Next `g := g_in + max(d, resolution)`. Value: `L/g_in` where it stops, kept to the interval.
-//! - Interval of pairs. Bursts lengthen the mean spacing beyond the fluid's, at any rate: `E[g_out] >= max(g_in, L/C + u g_in)`
-//!   (`[LRL07]`, recalled), with equality while the queue never empties between the two, `g_in <= L/C`. So each rate gives
-//!   `A >= R (1 - (d + 2 se) C/L)`, and pairs about as close as `L/C` give `A = C (1 - (g_out - L/C)/g_in)` with twice its
-//!   standard error, as `spruce` has it (`bounds`). `L/C` is where the spacings of the closest pairs crowd (`pairs.rs`).
-//! - Silence: pairs take `occupied` of the fastest rate seen.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods kite2` prints the table.
-//!
-//! # Cost
-//!
-//! Pairs at 100 Mbit/s: 0.5 to 1.5 MB, 5 to 15 s (with `preset=tool` a hundred times as long: the budget ends it); at 1 Gbit/s a
-//! tenth of that time. Trains as `yaz`. `[Kachan17]` saw 1.6 Gbit/s of load with trains at 10 Gbit/s.
-//!
-//! # Fails when
-//!
-//! - A2, pairs: under traffic in packets of the probes' own size the mean spacing grows at any rate. The point is 10 to 40 % low with many
-//!   pairs, high with few; the interval says how little is known, and confidence is low.
-//! - A3: [`Verdict::LowerBound`](narrows_probe::Verdict), [`Caveat::SenderLimited`](narrows_probe::Caveat), with trains; pairs of which most come as they
-//!   left show no narrow link: `mode=auto` changes to trains, `mode=pairs` ends with [`Reason::SenderTooSlow`](narrows_probe::Reason).
-//! - A6, a receiver that batches or stamps coarsely: `mode=auto` changes to trains, `mode=pairs` ends with
-//!   [`Reason::ReceiveBatching`](narrows_probe::Reason) or [`Reason::StampsTooCoarse`](narrows_probe::Reason).
-//! - A6, a tight link that is not narrow: the pairs' interval is too high.
-//! - Loss: torn pairs are left out; more than half torn, [`Reason::TooMuchLoss`](narrows_probe::Reason). Trains as `yaz`.
-//! - The text of `[Kachan17]` contradicts itself on the sign of its error: over "at high speeds", and under by up to 100 Mbit/s.
-//!
-//! # References
-//!
-//! - `[Kachan17]` D. Kachan, V. Kirova, M. Korniichuk, Performance evaluation of PRM-based available bandwidth using estimation tools
-//!   in a high-speed network environment, 2017: parts, order and settings. Tests, filter and bounds are derived; no source was found.
-//! - `[LRL07]` X. Liu, K. Ravindran, D. Loguinov, A Queueing-Theoretic Foundation of Available Bandwidth Estimation: Single-Hop
-//!   Analysis, IEEE/ACM Transactions on Networking 15, 2007. Recalled.
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+#![doc = include_str!("kite2.md")]
 
 mod pairs;
 mod params;
@@ -246,7 +182,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: params::Typed::PARAMETERS,
-    source: include_str!("kite2.rs"),
+    manual: include_str!("kite2.md"),
 };
 
 impl Method for Kite2 {

@@ -1,73 +1,4 @@
-//! pathchirp: estimates available IP-layer capacity from chirps, trains whose packets come closer and closer, by the excursions of their delays.
-//!
-//! # Model
-//!
-//! FIFO links. One train probes a whole range of rates: each gap is shorter than the one before by a factor. Where its rate stays above what
-//! is available delays grow and do not come back; other traffic makes excursions that do.
-//!
-//! ```text
-//!  departures |        |      |    |   |  | | |||
-//!  delays          .'.                  .·'
-//!             ....'   '....'.........··'          R of the last excursion's begin: what is available
-//! ```
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, one of them tight.
-//! - A2 Stamps resolve the growth from packet to packet, or as many packets share a rate as it takes.
-//! - A3 Departures keep their gaps; the rates that count are those that really left.
-//! - A4 The sender reaches what is available.
-//! - A5 Other traffic varies little within a chirp; what it varies from chirp to chirp averages out.
-//!
-//! # Formula
-//!
-//! Point `k` of a chirp left at `t_k` and came with delay `q_k`; step `k` took `D_k = t_(k+1) - t_k` at rate `R_k`, all from actual departures.
-//!
-//! - Excursions (`chirps/excursions.rs`): one begins at the first `k` with `q_k < q_(k+1)`, and ends at the first `j` with
-//!   `q_j - q_k < max(q_k..q_j - q_k)/F`; it counts if it has `L` steps. The one that does not end begins at `l`.
-//! - `E_k = R_k` where `k` lies in an excursion that ended and counts, and `q_k < q_(k+1)`; everywhere else `E_k = R_l`; without an `l`
-//!   the highest rate.
-//! - A chirp's estimate is `sum E_k D_k / sum D_k`; the answer is the mean of chirps, at the middle of a step (the first rate above what is
-//!   available is half a step too high on the mean; `preset=tool`: not corrected).
-//! - Interval: Student's 95 % of the mean (correlated chirps count for fewer), and what bursts may hide, see below.
-//!
-//! Departs from pathChirp 2.3.7:
-//!
-//! - its sender counts rates from the lowest up, its receiver from the highest down, which differ by up to one spread factor (8.2 % with
-//!   its defaults, all of it too high): ours are those of the departures;
-//! - packets that it marks as coalesced can begin an excursion: ours are left out everywhere;
-//! - "coalesced" is closer than 10 us there, so that 1000 octets at 800 Mbit/s always are; ours is closer than the path leaves, and the
-//!   last packet of each batch is kept;
-//! - an incomplete chirp counts as half the lowest rate if it is alone: ours are left out, up to a tenth of lost packets are borne;
-//! - range by a back-to-back train and coarse chirps, not by factors of seven every few minutes; spread 1.05 and packets of full
-//!   size, several per rate;
-//! - delays may drift by 0.1 % of time: two clocks do, and to the tool that is an excursion from the first packet on.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods pathchirp` prints the table.
-//!
-//! # Cost
-//!
-//! On a 100 Mbit/s path some 50 chirps of 130 packets: see `docs/results/available-methods.md`. A chirp's last packets leave at twice what is available.
-//!
-//! # Fails when
-//!
-//! - A1: a shaper's bucket deeper than a chirp is its line rate, and nothing shows it.
-//! - A2: clocks too coarse for twenty packets per rate: [`Reason::StampsTooCoarse`]; batches too far apart:
-//!   [`Reason::ReceiveBatching`].
-//! - A3: chirps in which the sender paused are left out, [`Caveat::PacingBroken`]; most of them: [`Reason::SenderCannotPace`].
-//! - A4: [`Verdict::LowerBound`](narrows_probe::Verdict), limited by the host, never a number.
-//! - A5: bursty traffic begins excursions below what is available and ends them above it.
-//! - Loss: chirps with more than a tenth of it are left out; most of them: [`Reason::TooMuchLoss`]. Changed order: left out, then
-//!   [`Reason::NoAgreement`].
-//!
-//! # References
-//!
-//! - `[Chirp03]` V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil, L. Cottrell, pathChirp: Efficient Available Bandwidth Estimation for Network
-//!   Paths, PAM 2003; constants and rules from the source of 2.3.7.
-//! - `[Jin03a]` G. Jin, B. Tierney, System Capability Effects on Algorithms for Network Bandwidth Measurement, IMC 2003: where it
-//!   fails.
+#![doc = include_str!("pathchirp.md")]
 
 #[cfg(test)]
 mod tests;
@@ -240,5 +171,5 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &PARAMETERS,
-    source: include_str!("pathchirp.rs"),
+    manual: include_str!("pathchirp.md"),
 };

@@ -1,65 +1,4 @@
-//! quartets: estimates the capacity of every hop from two large packets that die one hop apart, and how much sooner the small ones behind them come.
-//!
-//! # Model
-//!
-//! ```text
-//!  [======]q   [======]q ──▶ … link h-1 ──▶ x    q ──▶ link h ──▶ …      the second large packet dies here,
-//!                                    [======]q ──▶ link h ──▶ x   q ──▶ …  and the first one hop further on
-//! ```
-//!
-//! Two pairs, each a large *pacesetter* with a small probe right behind it. The first pair's small packet is held back by one link more.
-//! How much longer it takes is what that link needs for the pacesetter, less what the link before needs for the small packet.
-//!
-//! It is packet tailgating (`tailgate`) with both delays taken in one go: `tailgate` compares least delays, each the best of all its
-//! trains; a quartet compares two delays a few milliseconds apart, and the most frequent difference of many is the answer. So neither
-//! clocks' drift nor slow changes of the path matter, and half of the quartets may meet queues; but both pairs must meet none, or the same,
-//! and errors add from hop to hop, if ever less.
-//!
-//! # Assumptions
-//!
-//! - A1 First come, first served, one packet at a time, and each hop one link: a switch inside a hop adds its own time.
-//! - A2 A quarter of the quartets for each hop meet no queue, or alike.
-//! - A3 The small packet catches up on each link: `C_h / C_h-1 <= W(Lp) / W(Lq)`.
-//! - A4 The route does not change within a quartet, and routers count the hop limit down.
-//! - A5 Delays are of one way, or the way back disturbs both small packets alike.
-//!
-//! # Formula
-//!
-//! Derived; of the paper only the idea was to be had. `d(h) = D(h) - D(h-1)`, ns: D from the departure of the large packet to the arrival of the
-//! small one; of the first hop the second pair is a small packet alone. With `w = W(Lq) / W(Lp)`, octets on the wire (`chain`):
-//!
-//! `P(1) = d(1)`, `P(h) = d(h) + w P(h-1)`, `C_h = 8 W(Lp) / P(h)`
-//!
-//! d(h) is the middle of the shortest range that holds a quarter of the quartets' differences, five at least, and its error half of that
-//! range (half of the middle half's, where the quarter is not eight times as short), a tick or an error of a stamp at least. Every other
-//! quartet is sent the other way around, and the two middles' mean taken: what clocks drift between the pairs cancels; where they differ by
-//! more than clocks drift, that is the error. A hop whose `d` is
-//! below two errors is refused: it has a lower bound, and the next one a wider range. Rates are stated for full packets at the IP layer.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods quartets` prints the table.
-//!
-//! # Cost
-//!
-//! Per hop 20 to 60 quartets of 3.1 kB: 0.2 MB and 2 s for three idle hops.
-//!
-//! # Fails when
-//!
-//! - A1: switches inside a hop make it look slower: two links of 100 Mbit/s look like 50 (`[PDM03]`). Hops have low confidence for that.
-//! - A2: the range that holds a quarter is wide: wide intervals, [`Caveat::NotConverged`], refused hops; all of them:
-//!   [`Reason::NotConverged`].
-//! - A3: the hop is refused; a lower bound that holds. The same where the small packet leaves later than the first link needs for the
-//!   large one.
-//! - A4: the pacesetter never arrives within `hops`: [`Reason::MissingInput`].
-//! - A5: over round trips routers' messages about pacesetters go back in front of the small packets' answers. [`Caveat::AsymmetricLimit`].
-//! - Ticks of the size of a hop's time: refused hops; all of them: [`Reason::StampsTooCoarse`] (`nettimer-coarse-stamps`).
-//!
-//! # References
-//!
-//! - `[Pasztor02]` A. Pásztor, D. Veitch: Active probing using packet quartets, IMW 2002.
-//! - `[Lai00]` K. Lai, M. Baker: Measuring link bandwidths using a deterministic model of packet delay, SIGCOMM 2000.
-//! - `[PDM03]` R. Prasad, C. Dovrolis, B. Mah: The effect of layer-2 store-and-forward devices on per-hop capacity estimation, Infocom 2003.
+#![doc = include_str!("quartets.md")]
 
 mod answer;
 mod chain;
@@ -114,7 +53,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("quartets.rs"),
+    manual: include_str!("quartets.md"),
 };
 
 campaign::method!(Quartets, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);

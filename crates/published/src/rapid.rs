@@ -1,70 +1,4 @@
-//! rapid: estimates available IP-layer capacity from multi-rate streams, by the gap from which on packets come farther apart than they left,
-//! averaged over whole buffering events.
-//!
-//! # Model
-//!
-//! A stream's rates rise a little from packet to packet around what is expected. At the first rate above what is available a queue begins to
-//! grow, and from there on gaps at the receiver exceed gaps at the sender for good. Hosts that hold packets back and hand them over together
-//! bend single gaps, not the sum over such an event.
-//!
-//! ```text
-//!  sent      |    |    |   |   |   |   |  |  |  |  |  |  |
-//!  received  |    |    |   |   |   |   |   |   |   |   |   |   |
-//!                          the last rate that was kept: A
-//!  in events |             ||||            ||||              ||||     one mean gap each
-//! ```
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, one of them tight.
-//! - A2 Batches hold few packets (five at most), so that a stream sees many of them.
-//! - A3 Departures keep their gaps; those that count are the real ones.
-//! - A4 The sender reaches what is available, and half a step more.
-//! - A5 What is available stays within a quarter of the last estimate; where a third of the streams say that it does not, the range is
-//!   widened, up to the fourth power.
-//!
-//! # Formula
-//!
-//! Gaps `s_i` at the sender, `r_i` at the receiver, both as stamped.
-//!
-//! - Rates: 64 packets, from `Â/1.22` to `1.22 Â` in even ratios (so that the highest is half again the lowest).
-//! - Events (`rapid/smooth.rs`): one begins where `r_i - r_(i-1) > max(3 x median of the smaller half of |changes|, 2 x median s)`, and ends at
-//!   the next one, or where the delay is back (ours). In an event both gaps are replaced by their means; an event whose mean `r` is below
-//!   half its mean `s` is the tail of the one before.
-//! - Base rule: the estimate is the last rate in front of the final run of growth, `r > s` by 1 % of `s` at least and by twice a stamp's
-//!   error. Of a run the mean growth from its begin to each of its later segments counts (ours), over 6 gaps at least (the authors' notes: 4
-//!   to 8). No run: above the highest rate. A run from the first gap on: below the lowest.
-//! - The answer is the median of the streams. Interval: Student's 95 % of their mean around it, a step, and what bursts hide.
-//!
-//! What this is not: BASS. That is the authors' buffering-aware spike smoothing; its full text was not at hand, and neither its exact
-//! ends of events nor its limits are known here. This is the portable version that abstracts and notes allow, and it is not good enough as the
-//! core where 50 us of coalescing meet 10 Gbit/s: single streams read 6 to 45 % high there, spread 8 to 30 % (worked out for this
-//! version in a simulator of one hop). So it refuses there.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods rapid` prints the table.
-//!
-//! # Cost
-//!
-//! Streams of 129 packets: see `docs/results/available-methods.md`.
-//!
-//! # Fails when
-//!
-//! - A1: schedulers that share evenly; token buckets deeper than a stream, which nothing shows.
-//! - A2: [`Reason::ReceiveBatching`]; clocks too coarse for twenty packets per rate: [`Reason::StampsTooCoarse`].
-//! - A3: streams in which the sender paused are left out, [`Caveat::PacingBroken`]; most of them: [`Reason::SenderCannotPace`].
-//! - A4: [`Verdict::LowerBound`](narrows_probe::Verdict), limited by the host.
-//! - A5: bursts longer than a stream put most streams above or below their range; the median then says little:
-//!   [`Caveat::VariableRate`], low confidence, and the interval reaches over four fifths of the streams.
-//! - Loss of more than a tenth, and changed order: streams are left out; most of them: [`Reason::TooMuchLoss`], [`Reason::NoAgreement`].
-//!
-//! # References
-//!
-//! - `[RAPID09]` V. Konda, J. Kaur, RAPID: Shrinking the Congestion-Control Timescale, INFOCOM 2009: multi-rate streams (recalled).
-//! - `[BASS14]` Q. Yin, J. Kaur, F. D. Smith, Can Bandwidth Estimation Tackle Noise at Ultra-High Speeds?, ICNP 2014: abstract and the
-//!   authors' notes of a precursor only. They report estimates within a factor of 1.15 of the truth, with 300 Mbit/s of constant traffic on
-//!   1 Gbit/s.
+#![doc = include_str!("rapid.md")]
 
 mod smooth;
 #[cfg(test)]
@@ -259,5 +193,5 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &PARAMETERS,
-    source: include_str!("rapid.rs"),
+    manual: include_str!("rapid.md"),
 };

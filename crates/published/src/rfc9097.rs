@@ -1,62 +1,4 @@
-//! RFC 9097: estimates the maximum IP-layer capacity from a UDP load that a search steers by loss and delay.
-//!
-//! # Model
-//! A load goes towards the receiver, which reports every 50 ms; the rate walks over the rows of a table until the path shows loss or
-//! delay, and stays about there:
-//! ```text
-//!   rate |            ___/\_/\__/\_/\_/\_      what arrives in each second of the test counts; the highest second is the answer
-//!        |        ___/
-//!        |    ___/      ten rows a trial (B), or doubling (C)
-//!        |___/__________________________ time
-//! ```
-//! What is found is what the path delivers to a load that does not yield: on an idle path its capacity, beside traffic that does
-//! not yield what that leaves, beside traffic that does more than was available.
-//!
-//! # Assumptions
-//! - A1 Loss and delay above the thresholds come of congestion.
-//! - A2 The test is long enough for the search: 5 s to 1 Gbit/s by algorithm B, 1 s by C.
-//! - A3 Both hosts keep up.
-//! - A4 The path's rate is the same at the begin and at the end of the test.
-//!
-//! # Formula
-//! - Trial: `interval` of load. Sequence errors: packets lost, and with `count_reordering` those out of order or doubled too. Delay:
-//!   the mean one-way delay above the smallest of the test, which no traffic on the way back disturbs. Clear: at most
-//!   `sequence_errors` and less delay than `low`; congested: more errors or more delay than `upper`; else, or without news, hold.
-//! - Algorithm B (RFC 9097 §8.1, Appendix A): clear: 10 rows up, if fast, else one; congested: a row down, the third time in a row
-//!   30. Fast is below 1 Gbit/s and while fewer than three trials were congested since the last fast step; slow is for good.
-//! - Algorithm C (multiply and retry): doubles every second clear trial, if fast; after five linear steps, later ten, fast again.
-//! - Value: highest rate of arrival over any sub-interval of `sub_interval`, `Maximum_C(T, I, PM)` of RFC 9097 §5.3, IP headers
-//!   counted; of those whose loss is within `max_loss` (PM). Low: the median of those since the first congestion, or the value less its losses. High: the next
-//!   row. Code: `search.rs`, `intervals.rs`.
-//! - With `initial` N the first N sub-intervals are set apart (bimodal, RFC 9097 §6.6); without, a begin that was faster by a tenth
-//!   than everything in the second half is told.
-//!
-//! # Parameters
-//! Declared below; `narrows methods rfc9097` prints the table.
-//!
-//! Both algorithms were compared with the reference program's (OB-UDPST, `adjust_sending_rate`) branch by branch: the same, its quirks
-//! included (the count of congested trials is taken back only by a fast step; C counts retries down as well as up, and waits longer only after
-//! those up); so are the ends of sub-intervals, half a trial early at most, and the answer, the highest of them. The text of RFC 9097 itself
-//! was not at hand; its constants come from notes.
-//! What C oversteps by is thus the algorithm's: it is fast again after five linear steps, later ten, and doubles past the path each time. On an idle
-//! path that costs losses, not accuracy, for no more arrives than the path carries. Beside `X` of traffic that does not yield, a load of `R` gets
-//! `C R / (R + X)` of a full queue, so that R of 128 Mbit/s into 100 beside 40 gets 76 where 60 were available; B gets 71 for some tenths
-//! of a second. The low end leaves out what was lost, `loss` tells of it.
-//! Departs from the reference program: packets leave evenly, or in groups of what a host's timer allows, where it has two timers of
-//! 100 us and 1 ms; delay is one-way where it takes round trips by default.
-//!
-//! # Cost
-//! `duration` at about the answer's rate: 10 s, 100 MB on 100 Mbit/s. Fills the tight link and its queue up to `upper`.
-//!
-//! # Fails when
-//! - A1: random loss pins the rate at `sequence_errors / interval / p` packets per second (`loss`); jitter above `low` holds it.
-//! - A2: still rising at the end: a lower bound, `test_too_short`.
-//! - A3: `sender_limited`, `receiver_limited`, lower bounds. Below 1 Mbit/s a trial holds less than a packet and little is learnt.
-//! - A4: `variable_rate`: a token bucket let the first seconds through, or the path changed.
-//!
-//! # References
-//! - [RFC 9097] Morton, Geib, Ciavattone: Metrics and methods for one-way IP capacity, 2021.
-//! - [RFC 5136] Chimento, Ishac: Defining network capacity, 2008.
+#![doc = include_str!("rfc9097.md")]
 
 mod intervals;
 mod result;
@@ -114,7 +56,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Typed::PARAMETERS,
-    source: include_str!("rfc9097.rs"),
+    manual: include_str!("rfc9097.md"),
 };
 
 bulk::method!(Rfc9097, |params| params.duration);

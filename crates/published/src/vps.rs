@@ -53,7 +53,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &[],
-    source: "",
+    manual: "",
 };
 
 /// Registers a method of variable packet size: `INFO` and `settings` are those of the module that says so.

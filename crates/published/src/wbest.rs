@@ -1,62 +1,4 @@
-//! `WBest`: estimates available IP-layer path capacity from trains sent at the capacity that pairs have shown.
-//!
-//! # Model
-//!
-//! One FIFO link, wired or wireless, is narrow and tight. Pairs back to back show its (effective) capacity; a train at just that rate fills
-//! what others leave and more, and by how much it is stretched says how much they take.
-//!
-//! ```text
-//!  1  pairs        [][]     [][]     [][]   gap behind the link: L/C
-//!  2  train at C   |--|--|--|--|--|--|      behind the link: C C/(C + X)
-//! ```
-//!
-//! No search: one rate is enough, so it is quick.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues; the tight link is the narrow one.
-//! - A2 Pairs show `C`: in most of them nothing came in between.
-//! - A3 The sender is as fast as the narrow link.
-//! - A4 Stamps resolve single gaps (for the pairs).
-//!
-//! # Formula
-//!
-//! Rates in bit/s at the IP layer.
-//!
-//! - `C`: faithful, the median of `L/g` over the pairs' gaps `g`; ours, the commonest gap (`gaps/narrow.rs`), since on loaded paths others'
-//!   packets come between most pairs. On wireless links the median is the effective capacity meant by `[WBest08]`.
-//! - Per train with rate in `R` (departure stamps) and rate out `R'` (batch end to batch end): `A = R + C (1 - R/R')`, which for `R = C` is the
-//!   published `C (2 - C/R')`, and in a fluid is exact for every `R > A`; `A = R'` where the train was not stretched; 0 where it is negative,
-//!   as published for `R' < C/2`.
-//! - The answer is the mean over trains (faithful: one train), between 0 and `C`. Faithful also takes the share lost off it, a
-//!   correction for wireless loss; ours lowers the interval's end by it.
-//! - Interval: Student's t over trains (faithful: over the train's own gaps), the error of `C`, at least 2 % of `C`.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods wbest` prints the table.
-//!
-//! # Cost
-//!
-//! 60 pairs and 10 trains of 60: 1.1 MB in 1 s on a 100 Mbit/s path. Faithful: 135 kB in 0.2 s.
-//!
-//! # Fails when
-//!
-//! - A1, a tight link that is not narrow: a train at the narrow link's rate is stretched by another link, whose capacity the formula does
-//!   not have: too high (`wbest-tight-is-not-narrow`). Pairs grow by more than trains then say; by 1.5 errors or more:
-//!   the interval's upper end as an upper bound, which holds for any such link; by five:
-//!   [`Reason::NoAgreement`](narrows_probe::Reason) (`gaps/tight.rs`, ours). A sender less than twice as fast as the link, or a told capacity (no
-//!   pairs), leaves it unchecked: low confidence.
-//! - A2 at high load: `C` too low. With trains at a rate between `A` and `C` the formula errs by that shortfall times the share taken.
-//! - A3: [`Verdict::LowerBound`](narrows_probe::Verdict) where trains come as they left, never a point; else
-//!   [`Reason::SenderTooSlow`](narrows_probe::Reason), since `C` is not known (`wbest-slow-sender`).
-//! - A4: [`Reason::ReceiveBatching`](narrows_probe::Reason), [`Reason::StampsTooCoarse`](narrows_probe::Reason); with `capacity` told, trains alone do.
-//! - Half of a link's own bursts (aggregated frames) make one train's rate a matter of chance: the interval is wide.
-//!
-//! # References
-//!
-//! - `[WBest08]` M. Li, M. Claypool, R. Kinicki, `WBest`: a Bandwidth Estimation Tool for IEEE 802.11 Wireless Networks, IEEE LCN 2008.
-//!   Formula and counts as in the tool; the text of the paper was not at hand.
+#![doc = include_str!("wbest.md")]
 
 mod answer;
 mod session;
@@ -105,7 +47,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("wbest.rs"),
+    manual: include_str!("wbest.md"),
 };
 
 campaign::method!(Wbest);

@@ -1,77 +1,4 @@
-//! Yaz: estimates available IP-layer path capacity from trains whose mean spacing grows until it survives the path.
-//!
-//! # Model
-//!
-//! FIFO links; on the tight one the traffic of others, `X`, takes a share `u = X/C` of the capacity `C` and leaves `A = C - X`.
-//!
-//! ```text
-//!  spacing out                  a train at spacing g_in < L/A comes at g_out = L/C + u g_in;
-//!   |      .-' g_out = g_in     the next one leaves at g_in + s (g_out - g_in); where nothing
-//!   |  _.-/-- L/C + u g_in      has grown, L/g_in is what is available
-//!   |-' /
-//!   |__/______ spacing in
-//!      L/A
-//! ```
-//!
-//! The mean spacing of a train is compared, never a single gap. The search begins at the highest rate and only ever slows down.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO queues, and traffic of others that does not yield within a train.
-//! - A2 That traffic is a fluid over the length of a train.
-//! - A3 The sender can go faster than what is available.
-//! - A4 Departure stamps are true; planned gaps are never used.
-//! - A5 What is available stays for the time of the search, for it never goes back.
-//!
-//! # Formula
-//!
-//! Spacings in ns, `L` bits of a packet at the IP layer, `R = L/g_in`, `d = g_out - g_in` over the trains of one rate.
-//!
-//! - Too fast: `d > max(floor, L/(R - w) - g_in) + allowance s_d`, with the resolution `w` and the spread `s_d` of one train
-//!   (`turning.rs`, `limit_ns`), or losses above `loss`. The original, and `preset=tool`: `|d|`, and no allowance.
-//! - Next spacing (`next_gap`): `g_in + step |d|`, at least by `step` of the limit. With `step` = 1 that is the map of `fac2`; the
-//!   tool takes 1/2.
-//! - Fluid law: a step takes `step (1 - u)` off the error of the spacing; the rate at the stop is above `A` by up to `w/(1 - u)`, with
-//!   a floor of 1 us by about `R C 1 us/L`: 7 % at 1 Gbit/s, all there is at 10 Gbit/s with packets of 1500 octets. Intervals cover it.
-//! - Interval: the errors of `d` (twice the standard error; limit) over `1 - u`, `u` as the rounds show it.
-//! - Spacing that would exceed `max-gap`: packets are halved, down to `min-size`; then the answer is an upper bound.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods yaz` prints the table.
-//!
-//! # Cost
-//!
-//! On a 100 Mbit/s path 10 to 35 trains, 2 to 6 MB, 1 to 4 s. With `preset=tool` 8 to 20 trains of 50 packets, 1 MB.
-//!
-//! # Fails when
-//!
-//! - A2: at 10 Mbit/s and high load trains of 50 packets spread by 15 %; the search stops early or late and the interval says so.
-//!   With `preset=tool` (fifty packets, one train, no allowance) it stops anywhere within a tenth of the capacity.
-//! - A3: [`Verdict::LowerBound`](narrows_probe::Verdict), [`Caveat::SenderLimited`](narrows_probe::Caveat); never a point. `start` below what is
-//!   available: a lower bound, too.
-//! - A5, more traffic during the search: too low; less: too high. Nothing betrays either.
-//! - Loss: trains shrink first where late packets are lost; losses above `loss` then count as too fast. All lost:
-//!   [`Reason::NoAnswer`](narrows_probe::Reason) after seven trains.
-//! - Receivers that batch: batch ends count, trains grow to 20 batches, [`Caveat::ReceiveBatching`](narrows_probe::Caveat); beyond
-//!   `max-packets` [`Reason::ReceiveBatching`](narrows_probe::Reason).
-//! - A receiver that stamps more slowly than the path sends: [`Verdict::LowerBound`](narrows_probe::Verdict).
-//! - Token buckets deeper than a train: the rate behind them; [`Caveat::Shaped`](narrows_probe::Caveat) where heads outrun tails.
-//!
-//! Not reproduced from the tool (read in its source, release of 2006): the initial spacing given by the user is overwritten by
-//! 40 us, so that rates above 300 Mbit/s are out of reach; receiver means are cut to whole microseconds on the wire; the checks
-//! that the sender kept its spacing, and that the rate was too high to tell, are compiled out; one lost packet counts as two, so that any loss
-//! is congestion; a gap above a clock tick is left out, but for losses; the target is cut to whole microseconds, and raised by 2 us
-//! where that stalls it, five times; one train rejected by the receiver ends a run of one stream with an error. Its check of the
-//! hop limit is not made: worlds do not tell it.
-//!
-//! # References
-//!
-//! - `[Yaz06]` J. Sommers, P. Barford, W. Willinger, A Proposed Framework for Calibration of Available Bandwidth Estimation Tools,
-//!   ISCC 2006. Not re-read: the tool's source is what is followed.
-//! - `[Kachan17]` D. Kachan, V. Kirova, M. Korniichuk, Performance evaluation of PRM-based available bandwidth using estimation tools
-//!   in a high-speed network environment, 2017.
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis, Effects of Interrupt Coalescence on Network Measurements, PAM 2004.
+#![doc = include_str!("yaz.md")]
 
 #[cfg(test)]
 mod tests;
@@ -286,7 +213,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Typed::PARAMETERS,
-    source: include_str!("yaz.rs"),
+    manual: include_str!("yaz.md"),
 };
 
 impl Method for Yaz {

@@ -1,4 +1,4 @@
-//! From what jobs found to advice: the rules are `estimate`'s ([`narrows_diagnose::advice`]), and so are their words.
+//! From what jobs found to advice: the rules are in [`narrows_diagnose::advice`], and so are their words.
 
 use narrows_diagnose::advice::{Advice, Findings};
 use narrows_methods::job::JobReport;

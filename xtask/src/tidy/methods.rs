@@ -16,6 +16,9 @@ const HEADINGS: [&str; 7] = [
     "References",
 ];
 
+/// Lines of a manual.
+const LONGEST: usize = 60;
+
 /// Scenarios per method.
 const SCENARIOS: usize = 5;
 
@@ -28,11 +31,11 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     for path in sources {
         let text = std::fs::read_to_string(&path)?;
         let Some(name) = registered(&text) else { continue };
-        for heading in HEADINGS {
-            if !text.lines().any(|line| line.trim_end() == format!("//! # {heading}")) {
-                broken.push(format!("method {name}: its manual has no heading \"# {heading}\""));
-            }
-        }
+        manual(
+            name,
+            &std::fs::read_to_string(path.with_extension("md")).unwrap_or_default(),
+            broken,
+        );
         let own: Vec<&String> = scenarios
             .iter()
             .filter(|text| text.contains(&format!("method = \"{name}\"")))
@@ -53,6 +56,20 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// A manual has the seven headings, in their order, and fits on a page.
+fn manual(name: &str, text: &str, broken: &mut Vec<String>) {
+    let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    if found != HEADINGS {
+        broken.push(format!(
+            "method {name}: the headings of its manual are {found:?} instead of {HEADINGS:?}"
+        ));
+    }
+    let lines = text.lines().count();
+    if lines > LONGEST {
+        broken.push(format!("method {name}: a manual of {lines} lines; {LONGEST} at most"));
+    }
+}
+
 /// The name in a file that holds a registry entry; macros that make them hold none themselves.
 fn registered(text: &str) -> Option<&str> {
     let named = text
@@ -61,8 +78,9 @@ fn registered(text: &str) -> Option<&str> {
         .any(|rest| !rest.trim_start().starts_with('$'));
     let own = text.contains("impl Method for") || named;
     own.then_some(())?;
-    let (_, rest) = text.split_once("name: \"")?;
-    rest.split('"').next()
+    let (before, _) = text.split_once("\n    summary: ")?;
+    let (_, name) = before.rsplit_once("name: \"")?;
+    name.split('"').next()
 }
 
 fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {

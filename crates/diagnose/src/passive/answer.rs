@@ -1,47 +1,4 @@
-//! Passive: estimates IP-layer capacity from one TCP connection that passes, by whatever the place of the capture allows.
-//!
-//! # Model
-//! A capture sees data come from behind it and acknowledgements from ahead. Either shows a narrow link on its side by the spacing it
-//! leaves, if a queue stands there:
-//! ```text
-//!   sender ---- links behind ---- capture ---- links ahead ---- receiver
-//!               data: gaps after a queue        acknowledgements: gaps after a queue, and the way back
-//! ```
-//! Three methods that err in different ways read the same gaps: nettimer where they are densest, PPrate which modes lie above the
-//! dispersion rate, MultiQ at which distance modes recur. What they agree on is the answer.
-//!
-//! # Assumptions
-//! - A1 The connection, or others beside it, kept a queue before the narrow link for a part of the time.
-//! - A2 Stamps resolve single gaps; where the capturing host merges or batches packets, long trains still show a lower bound.
-//! - A3 The way back is not so narrow that acknowledgements queue there; only where acknowledgements are read.
-//!
-//! # Formula
-//! - Series: data at the receiver, acknowledgements at the sender, in between the one that shows the narrower link. Code: `series.rs`.
-//! - Candidates: `pprate`, `multiq`, `nettimer-passive` with their own parameters' defaults, save that `pprate` takes 50 samples.
-//!   A candidate below 0.93 of what trains of 8 gaps reach one time in ten is none: a path is not slower than what crossed it.
-//! - Two that agree within 3 %: the answer, `medium`; all three: `high`. None: the first of the order above (of acknowledgements the last), `low`,
-//!   `multimodal`.
-//! - More than 4 times what the connection carried: `low`, for a link that lets packets go in batches looks like that too. Read from data
-//!   before the receiver it is an upper bound: the links ahead showed only that they carry what passed.
-//!   Where trains of 8 gaps do not show it either, and a waking host's 5 us are more than 3 % of a gap: none, `stamps_too_coarse`.
-//! - Acknowledgements faster than what the connection carried by over 10 %: its window may have set their rhythm, so what was carried is a
-//!   lower bound.
-//! - Merged or batched: trains of 96 gaps, their median, less 1 %, as a lower bound.
-//!
-//! # Parameters
-//! Declared below; `narrows methods passive` prints the table.
-//!
-//! # Cost
-//! No probes. It listens for `duration`, or reads a capture.
-//!
-//! # Fails when
-//! - A1: inconclusive, `never_queued` (window, application, or a pacing sender below the path's rate); `gaps_unproven` without TCP
-//!   timestamps or losses. Before the narrow link with acknowledgements missing: the same.
-//! - A2: `stamps_too_coarse`; `receive_batching` with a lower bound.
-//! - A3: too low; `asymmetric_limit` always stands beside a result from acknowledgements.
-//!
-//! # References
-//! - `[Nettimer01]`, `[PPrate06]`, `[MultiQ04]`: see the three methods.
+#![doc = include_str!("answer.md")]
 
 use narrows_units::Metric;
 
@@ -60,7 +17,7 @@ static INFO: MethodInfo = MethodInfo {
     name: "passive",
     summary: "IP-layer capacity from a TCP connection that passes: what nettimer, pprate and multiq agree on",
     parameters: Listening::PARAMETERS,
-    source: include_str!("answer.rs"),
+    manual: include_str!("answer.md"),
     ..listen::INFO
 };
 

@@ -45,7 +45,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: &[],
-    source: "",
+    manual: "",
 };
 
 params! {

@@ -1,49 +1,4 @@
-//! MultiQ: estimates IP-layer capacities passively, of the narrow link and of other congested ones, from equally spaced modes of the gaps
-//! between a TCP connection's packets.
-//!
-//! # Model
-//! Behind a congested link two packets of a connection have none, one or more packets of others between them. Most packets that fill links
-//! are of the same size, so gaps differ by whole transmission times of one full packet at that link:
-//! ```text
-//!   density |    |        |        |            |--------| = 1500 octets at the congested link
-//!           |   /|\      /|\      /|\
-//!           +--+---------+---------+-----> gap     several links: several such families, the narrow link's the widest
-//! ```
-//! Distances between modes carry the capacity, not their positions. Gaps of acknowledgements work too.
-//!
-//! # Assumptions
-//! - A1 The link is congested: queues stand there while the connection runs (or it is idle and the connection fills it).
-//! - A2 Cross traffic is mostly of packets as long as the connection's own.
-//! - A3 Stamps resolve a single gap; the capturing host neither merges nor batches; the sender does not pace.
-//! - A4 Every second segment is acknowledged, where acknowledgements are read: what one covers is counted, so others do too.
-//!
-//! # Formula
-//! - Density of gaps `t` (of those known to have waited) with the kernel `15/16 (1 - u^2)^2` of half-width `w`, the scale; modes that hold at least `mode_points`
-//!   samples and stand `mode_significance` standard deviations above the dips around them. Code: `narrows_stat::biweight_density`.
-//! - From `least_scale` up to the tallest mode, at most `most_scale`: one mode is a transmission time, and the end; two are settled by
-//!   their heights from `settle` on; of three and more the density of distances between neighbours is taken (the first counted
-//!   from zero for data), and if its first mode is the tallest it is a transmission time, from which the scale goes on. Code: `families`.
-//! - The largest transmission time `T` is the narrow link's; `C = 8 L / T`, with `L` the connection's own full size, or
-//!   where `T` is the one mode of acknowledgements what the typical one covers. Gaps about the narrow link's time are then averaged. The others are told as `congested_bps`.
-//!
-//! # Parameters
-//! Declared below; `narrows methods multiq` prints the table.
-//!
-//! # Cost
-//! No probes. It listens for `duration`, or reads a capture.
-//!
-//! # Fails when
-//! - A1: inconclusive, `never_queued`; without TCP timestamps `gaps_unproven`, unless losses show that a queue overflowed.
-//! - A2: modes are not equally spaced; no family is found (`no_agreement`), or the connection's own mode alone.
-//! - A3: `stamps_too_coarse`, `receive_batching`. The cut-off leaves links below 0.34 Mbit/s out.
-//! - A link behind the narrow one that squeezes many pairs by a whole fraction of their distance is taken for it.
-//!
-//! Departs from the Click element: it takes 1500 octets (1552 for acknowledgements: 1500 and one of 52); ours takes the size that the connection has, and the
-//! octets that acknowledgements cover. It counts a mode as odd when there are more than before, but never stores how many there were;
-//! that branch is left out. Nothing is snapped to standard rates. At most 1000 gaps are used, spread over the flow.
-//!
-//! # References
-//! - `[MultiQ04]` Katti, Katabi, Blake, Kohler, Strauss: MultiQ: automated detection of multiple bottleneck capacities along a path, 2004.
+#![doc = include_str!("multiq.md")]
 
 mod families;
 
@@ -64,7 +19,7 @@ static INFO: MethodInfo = MethodInfo {
     name: "multiq",
     summary: "IP-layer capacities of congested links from a TCP connection that passes: equally spaced modes of gaps",
     parameters: &PARAMETERS,
-    source: include_str!("multiq.rs"),
+    manual: include_str!("multiq.md"),
     ..listen::INFO
 };
 

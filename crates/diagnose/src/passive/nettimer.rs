@@ -1,49 +1,4 @@
-//! nettimer, passive: estimates IP-layer capacity from pairs of a TCP connection's packets that pass.
-//!
-//! # Model
-//! Two packets that wait behind each other at the narrow link leave it `8 L / C` apart:
-//! ```text
-//!   RBPP  stamps at both ends      sent gap and received gap of the same pair: knows what was offered
-//!   ROPP  the receiver's alone     received gap: must take it that the pair was offered fast enough
-//!   SBPP  the sender's alone       data out, acknowledgements back: knows what was offered, and meets the way back too
-//! ```
-//! Errors of cross traffic spread, the capacity repeats: it is where samples are densest.
-//!
-//! # Assumptions
-//! - A1 Pairs left closer together than the narrow link lets them through.
-//! - A2 Stamps resolve a gap; the capturing hosts neither merge nor batch.
-//! - A3 One rate repeats more than any other: the load is not heavy.
-//! - A4 SBPP: the way back neither queues nor compresses; every acknowledgement leaves when the segment that it covers last has come.
-//!
-//! # Formula
-//! - `received = 8 L / gap`, `potential = 8 L / sent gap`. A sample whose potential does not exceed what was received says nothing.
-//!   Where no sent gap is known (ROPP), a pair counts if timestamps show that it waited. Code: `series.rs`.
-//! - Density `d(x)`: kernel `1 - |t|` of half-width `kernel * x` over the last `window` samples. Code: `narrows_stat::relative_density`.
-//! - Ratio `p(x) = 1 - ln x / ln s(x)`, `s` the sample's potential; recency `r(x)`: place in the window, newest one. All scaled to at most 1.
-//! - `f = weight_density * d + weight_ratio * p + weight_recency * r`; the capacity is where `f` is greatest. Where no potential is known its weight
-//!   goes to the others. The answer is octets over time of the samples about it.
-//! - A delayed acknowledgement gives one sample of all that it covers; one sent by the timer (it covers a single segment where two are
-//!   usual) gives none. Retransmitted and reordered segments give none.
-//!
-//! # Parameters
-//! Declared below; `narrows methods nettimer-passive` prints the table.
-//!
-//! # Cost
-//! No probes. It listens for `duration`, or reads a capture.
-//!
-//! # Fails when
-//! - A1: inconclusive, `never_queued`; ROPP without TCP timestamps: `gaps_unproven`, unless losses show that a queue overflowed.
-//! - A2: inconclusive, `stamps_too_coarse` or `receive_batching`.
-//! - A3: `multimodal` from a second peak of half the first's height on.
-//! - A4: `asymmetric_limit` always stands beside SBPP; samples that waited on the way back are left out where timestamps show it.
-//!   Over 10 % more than a connection without losses carried may be its window's rhythm: what was carried is a lower bound (`guard`).
-//!
-//! Departs from `[Nettimer01]`: the window holds samples that count, not all; the value is refined from the peak's samples.
-//!
-//! # References
-//! - `[Nettimer01]` Lai, Baker: Nettimer: a tool for measuring bottleneck link bandwidth, 2001.
-//! - `[Lai99]` Lai, Baker: Measuring bandwidth, 1999.
-//! - `[Abut18]` Abut, Leischner: An experimental evaluation of tools for estimating bandwidth-related metrics, 2018; table 6.
+#![doc = include_str!("nettimer.md")]
 
 use super::listen::Listening;
 use super::log::FlowLog;
@@ -60,7 +15,7 @@ static INFO: MethodInfo = MethodInfo {
     name: "nettimer-passive",
     summary: "IP-layer capacity from a TCP connection that passes: density of packet pairs (RBPP, SBPP, ROPP)",
     parameters: &PARAMETERS,
-    source: include_str!("nettimer.rs"),
+    manual: include_str!("nettimer.md"),
     ..listen::INFO
 };
 

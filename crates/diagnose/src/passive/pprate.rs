@@ -1,49 +1,4 @@
-//! PPrate: estimates IP-layer capacity passively, from the spacing of a TCP connection's packets, with pathrate's logic.
-//!
-//! # Model
-//! A TCP sender's packets leave in bursts of two and more, so neighbours often wait behind one another at the narrow link and leave it
-//! as far apart as it needs for one:
-//! ```text
-//!   sent      ##....##......##          received   #..#..#..x..#..x.x.#      x: cross traffic between two
-//!                    narrow link  8 L / C  ---->   |--|  capacity mode; wider gaps make lower modes
-//! ```
-//! The distribution of `8 L / gap` has several modes; the asymptotic dispersion rate, which long groups of gaps show, lies below the
-//! capacity, and tells the modes that come of cross traffic from the capacity's.
-//!
-//! # Assumptions
-//! - A1 Pairs waited at the narrow link: the sender was limited by neither its application nor its window.
-//! - A2 The capture sees the gaps as the narrow link left them: it sits behind it (or sees acknowledgements of what crossed it).
-//! - A3 Stamps resolve a single gap; the capturing host neither merges nor batches.
-//! - A4 The capacity mode is the strongest above the asymptotic dispersion rate.
-//!
-//! # Formula
-//! - `c_k = 8 L / gap_k` of neighbours of equal, full size; kept from `q25 - iqr` to `q75 + iqr`.
-//! - Bin width `width * iqr`, at most `bins` bins; local modes of the histogram, at least `least` of the tallest; a neighbour joins if its rise
-//!   from the valley is at most `join_right` or `join_left` of its height. Code: `histogram.rs`.
-//! - One mode: its centre. Else groups of 3, 4, ... 39 gaps: rates of groups, until they have one mode (the asymptotic dispersion rate), or
-//!   fewer than 15 samples are in the tallest. The strongest mode whose upper edge exceeds it; none: the highest below.
-//! - The answer is octets over time of the samples about that mode.
-//!
-//! # Parameters
-//! Declared below; `narrows methods pprate` prints the table.
-//!
-//! # Cost
-//! No probes. It listens for `duration`, or reads a capture.
-//!
-//! # Fails when
-//! - A1: inconclusive, `never_queued`; without TCP timestamps `gaps_unproven`, unless losses show that a queue overflowed.
-//! - A2: before the narrow link acknowledgements are read instead, and say so (`asymmetric_limit`). Where they come over 10 % faster than
-//!   what a connection without losses carried, its window may set their rhythm: what was carried is a lower bound (`guard`).
-//! - A3: inconclusive, `stamps_too_coarse` or `receive_batching`.
-//! - A4: several connections that share the narrow link for the whole time, packet by packet: `multimodal`.
-//!
-//! Departs from the port: a mode whose upper edge exceeds the asymptotic dispersion rate is a candidate, as in pathrate (`[Pathrate04]`); the port asks for
-//! its peak to lie above that rate's mode, and so leaves out the capacity of an idle link, where the two coincide. Sizes count at the IP layer,
-//! not as TCP payload.
-//!
-//! # References
-//! - `[PPrate06]` En-Najjary, Urvoy-Keller: PPrate: a passive capacity estimation tool, E2EMON 2006.
-//! - `[Pathrate04]` Dovrolis, Ramanathan, Moore: Packet dispersion techniques and a capacity-estimation methodology, 2004.
+#![doc = include_str!("pprate.md")]
 
 mod histogram;
 
@@ -63,7 +18,7 @@ static INFO: MethodInfo = MethodInfo {
     name: "pprate",
     summary: "IP-layer capacity from a TCP connection that passes: modes of packet spacing above the dispersion rate",
     parameters: &PARAMETERS,
-    source: include_str!("pprate.rs"),
+    manual: include_str!("pprate.md"),
     ..listen::INFO
 };
 

@@ -356,7 +356,7 @@ proptest! {
 
 /// Not a law but a number for the record: nanoseconds per packet of the log that all methods share.
 #[test]
-#[ignore = "tool: prints a measure of this machine: cargo test --release -p narrows-estimate cost_per_packet -- --ignored --nocapture"]
+#[ignore = "tool: prints a measure of this machine: cargo test --release -p narrows-diagnose cost_per_packet -- --ignored --nocapture"]
 #[expect(clippy::disallowed_methods, reason = "it measures time, and prints it")]
 fn cost_per_packet() {
     let times: Vec<(i64, i64)> = queued(1_000_000).collect();

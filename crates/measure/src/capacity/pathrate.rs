@@ -1,86 +1,4 @@
-//! pathrate: estimates IP capacity from packet pairs and trains.
-//!
-//! # Model
-//!
-//! ```text
-//!  sender ──▶ [hop 1] ──▶ [narrow hop, C] ──▶ [hop 3] ──▶ receiver
-//!  ▮▮           ▮▮           ▮   ▮              ▮   ▮         ▮   ▮
-//!  back to back              └─Δ─┘ set here, kept by faster hops
-//! ```
-//!
-//! Two packets that meet at the narrow link leave it one packet time apart. Other traffic moves them: what slips between them
-//! on the way to the narrow link lengthens the gap, what delays the first behind it shortens the gap. So the rates of many
-//! pairs have several modes, and the capacity is one of them, often not the strongest. Long trains cannot be squeezed between
-//! other packets; their mean, the *asymptotic dispersion rate*, bounds the capacity from below (it is not the available
-//! bandwidth). pathrate varies the packet size, which smears all modes but the capacity's, and chooses the best mode that is
-//! not below the bound.
-//!
-//! # Assumptions
-//!
-//! - A1 FIFO hops of constant rate, no reordering.
-//! - A2 The sender is faster than the narrow link.
-//! - A3 Arrival stamps resolve the train's dispersion.
-//! - A4 Some pairs cross the path undisturbed.
-//! - A5 Other traffic comes in packets of the probes' order of size; very small ones at a steady rate act like a slower link
-//!   unless the sender is much faster than the narrow link.
-//!
-//! # Formula
-//!
-//! For a train of N counted packets of L IP octets that arrive over Δ (first to last; one packet sent before them is not
-//! counted) the wire rate is `8 W(L) (N - 1) / Δ`, with `W(L)` the octets that the narrow link's framing makes of L
-//! (`Sample::wire_rate`). Modes, bounds and means are taken of wire rates, which do not depend on L; the answer is converted
-//! once, to IP octets of full-size packets (`Session::ip_rate`).
-//!
-//! - Bin width ω: an eighth of the range of the preliminary rates (`modes::preliminary`).
-//! - Mode: the fullest window of width ω, with the bell around it; S samples in the window, B in the bell, n in all. Merit:
-//!   `(S/B)(S/n)` (density), or `B·kurtosis·S/n` as in the tool since 2.3.2.
-//! - Candidates: modes whose upper edge lies above the dispersion rate; the answer is the one of largest merit
-//!   (`modes::decide`).
-//! - Receive batching: the rate from batch to batch is `8 W(L) (b - a) / (t_b - t_a)` for batches that begin with packets a
-//!   and b (`batches`; the tool takes `b - a - 1`, which reads low by one packet per batch).
-//! - Timing error of one sample: `√2 σ / Δ` with σ the stamp error of the receiving host, or what the shortest gaps within
-//!   trains show if that is more (`Session::stamp_error_seen_ns`).
-//!
-//! The preset *adaptive* is the method `capacity`, whose manual tells it: the same phases shortened, checked by paced trains, by the
-//! filter of least delay and by a look for token buckets. That filter (`[CapProbe04]`; `capprobe`) only shows what it says in a run
-//! of the tool (`capprobe_bps`, `capprobe_clean_pairs`, `capprobe_converged`), and is a caveat if it differs.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods pathrate` prints the table.
-//!
-//! Departures from the tool, all of them slips of its source: the last preliminary rate counts; a bell's right side starts from its
-//! own tolerance; a mode without variance is infinitely narrow rather than no mode; a mode of Phase II is stated by its centre, not its
-//! lower edge twice; the batch branch counts the octets of the packets sent, not 1500.
-//!
-//! # Cost
-//!
-//! 81 trains, 1.3 MB and 45 s on an idle path; 1600 trains, 42 MB and 18 minutes on a loaded one. The peak is one train of 49
-//! packets at the sender's rate.
-//!
-//! # Fails when
-//!
-//! - A1: striped links look like receive batching, [`Caveat::ReceiveBatching`]; reordered trains are asked again. A token bucket
-//!   shows as [`Caveat::Shaped`] if its depth is below a train; a deeper one does not, and the answer is the link's rate.
-//! - A2: departures as wide as arrivals make it a lower bound, [`Caveat::SenderLimited`] (unless the rate is that of the
-//!   sender's interface, which is a link of the path).
-//! - A3: the program reading slower than packets come gives a lower bound, [`Caveat::ReceiverLimited`]; bins wider than a quarter
-//!   of the value, [`Reason::StampsTooCoarse`] or [`Reason::NoAgreement`].
-//! - A4: no mode above the dispersion rate leaves a lower bound; two modes alike, or one that the other figure of merit prefers,
-//!   [`Caveat::Multimodal`].
-//! - A5: constant traffic slows all trains alike, and low variation then ends the run at a rate that is too low.
-//!
-//! # References
-//!
-//! - `[Dovrolis01]` C. Dovrolis, P. Ramanathan, D. Moore: What do packet dispersion techniques measure? Infocom 2001.
-//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
-//!   IEEE/ACM Transactions on Networking 12(6), 2004.
-//! - `[CapProbe04]` R. Kapoor, L.-J. Chen, L. Lao, M. Gerla, M. Y. Sanadidi: `CapProbe`: a simple and accurate capacity
-//!   estimation technique, SIGCOMM 2004.
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
-//! - `[PBProbe08]` L.-J. Chen, T. Sun, B.-C. Wang, M. Y. Sanadidi, M. Gerla: `PBProbe`: a capacity estimation tool for high
-//!   speed networks, Computer Communications 31(17), 2008.
-//! - `[pathrate]` pathrate 2.4.1, source and README.
+#![doc = include_str!("pathrate.md")]
 
 mod adaptive;
 mod answer;
@@ -158,7 +76,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("pathrate.rs"),
+    manual: include_str!("pathrate.md"),
 };
 
 impl Method for Pathrate {

@@ -1,91 +1,4 @@
-//! signature: estimates IP capacity of links that are not one FIFO link, from the rates of trains over their length.
-//!
-//! # Model
-//!
-//! ```text
-//!              ┌─ channel 1, c ─┐        b(N)  ▲ pairs: the link before
-//!  sender ──▶──┼─ channel 2, c ─┼──▶           │╲  ╱╲
-//!              └─ channel n, c ─┘              │ ╲╱  ╲╱╲___ n·c
-//!                                              └──────────▶ N
-//!  burst  ▮▮▮▮▮▮▮▮ contention ▮▮▮▮▮▮▮▮         slot  │▮▮▮▮│▮▮▮▮│▮▮▮▮│
-//! ```
-//!
-//! A train of N packets, back to back, arrives at the rate b(N), first packet not counted. On one idle FIFO link b(N) is flat. Links of several
-//! channels, links that gather frames into bursts (IEEE 802.11 A-MPDU), links with slots and grants (LTE, DOCSIS, GPON), token buckets, other
-//! traffic and receivers that see batches each bend it in their own way (`capacity` §11.3), and on each of them pairs show something else than
-//! what the link carries. The method sends trains of all lengths, small packets, sizes mixed, single packets, and trains below the path's rate;
-//! says which of these it is; and measures the rate accordingly.
-//!
-//! | what is seen | cause |
-//! |---|---|
-//! | b(N) flat | single link |
-//! | b(N) falls to a plateau, or scatters; a train paced below the rate is slowed | cross traffic |
-//! | groups of n packets whatever their size, or gaps that repeat after n, and small packets overtake large ones | n channels |
-//! | one rate, then a lower one from a fixed number of octets on | token bucket |
-//! | batches under load that shrink below it; single packets delayed at random | aggregation |
-//! | single packets arrive in the phase of a slot in which they did not leave | grants |
-//! | batches of one period (or count) under load and below it | receive batching |
-//! | b(N) rises, the ends of trains agree | startup |
-//! | trains arrive as they left | sender limited |
-//! | several flows together get more than one | channels by flow |
-//!
-//! # Assumptions
-//!
-//! - A1 The sender is faster than the narrow link, by a quarter at least.
-//! - A2 The narrow link is little used by others, or its use shows as a delay that grows over a train paced just below the rate found.
-//! - A3 Links behind the narrow one are faster, and leave the gaps that it made.
-//! - A4 Stamps resolve a tenth of a slot, and an eighth of a batch's period.
-//! - A5 A bucket holds less than a long train (360 kB by default), and fills again between trains.
-//!
-//! # Formula
-//!
-//! - Rate of a train with batches: IP octets of batches 2..n over the time from the last packet of the first batch to the last of the nth, n
-//!   the last whole one (`capacity` §11.1; `Split::rate_bps`). On n channels of rate c that is n c exactly, for groups follow one another
-//!   at `8 W / c`: a train of N packets takes `(ceil(N/n) - 1) 8 W / c` (`capacity` §11.3 \[D\]), and what the link before adds,
-//!   `((N - 1) mod n) 8 W / r`.
-//! - Slots: least squares of octets over the ends of slots, whole ones (§11.2; `Split::slope_bps`).
-//! - Batches: gaps below 0.35 of the mean are 40 % of all, or gaps of 1.35 medians come regularly (`batches::split`; §11.1 asks for half
-//!   of the gaps below a tenth of the mean, which bursts spaced at their PHY rate, and two channels, never have).
-//! - Slot: the longest candidate T with `|sum exp(2 pi i t / T)| / n >= 0.9` over arrivals of single packets and at most 0.6 over their
-//!   departures (Rayleigh's statistic, §11.2; `grants::slot_ns`). Candidates are those of the standards and the batches' period over 1 to 4.
-//! - Knee: the arrival farthest from the chord of a train's arrivals; both parts even to 12 %, the second below 0.8 of the first
-//!   (`knee::knee`). The value is the rate behind it.
-//! - Aggregation or receiver (§11.1, two-sided): a train at a third to 0.6 of the rate keeps the period of a timer (0.75 to 1.35 of it, and
-//!   a gap) or the count of a counter, and shrinks the bursts of a medium (below 0.7); single packets then differ by over 6 stamp errors.
-//! - Load: slope of the one-way delay over a train paced at 0.97 (0.93 with batches) of the rate found, less half a period where there are
-//!   batches; above 0.03 the link carries others too, and the rate is a lower bound (`Path::is_loaded`).
-//! - Value: median over trains; low and high: 10th and 90th percentile, widened by 0.2 %. Never without that spread.
-//!
-//! # Parameters
-//!
-//! Declared below; `narrows methods signature` prints the table.
-//!
-//! # Cost
-//!
-//! Some 60 trains of 4 to 6 MB where there are no batches, up to 25 MB with bursts of 42 frames; 2 to 4 s, 7 s at 30 Mbit/s, 30 s at 5 Mbit/s.
-//! Long trains fill the narrow link's queue. At the end eight flows send three times the rate for at least 20 ms (`flows = 1` leaves it out);
-//! only if they get more follow loads of 16 and 32 flows.
-//!
-//! # Fails when
-//!
-//! - A1: trains arrive as they left: a lower bound, [`Caveat::SenderLimited`] (scenario `signature-slow-sender`).
-//! - A2: the rate is a lower bound (`signature-loaded`, `signature-wifi-loaded`); less than some 5 % of others' traffic is not seen, and
-//!   biases the value by as much over the sender's advantage. Jitter and random loss look alike.
-//! - A3: a slower link behind that spaces what came in batches hides them: the rate is right, and called a single link's.
-//! - A4: batches without a cause, [`Caveat::ReceiveBatching`] with low confidence. A receiver whose interrupt timer runs freely keeps a
-//!   phase as slots do, and is called so.
-//! - A5: the rate of the link in front of a deeper bucket is taken for the path's: confident and wrong.
-//! - Bundles that put packets in order again show as batches unless their groups differ from a receiver's.
-//! - Flows that a hash puts on one channel, all eight (one in 128 for two channels), show one.
-//!
-//! # References
-//!
-//! - `[Pathrate04]` C. Dovrolis, P. Ramanathan, D. Moore: Packet-dispersion techniques and a capacity-estimation methodology,
-//!   IEEE/ACM Transactions on Networking 12(6), 2004 (the preliminary phase: lengths 2 to 10).
-//! - `[PJD04]` R. Prasad, M. Jain, C. Dovrolis: Effects of interrupt coalescence on network measurements, PAM 2004.
-//! - `[Dovrolis01]` C. Dovrolis, P. Ramanathan, D. Moore: What do packet dispersion techniques measure? Infocom 2001 (multichannel links).
-//! - `[80211]` IEEE 802.11-2016: aggregation, block acknowledgement.
-//! - `[Mardia00]` K. Mardia, P. Jupp: Directional Statistics, 2000 (Rayleigh's statistic).
+#![doc = include_str!("signature.md")]
 
 mod answer;
 mod batches;
@@ -152,7 +65,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: true,
     },
     parameters: Params::PARAMETERS,
-    source: include_str!("signature.rs"),
+    manual: include_str!("signature.md"),
 };
 
 impl Method for SignatureMethod {

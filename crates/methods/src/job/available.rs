@@ -1,7 +1,4 @@
-//! The automatic choice for available bandwidth, as one method: the slope of delays on batch ends first, found roughly by accelerated
-//! feedback; and an independent one where that gives no number. (A range stays one: the first spends more trains on it within its own
-//! time, and streams of a second method meet the same bursts.)
-//! What the main job does by default, for callers that ask for this metric alone.
+#![doc = include_str!("available.md")]
 
 use std::time::Duration;
 
@@ -75,7 +72,7 @@ static INFO: MethodInfo = MethodInfo {
         fills_path: false,
     },
     parameters: slope::PARAMETERS,
-    source: include_str!("available.rs"),
+    manual: include_str!("available.md"),
 };
 
 /// The two state machines, one after the other.

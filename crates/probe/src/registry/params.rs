@@ -279,6 +279,7 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
+    /// What the caller gave of these parameters.
     pub fn new(raw: &'a RawParams, parameters: &'a [Parameter]) -> Self {
         let first = parameters.first();
         let first = first.map_or("", |first| raw.typed(first.name).unwrap_or(first.default));
