@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn long_octets_do_not_overflow() {
         assert_eq!(Sum::new().octets(&vec![0xff; 400_000]).value(), 0xffff);
-        let long = [&[0xff; 131_072][..], &[0x12, 0x34]].concat();
+        let long = [vec![0xff; 131_072], vec![0x12, 0x34]].concat();
         assert_eq!(Sum::new().octets(&long).value(), 0x1234);
     }
 

@@ -19,7 +19,6 @@ const MOST_EXTENSIONS: usize = 8;
 
 /// What an IP header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the header's own length, beside the packet's")]
 pub struct IpHeader {
     /// Source address.
     pub source: IpAddr,

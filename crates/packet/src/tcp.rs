@@ -12,7 +12,6 @@ pub const TCP_OCTETS: usize = 20;
 
 /// A TCP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the flags of the header")]
 pub struct TcpHeader {
     /// Source port.
     pub source_port: u16,
@@ -121,15 +120,20 @@ impl TcpOptions {
                 (2, &[a, b]) if syn => found.mss = Some(u16::from_be_bytes([a, b])),
                 // Above 14 it counts as 14 (RFC 7323 §2.3).
                 (3, &[shift]) if syn => found.window_scale = Some(shift.min(14)),
-                (8, &[a, b, c, d, e, f, g, h]) => {
-                    found.timestamps = Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
-                }
+                (8, both) => found.timestamps = timestamps(both).or(found.timestamps),
                 _ => {}
             }
             rest = rest.get(length..).unwrap_or_default();
         }
         found
     }
+}
+
+/// Value and echo reply of the option of RFC 7323 §3.2.
+fn timestamps(octets: &[u8]) -> Option<(u32, u32)> {
+    let (value, reply) = octets.split_first_chunk()?;
+    let reply: [u8; 4] = reply.try_into().ok()?;
+    Some((u32::from_be_bytes(*value), u32::from_be_bytes(reply)))
 }
 
 #[cfg(test)]
@@ -151,7 +155,7 @@ mod tests {
         header_octets: TCP_OCTETS,
     };
 
-    /// By hand: c000 + 0201 + c000 + 0202 + 6 + 14 + 4e20 + 50 + 1 + 5002 + ffff = 3_228f, folded 2292.
+    /// By hand: c000 + 0201 + c000 + 0202 + 6 + 14 + 4e20 + 50 + 1 + 5002 + ffff = `3_228f`, folded `2292`.
     #[test]
     fn a_syn_by_hand() {
         let mut segment = [0x55; TCP_OCTETS];

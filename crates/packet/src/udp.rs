@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// By hand: c000 + 0201 + c000 + 0202 + 11 + d + 1234 + 0035 + d + "hello" (6865 6c6c 6f00) = 2_da68, folded da6a.
+    /// By hand: c000 + 0201 + c000 + 0202 + 11 + d + 1234 + 0035 + d + "hello" (6865 6c6c 6f00) = `2_da68`, folded `da6a`.
     #[test]
     fn a_datagram_by_hand() {
         let mut datagram = *b"........hello";

@@ -18,7 +18,11 @@ pub mod registry;
 #[allow(
     missing_docs,
     clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
     clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "test worlds: their fields are the parts of a small path"
 )]
 pub mod testing;

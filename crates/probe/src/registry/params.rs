@@ -95,6 +95,7 @@ impl Parameter {
     }
 
     /// The same where there is no choice of presets.
+    #[must_use]
     pub const fn without_presets(self) -> Self {
         Self { presets: &[], ..self }
     }
@@ -163,6 +164,7 @@ pub(super) fn table(parameters: &[Parameter]) -> String {
 }
 
 /// Two tables as one.
+#[allow(clippy::missing_panics_doc, reason = "evaluated by the compiler: a wrong length does not build")]
 pub const fn joined<const N: usize>(first: &[Parameter], second: &[Parameter]) -> [Parameter; N] {
     assert!(first.len() + second.len() == N, "as many rows as both have");
     let mut all = [Parameter::new("", "", ""); N];

@@ -35,6 +35,7 @@ pub struct Sums {
 
 impl Sums {
     /// Both together.
+    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             acked: self.acked.saturating_add(other.acked),

@@ -44,6 +44,7 @@ impl Via {
     pub const RANGE: Range = Range::Words(&["auto", "receiver", "echo", "reflector", "closed_port", "syn"]);
 
     /// The same for a far end that is known: `auto` asks what answers there.
+    #[must_use]
     pub fn met_by(self, answering: Answering) -> Self {
         match (self, answering) {
             (Self::Auto, Answering::Echo) => Self::Echo,
