@@ -164,7 +164,10 @@ pub(super) fn table(parameters: &[Parameter]) -> String {
 }
 
 /// Two tables as one.
-#[allow(clippy::missing_panics_doc, reason = "evaluated by the compiler: a wrong length does not build")]
+#[allow(
+    clippy::missing_panics_doc,
+    reason = "evaluated by the compiler: a wrong length does not build"
+)]
 pub const fn joined<const N: usize>(first: &[Parameter], second: &[Parameter]) -> [Parameter; N] {
     assert!(first.len() + second.len() == N, "as many rows as both have");
     let mut all = [Parameter::new("", "", ""); N];
