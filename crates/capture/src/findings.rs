@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::IpAddr;
 
 use narrows_diagnose::passive::Sight;
-use narrows_probe::{MethodInfo, Outcome};
+use narrows_probe::{MethodInfo, Outcome, Reason, Verdict};
+use narrows_units::BitRate;
 
 use crate::decode::Endpoint;
-use crate::flows::FlowCounts;
-use crate::pairs::PairFinding;
 
 /// What one method made of one direction of a connection.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,17 @@ pub struct FlowFinding {
     pub sight: Sight,
     /// Of each method, in its order.
     pub answers: Vec<Answer>,
+}
+
+/// What became of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowCounts {
+    /// Connections in all.
+    pub connections: u64,
+    /// Directions with data, but too few for a result.
+    pub small: u64,
+    /// Connections that were ended early for want of room.
+    pub evicted: u64,
 }
 
 /// What was counted.
@@ -88,6 +99,45 @@ impl Counts {
     pub const fn unreadable(&self) -> u64 {
         self.cut_short + self.malformed + self.unknown_link
     }
+}
+
+/// What one method found between two hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairFinding {
+    /// The data's sender.
+    pub source: IpAddr,
+    /// Their receiver.
+    pub destination: IpAddr,
+    /// The method.
+    pub method: &'static MethodInfo,
+    /// Flows with an answer of any kind.
+    pub flows: usize,
+    /// Of these, flows that the value rests on.
+    pub used: usize,
+    /// Flows that say something else.
+    pub disagreeing: usize,
+    /// Samples of the flows that the value rests on.
+    pub samples: u64,
+    /// What they say together.
+    pub together: Together,
+}
+
+/// A value for several flows, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Together {
+    /// A value.
+    Value {
+        /// In bit/s at the IP layer.
+        value: BitRate,
+        /// Lower end of the interval.
+        low: BitRate,
+        /// Upper end.
+        high: BitRate,
+        /// What the number claims.
+        verdict: Verdict,
+    },
+    /// None.
+    Nothing(Reason),
 }
 
 /// All that was found.

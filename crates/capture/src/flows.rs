@@ -17,7 +17,7 @@ use narrows_probe::{Caveat, Outcome, ParamError, RawParams};
 
 use self::connection::{Connection, Direction, Host};
 use crate::decode::{Endpoint, TcpPacket};
-use crate::findings::{Answer, FlowFinding};
+use crate::findings::{Answer, FlowCounts, FlowFinding};
 
 /// A connection that was silent for so long has ended.
 const SILENT_NS: i64 = 600_000_000_000;
@@ -56,17 +56,6 @@ pub(crate) struct FlowKey {
 /// The methods that read every direction's log.
 pub(crate) struct Watchers {
     methods: Vec<(&'static dyn PassiveMethod, RawParams)>,
-}
-
-/// What became of connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FlowCounts {
-    /// Connections in all.
-    pub connections: u64,
-    /// Directions with data, but too few for a result.
-    pub small: u64,
-    /// Connections that were ended early for want of room.
-    pub evicted: u64,
 }
 
 /// The table.

@@ -11,49 +11,10 @@ use std::net::IpAddr;
 use narrows_probe::{Confidence, Estimate, MethodInfo, Outcome, Reason, Verdict};
 use narrows_units::BitRate;
 
-use crate::findings::{Answer, FlowFinding};
+use crate::findings::{Answer, FlowFinding, PairFinding, Together};
 
 /// Estimates this near to a value agree with it.
 const AGREEMENT: f64 = 0.1;
-
-/// What one method found between two hosts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PairFinding {
-    /// The data's sender.
-    pub source: IpAddr,
-    /// Their receiver.
-    pub destination: IpAddr,
-    /// The method.
-    pub method: &'static MethodInfo,
-    /// Flows with an answer of any kind.
-    pub flows: usize,
-    /// Of these, flows that the value rests on.
-    pub used: usize,
-    /// Flows that say something else.
-    pub disagreeing: usize,
-    /// Samples of the flows that the value rests on.
-    pub samples: u64,
-    /// What they say together.
-    pub together: Together,
-}
-
-/// A value for several flows, or why there is none.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Together {
-    /// A value.
-    Value {
-        /// In bit/s at the IP layer.
-        value: BitRate,
-        /// Lower end of the interval.
-        low: BitRate,
-        /// Upper end.
-        high: BitRate,
-        /// What the number claims.
-        verdict: Verdict,
-    },
-    /// None.
-    Nothing(Reason),
-}
 
 /// Combines flows, host pair by host pair and method by method.
 pub(crate) fn combine(flows: &[FlowFinding]) -> Vec<PairFinding> {

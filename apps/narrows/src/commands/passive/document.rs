@@ -1,7 +1,7 @@
 //! From findings to the document that is printed.
 
 use narrows_capture::findings::{Answer, FlowFinding};
-use narrows_capture::pairs::{PairFinding, Together};
+use narrows_capture::findings::{PairFinding, Together};
 use narrows_diagnose::passive::Vantage;
 use narrows_probe::{Outcome, Verdict};
 use narrows_report::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair, Remark};
