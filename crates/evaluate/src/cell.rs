@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use narrows_probe::Verdict;
 use narrows_report::{Tracking, TruthBasis, World};
-use narrows_units::Metric;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunFault;
-use crate::plan::{PlannedMethod, PlannedRival, PlannedScenario, allows};
+use crate::subject::{PlannedScenario, Subject};
 
 /// One row of the result that is to be run.
 #[derive(Debug, Clone)]
@@ -27,15 +26,6 @@ pub struct Cell {
     pub seed: u64,
     /// How many of its runs keep their raw observations, from the first on.
     pub keep: u32,
-}
-
-/// What is run.
-#[derive(Debug, Clone)]
-pub enum Subject {
-    /// One of our methods, there or to come.
-    Method(Arc<PlannedMethod>),
-    /// Another program.
-    Rival(Arc<PlannedRival>),
 }
 
 /// One run that is to be carried out.
@@ -201,41 +191,6 @@ impl Cell {
     /// Its seed for run `index`.
     pub fn seed_of(&self, index: u32) -> u64 {
         self.seed.wrapping_add(u64::from(index))
-    }
-}
-
-impl Subject {
-    /// How rows call it.
-    pub fn label(&self) -> &str {
-        match self {
-            Self::Method(method) => &method.label,
-            Self::Rival(rival) => &rival.label,
-        }
-    }
-
-    /// Whether a plan means it by this word: its label, or its name.
-    pub fn answers_to(&self, word: &str) -> bool {
-        let name = match self {
-            Self::Method(method) => &method.name,
-            Self::Rival(rival) => &rival.name,
-        };
-        self.label() == word || name == word
-    }
-
-    /// What is judged; `None` of a rival whose adapter is not known.
-    pub fn metric(&self) -> Option<Metric> {
-        match self {
-            Self::Method(method) => Some(method.metric),
-            Self::Rival(rival) => rival.metric,
-        }
-    }
-
-    /// Whether it is to be run in that world. Other programs need real sockets.
-    pub fn allows(&self, world: World) -> bool {
-        match self {
-            Self::Method(method) => allows(method.worlds.as_ref(), world),
-            Self::Rival(rival) => world == World::Lab && allows(rival.worlds.as_ref(), world),
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use narrows_scenario::{Crossed, Scenario, Truth, Way};
 use narrows_units::{BitRate, Metric};
 
 use crate::cell::{Judged, Run};
-use crate::simulated::Simulated;
 use crate::truth;
 
 /// The same run, judged by another of its quantities.
@@ -93,17 +92,6 @@ fn claim(estimate: Option<&Estimate>, hop: Option<u16>, truth: Option<u64>) -> J
         low: estimate.map(|estimate| estimate.low),
         high: estimate.map(|estimate| estimate.high),
         verdict: estimate.map_or(Verdict::Inconclusive, |estimate| estimate.verdict),
-    }
-}
-
-impl From<Simulated> for Run {
-    fn from(simulated: Simulated) -> Self {
-        Self {
-            truth_basis: simulated.truth_basis,
-            long_run_truth: simulated.long_run_truth,
-            tracking: simulated.tracking.as_ref().map(Into::into),
-            ..Self::new(&simulated.measured, simulated.truth, simulated.hops)
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 use narrows_report::World;
 use sha2::{Digest, Sha256};
 
-use crate::cell::{Cell, Subject};
+use crate::cell::Cell;
+use crate::subject::Subject;
 
 /// A run's name in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

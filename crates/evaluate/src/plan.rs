@@ -36,20 +36,20 @@ mod methods;
 mod published;
 mod scenarios;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use narrows_report::World;
-use narrows_units::Metric;
 
 pub(crate) use methods::begin;
 pub use published::PlannedPublished;
 
-use crate::cell::{Cell, Subject};
+use crate::cell::Cell;
 use crate::error::PlanError;
+use crate::subject::{PlannedScenario, Subject, allows};
 
 /// Most rows of a plan, most runs of all of them, and most octets of a file: ours; some hundred megabytes of memory each.
 const MOST_ROWS: usize = 200_000;
@@ -107,60 +107,6 @@ pub enum Keep {
     Lab,
     /// None.
     None,
-}
-
-/// One path of the plan.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedScenario {
-    /// Its name in the plan: letters, digits, `-`, `_` and `.`.
-    pub name: String,
-    /// The scenario file's text, placeholders replaced.
-    pub text: String,
-    /// The same, read; it has the plan's name for it.
-    pub scenario: narrows_scenario::Scenario,
-    /// Narrower than the plan's worlds.
-    pub worlds: Option<Vec<World>>,
-    /// Labels or names of what is run on it; `None`: everything.
-    pub methods: Option<Vec<String>>,
-}
-
-/// One method with one set of parameters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedMethod {
-    /// How rows call it.
-    pub label: String,
-    /// Its name; `default` is the automatic choice for the metric, `default_per_hop` that per hop.
-    pub name: String,
-    /// What is judged.
-    pub metric: Metric,
-    /// Parameters other than the defaults, in order of their names.
-    pub params: Vec<(String, String)>,
-    /// Narrower than the plan's worlds.
-    pub worlds: Option<Vec<World>>,
-}
-
-/// Another program.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedRival {
-    /// How rows call it.
-    pub label: String,
-    /// The adapter's name, or its file's stem.
-    pub name: String,
-    /// The text of the adapter's file; `None`: the built-in adapter of that name.
-    pub adapter: Option<String>,
-    /// What is judged: what the adapter says, if the plan says nothing else.
-    pub metric: Option<Metric>,
-    /// Parameters of the adapter other than its defaults.
-    pub params: BTreeMap<String, String>,
-    /// Narrower than the plan's worlds.
-    pub worlds: Option<Vec<World>>,
-}
-
-impl PlannedMethod {
-    /// The method; `None` if we have none of that name yet.
-    pub fn method(&self) -> Option<&'static dyn narrows_probe::Method> {
-        narrows_methods::named(&self.name, self.metric)
-    }
 }
 
 impl Runs {
@@ -319,10 +265,6 @@ impl Plan {
 fn wanted(scenario: &PlannedScenario, subject: &Subject) -> bool {
     let narrowed = scenario.methods.as_ref();
     narrowed.is_none_or(|names| names.iter().any(|name| subject.answers_to(name)))
-}
-
-pub(crate) fn allows(narrowed: Option<&Vec<World>>, world: World) -> bool {
-    narrowed.is_none_or(|worlds| worlds.contains(&world))
 }
 
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), PlanError> {

@@ -11,7 +11,7 @@ use narrows_scenario::{Crossed, Scenario, Way};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Metric, Unit};
 
-use crate::cell::Judged;
+use crate::cell::{Judged, Run};
 use crate::plan::begin;
 use crate::tracked::{Clocked, tracking};
 use crate::{judge, truth};
@@ -46,6 +46,17 @@ pub struct Simulated {
     pub hops: Vec<Judged>,
     /// How it followed the truth on its way, of methods that tell.
     pub tracking: Option<Tracking>,
+}
+
+impl From<Simulated> for Run {
+    fn from(simulated: Simulated) -> Self {
+        Self {
+            truth_basis: simulated.truth_basis,
+            long_run_truth: simulated.long_run_truth,
+            tracking: simulated.tracking.as_ref().map(Into::into),
+            ..Self::new(&simulated.measured, simulated.truth, simulated.hops)
+        }
+    }
 }
 
 /// The truth of a run in the simulator over the scenario's time `span`: of what is free beside uneven traffic what was really so with this

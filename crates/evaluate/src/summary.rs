@@ -8,11 +8,12 @@ use narrows_report::{
 use narrows_scenario::Way;
 use narrows_units::Metric;
 
-use crate::cell::{Cell, Judged, Run, Subject};
+use crate::cell::{Cell, Judged, Run};
 use crate::key::Keys;
 use crate::plan::{Plan, PlannedPublished};
 use crate::simulated::scale;
 use crate::store::Store;
+use crate::subject::Subject;
 use crate::work::{Shortfalls, recording_key};
 
 /// Every row of `plan`, whose rows to run are `cells`, from what `store` holds.

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use narrows_report::{Status, World};
 use narrows_scenario::Way;
 
-use crate::cell::{Bench, Cell, Order, Run, Subject};
+use crate::cell::{Bench, Cell, Order, Run};
 use crate::error::{RunFault, StoreError};
 use crate::key::{Key, Keys};
 use crate::parallel::parallel;
 use crate::recorded;
 use crate::simulated::Simulation;
 use crate::store::Store;
+use crate::subject::Subject;
 
 /// How to go about it.
 #[derive(Debug, Clone, Copy)]

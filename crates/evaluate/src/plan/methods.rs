@@ -9,10 +9,10 @@ use narrows_probe::Method;
 use narrows_units::Metric;
 
 use super::file::{MethodFile, RivalFile, combinations, text, texts};
-use super::{PlannedMethod, PlannedRival, read, worlds};
-use crate::cell::Subject;
+use super::{read, worlds};
 use crate::error::PlanError;
 use crate::rival::{self, Adapter, AdapterError};
+use crate::subject::{PlannedMethod, PlannedRival, Subject};
 
 pub(super) fn cross(files: &[MethodFile]) -> Result<Vec<Subject>, PlanError> {
     let mut all = Vec::new();

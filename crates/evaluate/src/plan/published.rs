@@ -5,10 +5,9 @@ use std::sync::Arc;
 use narrows_report::Published;
 use narrows_units::{BitRate, Metric, Octets, Unit, parse_duration};
 
-use super::PlannedScenario;
 use super::file::PublishedFile;
-use crate::cell::Subject;
 use crate::error::PlanError;
+use crate::subject::{PlannedScenario, Subject};
 
 /// One number of a paper and the row that it belongs to.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use narrows_scenario::Scenario;
 
 use super::file::{COMBINATIONS, ScenarioFile, combinations, texts};
-use super::{PlannedScenario, is_name, read, worlds};
+use super::{is_name, read, worlds};
 use crate::error::PlanError;
+use crate::subject::PlannedScenario;
 
 /// Most octets of all scenarios that one entry makes: ours, a bound on memory.
 const MOST_OCTETS: usize = 256 << 20;

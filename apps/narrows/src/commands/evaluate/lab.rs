@@ -51,7 +51,7 @@ impl LabBench {
         }
     }
 
-    fn adapter(&mut self, planned: &narrows_evaluate::plan::PlannedRival) -> Result<Arc<Adapter>, RunFault> {
+    fn adapter(&mut self, planned: &narrows_evaluate::subject::PlannedRival) -> Result<Arc<Adapter>, RunFault> {
         let key = planned.adapter.as_ref().unwrap_or(&planned.name);
         if let Some(known) = self.adapters.get(key) {
             return Ok(Arc::clone(known));

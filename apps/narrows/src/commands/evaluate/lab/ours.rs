@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use narrows_evaluate::plan::PlannedMethod;
 use narrows_evaluate::rival::Host;
 use narrows_evaluate::simulated::Simulation;
+use narrows_evaluate::subject::PlannedMethod;
 use narrows_evaluate::{Cell, Order, Run, RunFault};
 use narrows_probe::{Estimator, Measured, RawParams, run as drive};
 use narrows_scenario::{Scenario, Way};
