@@ -17,7 +17,7 @@ use crate::tally::Stalls;
 pub(crate) use buffer::{Buffer, Pool};
 pub(crate) use routers::Routers;
 use track::Hands;
-pub(crate) use track::{Admitted, End, Rules, Track};
+pub(crate) use track::{Admitted, End, Report, Rules, Track};
 
 /// With an event this close the processor is not given away, on machines where there is only one.
 const SOON_NS: u64 = 50_000;

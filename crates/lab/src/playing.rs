@@ -12,7 +12,7 @@ use nix::sched::sched_yield;
 use crate::error::LabError;
 use crate::honesty::Honesty;
 use crate::placement::Placement;
-use crate::player::{Clock, End, Player, Rules};
+use crate::player::{Clock, End, Player, Report, Rules};
 use crate::tally::Tally;
 
 /// A spinning thread with a player. Dropping it ends the thread.
@@ -21,14 +21,6 @@ pub(crate) struct Playing<E, R> {
     control: Arc<Control>,
     reports: Mutex<Receiver<Report>>,
     thread: Option<JoinHandle<Player<E, R, RealClock>>>,
-}
-
-/// What a track has counted.
-#[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) tally: Tally,
-    /// What its ends have lost since they were made.
-    pub(crate) lost: [u64; 2],
 }
 
 /// Where a report begins.

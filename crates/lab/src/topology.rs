@@ -16,6 +16,7 @@ mod calibrate;
 mod describe;
 mod enter;
 mod flows;
+mod kind;
 mod layout;
 mod shaper;
 mod state;

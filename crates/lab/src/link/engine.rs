@@ -13,8 +13,9 @@ use crate::error::LabError;
 use crate::honesty::Honesty;
 use crate::namespace::Namespace;
 use crate::placement::Placement;
+use crate::player::Report;
 use crate::player::{Buffer, Feed, Player, Track};
-use crate::playing::{Begin, Playing, RealClock, Report, now};
+use crate::playing::{Begin, Playing, RealClock, now};
 
 /// Plays all links of a lab in one spinning thread. Dropping it ends the thread and removes the devices.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use narrows_sim::{DropCause, Output, Packet, Path};
 use super::{Buffer, Pool};
 use crate::icmp::Trouble;
 use crate::plan::Side;
-use crate::playing::Report;
 use crate::tally::Tally;
 
 /// Where packets come out and go in.
@@ -65,6 +64,14 @@ pub(crate) struct Admitted {
 pub(super) struct Hands<'a> {
     pub(super) pool: &'a mut Pool,
     pub(super) now: &'a mut dyn FnMut() -> u64,
+}
+
+/// What a track has counted.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) tally: Tally,
+    /// What its ends have lost since they were made.
+    pub(crate) lost: [u64; 2],
 }
 
 /// A path, its ends, and what happened.

@@ -7,7 +7,8 @@ use narrows_scenario::{Arrivals, Cross, Scenario, SizeMix, Way};
 use narrows_units::BitRate;
 
 use super::describe::{self, DeviceDescription, LabDescription, NodeDescription};
-use super::layout::{Cable, CableKind, Layout, NodeKind};
+use super::kind::NodeKind;
+use super::layout::{Cable, CableKind, Layout};
 use super::shaper::Shaper;
 use super::state::{self, Claim, LabId};
 use super::{flows, sysctl, wiring};

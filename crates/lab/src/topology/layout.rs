@@ -7,6 +7,7 @@ use narrows_sim::LinkPart;
 
 use super::describe::FlowDescription;
 use super::flows::carried_by_hosts;
+use super::kind::NodeKind;
 use crate::device::INTERFACE;
 use crate::error::LabError;
 use crate::plan::{AddressPlan, Addresses, Side};
@@ -33,17 +34,6 @@ pub(crate) struct NodePlan {
     pub(crate) position: usize,
     /// By which the others know it.
     pub(crate) addresses: Option<Addresses>,
-}
-
-/// What a node does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeKind {
-    Sender,
-    Router,
-    Receiver,
-    Switch,
-    Source,
-    Sink,
 }
 
 /// A full-duplex link between two nodes; the first end is nearer to the sender.
@@ -97,19 +87,6 @@ impl CableKind {
     /// Whether the engine plays it.
     pub(crate) fn is_real_time(self) -> bool {
         matches!(self, Self::Hop { links, .. } if links == [Link::RealTime; 2])
-    }
-}
-
-impl NodeKind {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Router => "router",
-            Self::Receiver => "receiver",
-            Self::Switch => "switch",
-            Self::Source => "source",
-            Self::Sink => "sink",
-        }
     }
 }
 

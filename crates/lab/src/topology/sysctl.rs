@@ -5,7 +5,7 @@ use std::path::Path;
 
 use narrows_scenario::Router;
 
-use super::layout::NodeKind;
+use super::kind::NodeKind;
 use crate::error::LabError;
 use crate::node::Node;
 

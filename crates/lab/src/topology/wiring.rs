@@ -10,7 +10,8 @@ use rtnetlink::packet_route::neighbour::NeighbourState;
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteMetric, RouteScope};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
-use super::layout::{Cable, Layout, Neighbour, NodeKind, Port, Route};
+use super::kind::NodeKind;
+use super::layout::{Cable, Layout, Neighbour, Port, Route};
 use crate::error::LabError;
 use crate::namespace::netlink;
 use crate::node::Node;
