@@ -1,44 +1,10 @@
-//! From what jobs found to advice: the rules are in [`narrows_diagnose::advice`], and so are their words.
+//! From what jobs found to advice: the rules are [`narrows_diagnose::advice`]'s, and so are their words.
 
-use narrows_diagnose::advice::{Advice, Findings};
-use narrows_methods::job::JobReport;
-use narrows_probe::Caveat;
-use narrows_units::Metric;
+use narrows_diagnose::advice::Advice;
 
-use crate::document::{Document, Environments};
+use crate::document::Document;
 
 /// All advice that a document gives rise to, the limit that binds first at the head.
 pub fn advise(document: &Document) -> Vec<Advice> {
     narrows_diagnose::advice::advise(&document.findings)
-}
-
-/// What jobs found, one per direction.
-pub(crate) fn findings<F>(jobs: &[JobReport<F>], environments: &[Environments]) -> Vec<Findings> {
-    let unknown = Environments::default();
-    let of_job = |(index, job): (usize, &JobReport<F>)| {
-        let direction = job.entries.first()?.direction;
-        let hosts = environments.get(index).unwrap_or(&unknown);
-        Some(Findings::new(
-            direction,
-            &job.facts,
-            &job.entries,
-            &hosts.here,
-            &hosts.there,
-        ))
-    };
-    let mut findings: Vec<Findings> = jobs.iter().enumerate().filter_map(of_job).collect();
-    // What was cut off is no measure for the other way.
-    let whole = |found: &Findings| {
-        let mut caveats = found.caveats.iter();
-        !caveats.any(|(metric, caveat)| *metric == Metric::TcpAchievableSingle && *caveat == Caveat::StoppedEarly)
-    };
-    let rates: Vec<Option<u64>> = findings
-        .iter()
-        .map(|found| found.tcp.bps.filter(|_| whole(found)))
-        .collect();
-    for (index, found) in findings.iter_mut().enumerate() {
-        let mut others = rates.iter().enumerate().filter(|(other, _)| *other != index);
-        found.other_way_tcp_bps = others.find_map(|(_, bps)| *bps);
-    }
-    findings
 }

@@ -9,6 +9,7 @@ use narrows_probe::{Cost, HostFacts, PathFacts, Verdict};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
+use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
 use crate::schema;
 
@@ -75,15 +76,6 @@ pub struct HostReport {
     pub verdicts: Vec<FamilyRow>,
     /// The hosts are what limits the result.
     pub is_bottleneck: bool,
-}
-
-/// Settings and counts of both hosts over one job.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Environments {
-    /// This host.
-    pub here: HostEnvironment,
-    /// The far one, as far as it tells.
-    pub there: HostEnvironment,
 }
 
 /// What a run imposed.
@@ -161,7 +153,7 @@ impl Document {
         let cost = jobs.iter().fold(Cost::default(), |sum, job| sum.then(job.cost));
         let nothing_known = PathFacts::ideal(0, std::time::Duration::ZERO);
         let facts = jobs.first().map_or(&nothing_known, |job| &job.facts);
-        let findings = crate::advice::findings(jobs, environments);
+        let findings = findings(jobs, environments);
         let direction = jobs.first().and_then(|job| Some(job.entries.first()?.direction));
         let environments = environments.first().cloned().unwrap_or_default();
         let host = HostReport::new(facts, &metrics, environments, direction);

@@ -9,6 +9,7 @@ mod advice;
 pub mod burst;
 mod document;
 mod evaluation;
+mod findings;
 pub mod hops;
 pub mod host;
 pub mod page;
@@ -25,8 +26,9 @@ mod tracking;
 mod watch;
 
 pub use advice::advise;
-pub use document::{CostRow, Document, Environments, Honesty, HostReport, Note, Problem, Target};
+pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
+pub use findings::Environments;
 pub use narrows_diagnose::advice::{Advice, HostEnvironment, Severity};
 pub use passive::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair};
 pub use replay::{How, ReplayDocument, ReplayedRun};
