@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use crate::error::ScenarioError;
-use crate::model::Way;
+use crate::way::Way;
 
 /// Traffic that shares some hops with the probes.
 #[derive(Debug, Clone, PartialEq)]

@@ -59,7 +59,8 @@ impl Crossed {
 mod tests {
     use super::*;
     use crate::cross::{Cross, Elastic, ElasticControl};
-    use crate::model::{Scenario, Way};
+    use crate::model::Scenario;
+    use crate::way::Way;
 
     /// By hand: 1538 wire octets of 1500 are 123.04 us at 100 Mbit/s. 4000 of them in a second leave 50.784 % of 97.529 Mbit/s, on a hop
     /// whose elastic flow lets no truth be derived; the other hop is empty.

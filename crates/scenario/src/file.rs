@@ -69,7 +69,8 @@ use narrows_units::{BitRate, Delta, Octets, parse_duration};
 use serde::Deserialize;
 
 use crate::error::ScenarioError;
-use crate::model::{Expectation, Expected, Scenario, Way};
+use crate::model::{Expectation, Expected, Scenario};
+use crate::way::Way;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -18,6 +18,7 @@ mod model;
 mod service;
 mod stages;
 mod truth;
+mod way;
 
 pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 pub use crossed::Crossed;
@@ -26,6 +27,7 @@ pub use hop::{
     Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
 };
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls, TcpHost};
-pub use model::{Expectation, Expected, Scenario, Way};
+pub use model::{Expectation, Expected, Scenario};
 pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 pub use truth::{BurstTruth, Truth};
+pub use way::Way;

@@ -9,15 +9,7 @@ use crate::error::ScenarioError;
 use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
 use crate::service::Service;
-
-/// Which way over the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
-    /// From sender to receiver.
-    Forward,
-    /// From receiver to sender.
-    Reverse,
-}
+use crate::way::Way;
 
 /// A path, its hosts, its traffic, and what methods are expected to say of it.
 #[derive(Debug, Clone, PartialEq)]

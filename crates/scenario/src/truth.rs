@@ -13,8 +13,9 @@ use narrows_units::{BitRate, Framing, Layer};
 use crate::cross::{Cross, Source};
 use crate::crossed::Crossed;
 use crate::hop::{Hop, TokenBucket};
-use crate::model::{Scenario, Way};
+use crate::model::Scenario;
 use crate::service::{Channels, Dealing, Service};
+use crate::way::Way;
 
 pub use burst::BurstTruth;
 

@@ -11,8 +11,8 @@ use crate::error::ScenarioError;
 use crate::hop::{
     Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
 };
-use crate::model::Way;
 use crate::service::Service;
+use crate::way::Way;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

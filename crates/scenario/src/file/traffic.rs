@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{duration, octets, optional, rate};
 use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
 use crate::error::ScenarioError;
-use crate::model::Way;
+use crate::way::Way;
 
 /// Traffic written inside a hop, or the part of path-wide traffic that does not say where.
 #[derive(Deserialize)]

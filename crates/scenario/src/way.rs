@@ -1,0 +1,10 @@
+//! Directions over a path.
+
+/// Which way over the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From sender to receiver.
+    Forward,
+    /// From receiver to sender.
+    Reverse,
+}
