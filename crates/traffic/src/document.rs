@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use crate::control::Transport;
 use crate::histogram::Distribution;
+use crate::pacing::Pacing;
 use crate::received::Received;
-use crate::sender::Pacing;
 use crate::windows::WindowMoments;
 
 /// Name and version of the document's schema.

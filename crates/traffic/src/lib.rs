@@ -37,6 +37,7 @@ mod document;
 mod error;
 mod flow;
 mod histogram;
+mod pacing;
 mod packet;
 mod received;
 mod replay;
@@ -51,8 +52,9 @@ pub use document::{FlowReport, Report, SCHEMA_NAME, Sent, SentInterval, SizeCoun
 pub use error::{CallerError, CaptureError, TrafficError};
 pub use flow::{ElasticFlow, Flow, FlowKind};
 pub use histogram::{Distribution, Histogram};
+pub use pacing::Pacing;
 pub use received::{Jitter, Received, ReceivedInterval, Reordering};
 pub use replay::{Contents, Filter, Replay, ReplayStream};
-pub use sender::{MOST_FLOWS, Pacing, Progress, Sender, SenderOptions};
+pub use sender::{MOST_FLOWS, Progress, Sender, SenderOptions};
 pub use sink::{DEFAULT_PORT, Ended, Limits, SessionReport, Sink, SinkOptions};
 pub use windows::{WIDTHS_NS, WindowMoments, Windows};

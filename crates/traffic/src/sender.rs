@@ -19,27 +19,15 @@ use std::time::Duration;
 
 use narrows_net::clock::{self, nanos};
 use narrows_net::socket::ProbeSocket;
-use serde::Serialize;
 
 use crate::control::{Statistics, Transport};
 use crate::document::{FlowReport, Report, Sent};
 use crate::error::{CallerError, TrafficError};
 use crate::flow::{ElasticFlow, Flow, FlowKind};
+use crate::pacing::Pacing;
 use elastic::{Connection, Elastic};
 use link::Link;
 use udp::{UdpRun, UdpSender};
-
-/// How the thread that sends waits for a deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pacing {
-    /// Sleep while there is time, spin for the last 200 µs: departures within microseconds, at the cost of a processor where gaps
-    /// are short.
-    #[default]
-    Spin,
-    /// Sleep to the deadline: departures some 50 to 100 µs late, short gaps in small bursts, hardly any processor time.
-    Sleep,
-}
 
 /// How to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

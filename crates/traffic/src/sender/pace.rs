@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_net::clock;
 
-use super::Pacing;
+use crate::pacing::Pacing;
 
 /// A sleep ends this long before the deadline, the rest is spun: above the 99th percentile of a sleep's lateness on a virtual
 /// machine (some 130 µs).
