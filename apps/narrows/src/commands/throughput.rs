@@ -9,6 +9,7 @@ mod metrics;
 mod ndt7;
 mod own;
 mod quick;
+mod streams;
 mod text;
 
 use std::net::IpAddr;

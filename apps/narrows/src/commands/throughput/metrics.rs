@@ -8,6 +8,7 @@ use narrows_units::{BitRate, Framing, format_duration};
 use serde_json::{Value, json};
 
 use super::own::Beside;
+use super::streams::both;
 
 /// The metrics of RFC 6349 §4, and what the load did to the round trip. In-band: the load's own connections measure it, so that flow
 /// queueing does not hide it; what other connections saw is not measured.
@@ -111,7 +112,7 @@ impl Metrics {
         let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let kept = &rtts[..rank(rtts.len(), KEPT)];
         let mss = samples.first()?.mss_octets;
-        let received: Vec<_> = super::document::both(finished)
+        let received: Vec<_> = both(finished)
             .iter()
             .filter(|one| one.sends == sends)
             .map(|one| one.received)

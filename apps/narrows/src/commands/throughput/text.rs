@@ -8,8 +8,8 @@ use narrows_units::{BitRate, Octets, format_duration};
 use narrows_wire::iperf3::Transport;
 
 use super::ThroughputArgs;
-use super::document::both;
 use super::limit::Verdict;
+use super::streams::both;
 
 /// Writing to a string cannot fail.
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
