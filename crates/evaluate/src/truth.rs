@@ -47,7 +47,7 @@ pub(crate) fn beside(
     match metric {
         Metric::IpCapacity => rate(truth.capacity(mtu)),
         Metric::ReverseIpCapacity => {
-            let back = scenario.truth(other(way)).over(span.0, span.1);
+            let back = scenario.truth(way.opposite()).over(span.0, span.1);
             rate(back.capacity(mtu))
         }
         Metric::PeakRate => rate(truth.peak_rate(mtu)),
@@ -92,13 +92,6 @@ pub(crate) fn is_realised(scenario: &Scenario, way: Way, metric: Metric) -> bool
         .iter()
         .any(|cross| cross.way == way && !even(&cross.source));
     matches!(metric, Metric::AvailableIpCapacity | Metric::CrossTraffic) && varies
-}
-
-const fn other(way: Way) -> Way {
-    match way {
-        Way::Forward => Way::Reverse,
-        Way::Reverse => Way::Forward,
-    }
 }
 
 fn available_payload(truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {

@@ -146,12 +146,5 @@ impl<E: End, R: Rules, C: Clock> Player<E, R, C> {
     }
 }
 
-fn opposite(way: Way) -> Way {
-    match way {
-        Way::Forward => Way::Reverse,
-        Way::Reverse => Way::Forward,
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -295,11 +295,7 @@ impl<'a> Truth<'a> {
 
     /// Round trip of a packet of `out` octets answered by one of `back` octets, on the idle path, without host costs.
     pub fn base_rtt(&self, out: u16, back: u16) -> Duration {
-        let other = match self.way {
-            Way::Forward => Way::Reverse,
-            Way::Reverse => Way::Forward,
-        };
-        self.base_delay(out) + self.scenario.truth(other).base_delay(back)
+        self.base_delay(out) + self.scenario.truth(self.way.opposite()).base_delay(back)
     }
 
     /// Largest IP packet that crosses.

@@ -8,3 +8,14 @@ pub enum Way {
     /// From receiver to sender.
     Reverse,
 }
+
+impl Way {
+    /// The other way.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}

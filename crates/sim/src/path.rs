@@ -312,11 +312,7 @@ impl<T> Path<T> {
     /// The node of the other way that stands where this node of this way does: as many hops from the host at the way's
     /// beginning. On a way back that is shorter, nodes too far out coincide with its first.
     pub fn opposite(&self, way: Way, node: usize) -> usize {
-        let other = match way {
-            Way::Forward => Way::Reverse,
-            Way::Reverse => Way::Forward,
-        };
-        self.ways[side(other)].hops.len().saturating_sub(node)
+        self.ways[side(way.opposite())].hops.len().saturating_sub(node)
     }
 
     fn advance_stretch(&mut self, until: u64, out: &mut Vec<Output<T>>) {

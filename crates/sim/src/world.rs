@@ -9,6 +9,7 @@
 //! that overflows and a socket that blocks at its interface under a load.
 
 mod capture;
+mod cargo;
 mod connections;
 mod engine;
 mod face;

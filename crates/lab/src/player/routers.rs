@@ -5,7 +5,7 @@ use narrows_packet::ip::{IpHeader, set_hop_limit};
 use narrows_scenario::Way;
 use narrows_sim::Path;
 
-use super::{Admitted, Buffer, Rules, opposite};
+use super::{Admitted, Buffer, Rules};
 use crate::icmp::{self, Trouble};
 use crate::packet::flow;
 use crate::plan::{AddressPlan, Owner, Side};
@@ -118,7 +118,7 @@ impl Rules for Routers {
             flow: 0,
             payload: buffer,
         };
-        path.inject(at, opposite(way), path.opposite(way, node), packet);
+        path.inject(at, way.opposite(), path.opposite(way, node), packet);
         Ok(())
     }
 }

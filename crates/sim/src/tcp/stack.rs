@@ -180,12 +180,8 @@ impl Slot {
         let Route::Hosts { way, .. } = self.flow.route else {
             return None;
         };
-        let way = match way {
-            Way::Forward => Way::Reverse,
-            Way::Reverse => Way::Forward,
-        };
         Some(Departure {
-            way,
+            way: way.opposite(),
             hops: None,
             ip_octets: ack.ip_octets(),
             segment: Segment {

@@ -11,7 +11,6 @@ use narrows_scenario::{ElasticControl, Passing, Way};
 use narrows_units::Stamp;
 
 use super::SimWorld;
-use super::engine::opposite;
 use crate::nanos;
 use crate::tcp::{Control, FlowConfig, HEADER_OCTETS, Kind, Programs, ReceiveWindow, Route, Segment};
 
@@ -54,9 +53,9 @@ impl Tap {
     pub(super) fn arrives(&mut self, at: u64, segment: &Segment) {
         let way = match segment.kind {
             Kind::Data(_) => self.along,
-            Kind::Ack(_) => opposite(self.along),
+            Kind::Ack(_) => self.along.opposite(),
         };
-        self.at_host(at, opposite(way), segment);
+        self.at_host(at, way.opposite(), segment);
     }
 
     /// The node at which a segment of this way is looked at.
@@ -149,7 +148,7 @@ impl SimWorld {
                     let node = usize::from(*node);
                     let back = self.engine.path().opposite(self.way, node);
                     let hops = |way| self.scenario.hops(way).len();
-                    let between = (1..hops(self.way)).contains(&node) && (1..hops(opposite(self.way))).contains(&back);
+                    let between = (1..hops(self.way)).contains(&node) && (1..hops(self.way.opposite())).contains(&back);
                     between && tap.router.replace((index, [node, back])).is_none()
                 }
             };
@@ -196,7 +195,7 @@ impl SimWorld {
     fn captured(&self, seen: &Seen, config: &FlowConfig) -> CapturedPacket {
         let mss = u64::from(config.ip_octets - HEADER_OCTETS);
         let number = |segment: u64| u32::try_from((segment * mss + 1) % (1 << 32)).unwrap_or(0);
-        let (data_host, ack_host) = (self.way, opposite(self.way));
+        let (data_host, ack_host) = (self.way, self.way.opposite());
         let ticks = |host: Way, at: u64| {
             let tick = self.engine.reading(host, at).div_euclid(TICK_NS);
             u32::try_from(tick.rem_euclid(1 << 32)).unwrap_or(0)

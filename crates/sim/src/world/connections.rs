@@ -3,7 +3,7 @@
 use narrows_scenario::Scenario;
 
 use super::capture::Tap;
-use super::engine::Cargo;
+use super::cargo::Cargo;
 use crate::NEVER;
 use crate::path::Path;
 use crate::tcp::{Departure, Segment, Stack, elastic_flows};

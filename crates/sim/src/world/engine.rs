@@ -1,61 +1,13 @@
 //! Path and hosts together: what a host does by itself when a packet reaches it.
 
-use std::net::IpAddr;
-
 use narrows_probe::probes::HopReplyKind;
 use narrows_scenario::{Crossed, Scenario, Way};
 
+use super::cargo::{Cargo, Wants};
 use super::connections::Connections;
 use super::face::Face;
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
-use crate::tcp::Segment;
-
-/// What the packets of this world carry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cargo {
-    /// A probe.
-    Probe {
-        /// Which train or load.
-        run: u32,
-        /// Which packet of it.
-        seq: u32,
-        /// What the sender's clock showed.
-        sent: i64,
-        /// What the far end does with it.
-        wants: Wants,
-    },
-    /// A probe that comes back.
-    Echo {
-        run: u32,
-        seq: u32,
-        /// What the far end's clock showed when it received the probe.
-        turned: i64,
-    },
-    /// What a router or the far end's kernel answered to a probe.
-    Answer {
-        run: u32,
-        seq: u32,
-        from: IpAddr,
-        reply_ip_octets: u16,
-        kind: HopReplyKind,
-    },
-    /// A segment of a TCP connection.
-    Tcp(Segment),
-}
-
-/// Who at the far end takes a probe, and what comes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// The program stamps it.
-    Stamp,
-    /// The program sends it back in a packet of this many IP octets.
-    Echo(u16),
-    /// No program listens on its port: the kernel says so in an ICMP message.
-    PortUnreachable,
-    /// It is a SYN: the kernel answers with a segment.
-    Segment,
-}
 
 /// A packet that a program has read.
 #[derive(Debug)]
@@ -264,7 +216,7 @@ impl Engine {
 
     /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the program.
     fn deliver(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, payload: Cargo) {
-        let end = side(opposite(way));
+        let end = side(way.opposite());
         match payload {
             Cargo::Tcp(segment) => self.connections.deliver(at, &segment),
             Cargo::Probe {
@@ -333,7 +285,7 @@ impl Engine {
                     reply_ip_octets,
                     kind,
                 };
-                self.send(leaves, opposite(packet.way), self::packet(reply_ip_octets, payload));
+                self.send(leaves, packet.way.opposite(), self::packet(reply_ip_octets, payload));
             }
         }
     }
@@ -357,7 +309,7 @@ impl Engine {
         };
         let back = self.path.opposite(way, node);
         self.path
-            .inject(at, opposite(way), back, packet(reply_ip_octets, payload));
+            .inject(at, way.opposite(), back, packet(reply_ip_octets, payload));
     }
 }
 
@@ -367,13 +319,6 @@ pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {
         hop_limit: FULL_HOP_LIMIT,
         flow: 0,
         payload,
-    }
-}
-
-pub(super) fn opposite(way: Way) -> Way {
-    match way {
-        Way::Forward => Way::Reverse,
-        Way::Reverse => Way::Forward,
     }
 }
 

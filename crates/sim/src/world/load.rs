@@ -10,7 +10,8 @@ use narrows_scenario::{Queue, Service, Way};
 use narrows_units::{BitRate, Stamp};
 
 use super::SimWorld;
-use super::engine::{Cargo, Heard, Wants, opposite, packet};
+use super::cargo::{Cargo, Wants};
+use super::engine::{Heard, packet};
 use crate::path::{Link, Packet};
 use crate::{NEVER, nanos};
 use sink::LoadSink;
@@ -116,7 +117,7 @@ impl SimWorld {
             done = stretch;
             self.engine.stride(done, &mut heard);
             self.take_heard(running, &mut heard);
-            let end = opposite(self.way);
+            let end = self.way.opposite();
             running.sink.close_until(done, |at| self.engine.reading(end, at));
         }
     }
@@ -154,7 +155,7 @@ impl SimWorld {
     }
 
     fn take_heard(&mut self, running: &mut RunningLoad, heard: &mut Vec<Heard>) {
-        let end = opposite(self.way);
+        let end = self.way.opposite();
         for heard in heard.drain(..) {
             if let Cargo::Probe { run, seq, sent, .. } = heard.cargo
                 && run == running.run
@@ -183,7 +184,7 @@ impl SimWorld {
             self.engine.step(deadline, &mut heard);
             self.take_heard(running, &mut heard);
         }
-        let end = opposite(self.way);
+        let end = self.way.opposite();
         running
             .sink
             .finish(u64::from(running.sent), |at| self.engine.reading(end, at));

@@ -10,7 +10,8 @@ use narrows_scenario::Way;
 use narrows_units::Stamp;
 
 use super::SimWorld;
-use super::engine::{Cargo, FULL_HOP_LIMIT, Heard, Wants};
+use super::cargo::{Cargo, Wants};
+use super::engine::{FULL_HOP_LIMIT, Heard};
 use crate::nanos;
 use crate::path::Packet;
 

@@ -204,7 +204,7 @@ impl SimWorld {
         for flow in &running.flows {
             stack.close(*flow);
         }
-        let reader = super::engine::opposite(self.way);
+        let reader = self.way.opposite();
         let took = if first <= last {
             self.engine.reading(reader, last) - self.engine.reading(reader, first)
         } else {
