@@ -9,7 +9,9 @@ mod special;
 pub use binomial::{binomial_cdf, clopper_pearson, wilson, zero_failures_bound};
 pub use bootstrap::{MAX_RESAMPLES, MIN_RESAMPLES, SplitMix64, bootstrap};
 pub use distributions::{normal_cdf, normal_quantile, normal_upper_tail, student_t_quantile, student_t_upper_tail};
-pub use location::{MedianInterval, effective_count, mean_interval, mean_interval_correlated, median_interval};
+pub use location::{
+    MedianInterval, effective_count, mean_interval, mean_interval_correlated, median_interval, weighted_dof,
+};
 
 /// A closed interval.
 ///

@@ -22,7 +22,7 @@ pub use hull::{SkewObjective, above_line, lower_hull, skew_line};
 pub use interval::{
     Interval, MAX_RESAMPLES, MIN_RESAMPLES, MedianInterval, SplitMix64, binomial_cdf, bootstrap, clopper_pearson,
     effective_count, mean_interval, mean_interval_correlated, median_interval, normal_cdf, normal_quantile,
-    normal_upper_tail, student_t_quantile, student_t_upper_tail, wilson, zero_failures_bound,
+    normal_upper_tail, student_t_quantile, student_t_upper_tail, weighted_dof, wilson, zero_failures_bound,
 };
 pub use level_shift::{LevelShift, ShiftParams, ShiftTest, level_shift, smooth_outliers};
 pub use modes::{

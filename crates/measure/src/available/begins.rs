@@ -2,7 +2,6 @@
 //! what all of them say; and what a standing queue leaves more (`levels.rs`).
 
 use super::busy::ROUND_TRIPS;
-use super::joint::dof;
 use super::levels::{Block, leaning};
 use super::train::TrainSlope;
 
@@ -97,7 +96,7 @@ fn begins(near: &[(usize, &TrainSlope)], capacity: f64, which: usize) -> Option<
     let mean = less.iter().map(|(value, time)| value * time).sum::<f64>() / time;
     let squares: f64 = less.iter().map(|(value, time)| time * (value - mean).powi(2)).sum();
     let weights: Vec<f64> = less.iter().map(|(_, time)| *time).collect();
-    Some((mean, (squares / time / dof(&weights)).sqrt()))
+    Some((mean, (squares / time / narrows_stat::weighted_dof(&weights)).sqrt()))
 }
 
 #[cfg(test)]

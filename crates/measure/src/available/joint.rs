@@ -375,9 +375,9 @@ fn under(
             above.push(*weight);
         }
     }
-    let dof_above = dof(&above);
+    let dof_above = narrows_stat::weighted_dof(&above);
     let variance = own / dof_above.max(1.0) / above.iter().sum::<f64>();
-    let dof = dof(weights);
+    let dof = narrows_stat::weighted_dof(weights);
     // The likelihood is in units of the slope. The integral over the knee goes over what is possible, not over what the trains leave.
     let room = variance.sqrt().min(POSSIBLE * scale) / scale;
     let log_likelihood = room.ln() - 0.5 * (dof + 1.0) * (squares / total / capacity.powi(2)).ln();
@@ -423,7 +423,7 @@ fn average(
         available,
         spread_error: variance.sqrt(),
         capacity_error: mean(&|under| (under.available - available).powi(2)).sqrt(),
-        dof: dof(lengths).min(above.len().saturating_sub(1) as f64),
+        dof: narrows_stat::weighted_dof(lengths).min(above.len().saturating_sub(1) as f64),
         capacity,
         capacity_own_error: mean(&|under| (under.capacity - capacity).powi(2)).sqrt(),
         one_link: mean(&|under| if under.narrow { 1.0 } else { 0.0 }),
@@ -462,14 +462,6 @@ fn quantile(knees: &[(f64, f64)], sum: f64, share: f64) -> Option<f64> {
 fn beyond(knees: &[(f64, f64)], sum: f64, available: f64) -> (f64, f64) {
     let at = |share: f64| quantile(knees, sum, share).unwrap_or(available);
     ((available - at(0.05)).max(0.0), (at(0.95) - available).max(0.0))
-}
-
-/// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.
-pub(super) fn dof(weights: &[f64]) -> f64 {
-    let (sum, squares) = weights
-        .iter()
-        .fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
-    (sum * sum / squares - 1.0).max(0.5)
 }
 
 /// Lengths of the trains; those during which the receiving host slept count less. No other outliers are: a rare train that met a burst

@@ -33,6 +33,14 @@ pub fn mean_interval_correlated(series: &[f64], confidence: f64) -> Result<Inter
     )
 }
 
+/// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.
+pub fn weighted_dof(weights: &[f64]) -> f64 {
+    let (sum, squares) = weights
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+    (sum * sum / squares - 1.0).max(0.5)
+}
+
 /// Independent values a correlated series is worth, `n (1 - r) / (1 + r)` (`[BH46]`, for a first-order autoregression), from
 /// two to n.
 ///
