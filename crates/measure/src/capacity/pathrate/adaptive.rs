@@ -223,7 +223,7 @@ impl Adaptive {
     fn round(&mut self, session: &Session, done: u32) {
         self.stage = Stage::Round(done + 1);
         let train = (2 * self.long(session)).min(self.cap(session));
-        for index in 0..PAIRS_PER_ROUND {
+        for index in 0..modes::PAIRS_PER_ROUND {
             let size = self.pair_size(session);
             // If what was seen of the stamps is other traffic, pairs are better; if not, longer trains. Every other one of full
             // size is such a train.
@@ -233,7 +233,7 @@ impl Adaptive {
                 self.shortest(session, size, session.stamp_error_measured_ns())
             };
             self.ask(session, Phase::Pairs, packets, size);
-            if index % (PAIRS_PER_ROUND / TRAINS_PER_ROUND) == 3 {
+            if index % (modes::PAIRS_PER_ROUND / TRAINS_PER_ROUND) == 3 {
                 self.ask(session, Phase::Trains, train, session.full_size());
             }
         }
@@ -297,7 +297,7 @@ impl Adaptive {
             || session.tally.failed >= FAILED_TRAINS;
         if batches::seen(session) {
             self.stage = Stage::Batches(0);
-        } else if spent || modes::settled(session, PAIRS_PER_ROUND) {
+        } else if spent || modes::settled(session, modes::PAIRS_PER_ROUND) {
             self.filter(session, 0);
         } else if done == EARLY_ROUND {
             // Where few pairs come through undisturbed small ones tell sooner than more rounds do.
@@ -410,7 +410,6 @@ const LOOKS: u32 = 3;
 const ROUNDS: u32 = 7;
 /// Of these, after an agreement in doubt: enough to settle.
 const DOUBT_ROUNDS: u32 = 4;
-pub(super) const PAIRS_PER_ROUND: usize = 16;
 const TRAINS_PER_ROUND: usize = 2;
 /// After this round small pairs come for the first time.
 const EARLY_ROUND: u32 = 2;

@@ -1,20 +1,19 @@
 //! From the session to the outcome.
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::BitRate;
 
-use super::adaptive::PAIRS_PER_ROUND;
 use super::batches;
 use super::buckets::{believed, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
-use super::interval::Pooled;
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
+use super::rates::{bit_rate, plain};
 use super::sample::Phase;
-use super::session::Session;
+use super::session::{Pooled, Session};
 use narrows_probe::StampSource;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
 
@@ -252,7 +251,7 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
         .iter()
         .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
-    let settled = modes::settled(session, PAIRS_PER_ROUND);
+    let settled = modes::settled(session, modes::PAIRS_PER_ROUND);
     let large = alone && many && (settled || decision.is_strong());
     if !large && decision.loaded != Some(false) {
         return from_bound(session, decision);
@@ -318,7 +317,7 @@ fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reaso
     if let Some(other) = rival(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
         estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
     }
-    if session.params.preset == Preset::Adaptive && !modes::settled(session, PAIRS_PER_ROUND) {
+    if session.params.preset == Preset::Adaptive && !modes::settled(session, modes::PAIRS_PER_ROUND) {
         if mimicked(session, rate) {
             return Err(Reason::StampsTooCoarse);
         }
@@ -410,16 +409,6 @@ fn too_wide(session: &Session) -> Reason {
     } else {
         Reason::NoAgreement
     }
-}
-
-/// An IP-layer estimate from wire rates.
-pub(super) fn plain(session: &Session, rate: f64, low: f64, high: f64) -> Result<Estimate, Reason> {
-    let ip = |wire: f64| bit_rate(session.ip_rate(wire.max(0.0))).ok_or(Reason::NoAgreement);
-    Ok(Estimate::ip_rate(Metric::IpCapacity, ip(rate)?, ip(low)?, ip(high)?))
-}
-
-pub(super) fn bit_rate(bps: f64) -> Option<BitRate> {
-    BitRate::from_bps_f64(bps)
 }
 
 /// Ours: trains are a bound to some percent, not to the bit.

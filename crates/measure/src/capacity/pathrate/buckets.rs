@@ -2,8 +2,8 @@
 
 use narrows_units::Metric;
 
-use super::answer::bit_rate;
 use super::params::Preset;
+use super::rates::bit_rate;
 use super::sample::Phase;
 use super::session::Session;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Verdict};

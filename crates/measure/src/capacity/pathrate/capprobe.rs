@@ -16,9 +16,8 @@ use narrows_stat::{SkewObjective, skew_line};
 use narrows_units::Framing;
 
 use super::framing::{self, Inverted, Point};
-use super::interval::pool;
 use super::sample::{Phase, Sample, nanos};
-use super::session::Session;
+use super::session::{Session, pool};
 
 /// What the filter says.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,8 @@
 //! One rate from the pairs of a mode: from those that stand together at its core.
 
-use super::interval::{Pooled, pool};
 use super::params::Preset;
 use super::sample::{Phase, Sample, nanos};
-use super::session::Session;
+use super::session::{Pooled, Session, pool};
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
 /// assumed framing drops out. The tool's answer is its bin.

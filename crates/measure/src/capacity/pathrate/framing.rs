@@ -8,10 +8,6 @@
 
 use narrows_units::Framing;
 
-use super::interval::{Pooled, pool};
-use super::sample::{Phase, Sample};
-use super::session::Session;
-
 /// The time that one packet of a size takes on the narrow link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
@@ -19,20 +15,6 @@ pub(super) struct Point {
     pub(super) gap_ns: f64,
     /// Half the width of its interval, relative.
     pub(super) error: f64,
-}
-
-impl Point {
-    /// Of samples of one size.
-    pub(super) fn of(session: &Session, samples: &[&Sample]) -> Option<Self> {
-        let first = samples.first()?;
-        let Pooled { rate, high, .. } = pool(session, samples)?;
-        let wire = session.framing().wire_octets(u32::from(first.ip_octets));
-        Some(Self {
-            ip_octets: first.ip_octets,
-            gap_ns: 8e9 * f64::from(wire) / rate,
-            error: high / rate - 1.0,
-        })
-    }
 }
 
 /// What the sizes say.
@@ -116,38 +98,6 @@ fn meets(points: &[Point], framing: Framing) -> bool {
         .all(|point| (rate(point) / mean - 1.0).abs() <= WITHIN * (point.error + SLACK))
 }
 
-/// What preliminary trains say that were not disturbed: of each size those near the size's fastest half.
-pub(super) fn of_preliminary(session: &Session) -> Option<Inverted> {
-    let mut sizes: Vec<u16> = session.of(Phase::Preliminary).map(|sample| sample.ip_octets).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let points: Vec<Point> = sizes
-        .into_iter()
-        .filter_map(|size| undisturbed(session, size))
-        .collect();
-    invert(&points)
-}
-
-/// Trains of one size that agree on a rate; `None` unless most do.
-fn undisturbed(session: &Session, size: u16) -> Option<Point> {
-    let of_size: Vec<&Sample> = session
-        .of(Phase::Preliminary)
-        .filter(|sample| sample.ip_octets == size && sample.span_ns() > 0.0)
-        .collect();
-    let gap = |sample: &Sample| sample.span_ns() / sample.gaps_ns.len() as f64;
-    let middle = narrows_stat::median(&of_size.iter().map(|sample| gap(sample)).collect::<Vec<_>>())?;
-    let near: Vec<&Sample> = of_size
-        .iter()
-        .filter(|sample| {
-            (gap(sample) / middle - 1.0).abs() <= UNDISTURBED + 2.0 * session.timing_error(sample.span_ns())
-        })
-        .copied()
-        .collect();
-    (near.len() * 3 >= of_size.len() * 2)
-        .then(|| Point::of(session, &near))
-        .flatten()
-}
-
 /// Names, and what they add: `capacity` §1.1 and §1.2; of ATM the encapsulations of RFC 2364 and RFC 2684.
 pub(super) const KNOWN: [(&str, Framing); 14] = [
     ("ethernet", Framing::ETHERNET),
@@ -171,8 +121,6 @@ const LEAST_APART: f64 = 100.0;
 const SLACK: f64 = 0.0002;
 /// Ours: intervals hold nine in ten; this many of their half widths, 99.9 in 100.
 const WITHIN: f64 = 2.0;
-/// Ours: as for an agreement.
-const UNDISTURBED: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {

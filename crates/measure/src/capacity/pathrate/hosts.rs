@@ -1,11 +1,10 @@
 //! Answers that a host has set: a receiver that sees packets in batches or reads them slowly, a sender that is the slowest of all.
 
-use super::answer::plain;
 use super::batches::{self, BatchRates};
-use super::interval;
 use super::params::Preset;
+use super::rates::plain;
 use super::sample::Sample;
-use super::session::Session;
+use super::session::{Session, half_width_of_rates};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Reason};
 
 pub(super) fn from_batches(session: &Session) -> Result<Estimate, Reason> {
@@ -47,7 +46,7 @@ pub(super) fn from_batches(session: &Session) -> Result<Estimate, Reason> {
     // An interrupt comes at a packet or between two: what passed between two interrupts is known to a packet.
     let packet = 1.0 / (3f64.sqrt() * rates.packets);
     let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
-    let half = interval::half_width_of_rates(sd, trains, rates.span_ns) * median;
+    let half = half_width_of_rates(sd, trains, rates.span_ns) * median;
     let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
     let top = rates.batches.quantile(0.9).unwrap_or(median);
     // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per

@@ -332,3 +332,5 @@ const LARGE_MODE: f64 = 0.4;
 pub(super) const LEAD: f64 = 2.0;
 /// Ours: fewer trains bound nothing.
 pub(super) const TRAINS: usize = 6;
+
+pub(super) const PAIRS_PER_ROUND: usize = 16;

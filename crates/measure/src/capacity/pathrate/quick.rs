@@ -1,10 +1,9 @@
 //! Quick termination: when the preliminary samples leave no room for another answer.
 
-use super::interval::{Pooled, pool};
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
 use super::sample::{Phase, Sample, nanos};
-use super::session::Session;
+use super::session::{Pooled, Session, pool};
 
 /// One rate on which the preliminary samples agree; wire rates, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,14 @@
 //! What a run has seen so far.
 
+mod interval;
+mod sizes;
+
 use narrows_units::Framing;
 
-use super::framing::{self, Inverted};
+use super::framing::Inverted;
 use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+pub(super) use interval::{Pooled, half_width_of_rates, pool};
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::bucket;
@@ -78,7 +82,7 @@ impl Session {
                 let tells = matches!(sample.phase, Phase::Check | Phase::Preliminary);
                 self.samples.push(sample);
                 if tells && self.params.invert() && self.narrow_is_loaded(1) == Some(false) {
-                    self.inverted = framing::of_preliminary(self);
+                    self.inverted = sizes::of_preliminary(self);
                 }
                 Taken::Sample
             }

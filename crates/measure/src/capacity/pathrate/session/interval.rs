@@ -14,17 +14,17 @@
 //!   each differs from the common rate by, and `t` Student's.
 //! - The clock's rate: an oscillator's, which no dispersion shows (`CLOCK_RATE`).
 
-use super::sample::{Sample, nanos};
-use super::session::Session;
+use super::Session;
+use crate::capacity::pathrate::sample::{Sample, nanos};
 
 /// A rate and its interval, wire bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Pooled {
-    pub(super) rate: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(in super::super) struct Pooled {
+    pub(in super::super) rate: f64,
+    pub(in super::super) low: f64,
+    pub(in super::super) high: f64,
     /// Clocks and hosts explain what the samples differ by; if not, something else moved them, and need not have moved all alike.
-    pub(super) explained: bool,
+    pub(in super::super) explained: bool,
 }
 
 /// What was read of one train; bits are counted in units of 10⁻⁹, so that bits over nanoseconds are bit/s.
@@ -35,7 +35,7 @@ struct Reading {
 }
 
 /// All samples' bits over all their dispersions; `None` without any that lasts.
-pub(super) fn pool(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+pub(in super::super) fn pool(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
     let of = |sample: &&Sample| {
         let span_ns = sample.span_ns();
         let bits = sample.wire_rate(session.framing())? * span_ns;
@@ -190,7 +190,7 @@ fn student(samples: usize) -> f64 {
 }
 
 /// Half the width, relative, of the mean of so many rates of a known relative standard deviation.
-pub(super) fn half_width_of_rates(sd: f64, samples: usize, span_ns: f64) -> f64 {
+pub(in super::super) fn half_width_of_rates(sd: f64, samples: usize, span_ns: f64) -> f64 {
     let random = student(samples) * sd / (samples.max(1) as f64).sqrt();
     random.hypot(CLOCK_RATE).hypot(ROUNDED_NS / span_ns)
 }
