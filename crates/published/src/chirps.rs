@@ -11,11 +11,10 @@
 //! - `weigh`: from excursions to one rate per chirp;
 //! - `session`: first a back-to-back train, then coarse chirps over a wide range, then as many fine ones as it takes, with
 //!   more packets per rate where stamps are coarse or come in batches;
-//! - `answer`: a number with its interval, a bound, or a reason.
+//! - `session/answer`: a number with its interval, a bound, or a reason.
 //!
 //! What differs between the methods is their [`Flavour`].
 
-mod answer;
 pub(super) mod excursions;
 pub(super) mod ladder;
 mod params;

@@ -1,5 +1,6 @@
 //! The order of things: a back-to-back train, coarse chirps, fine ones, and a new range when the estimate leaves the old one.
 
+mod answer;
 mod search;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use narrows_units::{BitRate, Sender, Stamp};
 use super::ladder;
 use super::params::{Common, MOST_GROUP, Range, Settings};
 use super::points::{BATCHED, Flaw, Reader};
-use super::{Flavour, Found, answer};
+use super::{Flavour, Found};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Limit, Outcome, Reason};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric};
 
-use super::Flavour;
-use super::params::Range;
-use super::points::Flaw;
-use super::session::{LEAST_RATE, Phase, Session};
+use super::{LEAST_RATE, Phase, Session};
+use crate::chirps::Flavour;
+use crate::chirps::params::Range;
+use crate::chirps::points::Flaw;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
 /// Fewest chirps behind a number (ours).
