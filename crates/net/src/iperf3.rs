@@ -19,20 +19,24 @@ mod connect;
 mod door;
 mod intervals;
 mod link;
+mod options;
 mod serve;
 mod session;
+mod shared;
 mod stream;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod token;
 mod udp;
+mod worker;
 
 use std::time::Duration;
 
-pub use client::{Connected, Finished, Outline, Part, StreamPart, TestOptions, run};
-pub use intervals::{Intervals, joined};
-pub use serve::{Iperf3Limits, Iperf3Options, Iperf3Server, SessionEnd, SessionSummary};
+pub use client::{Connected, Finished, Outline, TestOptions, run};
+pub use intervals::{Intervals, Part, StreamPart, joined};
+pub use options::{Iperf3Limits, Iperf3Options, SessionEnd, SessionSummary};
+pub use serve::Iperf3Server;
 pub use stream::Snapshot;
 pub use token::{Gate, Padding, PublicKey, REFUSED_AFTER, TokenError};
 

@@ -15,9 +15,10 @@ use narrows_wire::iperf3::{
 };
 
 use super::connect::{self, Near};
-use super::intervals::{Intervals, bound};
+use super::intervals::{Intervals, Part, StreamPart, bound};
 use super::link::{Heard, Link};
-use super::stream::{SendPlan, Snapshot, Stream};
+use super::stream::{Snapshot, Stream};
+use super::worker::SendPlan;
 use super::{MOST_DRAIN, cpu_times};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
@@ -25,7 +26,7 @@ use crate::purse::Purse;
 
 pub(super) use count::stream_result;
 use open::datagram_octets;
-pub use outcome::{Connected, Finished, Outline, Part, StreamPart, TestOptions};
+pub use outcome::{Connected, Finished, Outline, TestOptions};
 
 /// Runs a test; `began` and `interval` are told on the way.
 pub fn run(

@@ -8,8 +8,8 @@ use std::sync::mpsc;
 
 use narrows_wire::iperf3::{COOKIE_OCTETS, Cookie, MOST_STREAMS, State};
 
-use super::serve::{Entry, Shared};
 use super::session;
+use super::shared::{Entry, Shared};
 use crate::clock::{self, nanos};
 use crate::lobby;
 use crate::receive::Receiver;

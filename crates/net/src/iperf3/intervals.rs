@@ -1,13 +1,39 @@
 //! The intervals of a test, as many as a host should have to remember.
 
+use std::time::Duration;
+
 use narrows_probe::probes::TcpSample;
 
-use super::client::Part;
+use super::stream::Snapshot;
 
 /// Streams' parts of intervals that are kept, and samples of all of them. Ours: some hundred megabytes together, and a minute of 128 streams
 /// ten times a second fits.
 const MOST_ROWS: usize = 100_000;
 const MOST_SAMPLES: usize = 100_000;
+
+/// One stream's part of an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamPart {
+    /// At its begin.
+    pub from: Snapshot,
+    /// At its end.
+    pub to: Snapshot,
+    /// Samples of the connection in between, those at begin and end included; empty unless this side sends by TCP.
+    pub samples: Vec<TcpSample>,
+}
+
+/// One interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// When it began, since the test began.
+    pub from: Duration,
+    /// When it ended.
+    pub to: Duration,
+    /// Before counting began.
+    pub omitted: bool,
+    /// One per stream.
+    pub streams: Vec<StreamPart>,
+}
 
 /// What a test reported so far. Where there are too many intervals, each two are joined, again and again; where there are too many samples,
 /// every second one is let go of. First and last sample of all stay, and so do all sums.
@@ -116,12 +142,9 @@ pub fn joined(mut one: Part, other: Part) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use narrows_probe::probes::{TcpMarks, TcpState};
     use narrows_units::Stamp;
 
-    use super::super::{Snapshot, StreamPart};
     use super::*;
 
     fn snapshot(id: u32, octets: u64) -> Snapshot {

@@ -17,9 +17,11 @@ use narrows_wire::iperf3::{
 use super::client::stream_result;
 use super::connect;
 use super::link::{Heard, Link};
-use super::serve::{SessionEnd, SessionSummary, Shared};
-use super::stream::{Carrier, SendPlan, Snapshot, Stream};
+use super::options::{SessionEnd, SessionSummary};
+use super::shared::Shared;
+use super::stream::{Carrier, Snapshot, Stream};
 use super::udp;
+use super::worker::SendPlan;
 use super::{cpu_since, cpu_times};
 use crate::clock::{self, nanos};
 use crate::purse::Purse;

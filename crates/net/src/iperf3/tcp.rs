@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
-use super::stream::{SendPlan, Shared};
+use super::worker::{SendPlan, Shared};
 use crate::clock;
 use crate::transfer::{LOTS_FROM_OCTETS, MOST_BLOCK, Pace, Source, read_in_lots};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use narrows_wire::iperf3::{DatagramHead, GREETING, GREETING_REPLY, Parameters, is_greeting_reply};
 
-use super::stream::{SendPlan, Shared};
 use super::tcp::LAST_CALL_NS;
+use super::worker::{SendPlan, Shared};
 use crate::care::Care;
 use crate::clock;
 use crate::load::{Dropped, rest};

@@ -7,8 +7,9 @@ use narrows_wire::iperf3::{Counters, GREETING, Transport, is_greeting_reply, str
 
 use super::super::connect::{self, Near};
 use super::super::link::Link;
-use super::super::stream::{Carrier, Early, Stream};
+use super::super::stream::{Carrier, Stream};
 use super::super::udp;
+use super::super::worker::Early;
 use super::{Connected, Test, host_cannot};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError};

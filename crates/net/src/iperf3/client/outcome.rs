@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use narrows_wire::iperf3::{Parameters, Results};
 
-use super::super::Snapshot;
+use super::super::intervals::Part;
 use crate::client::IpVersion;
 use crate::spacing::Spacing;
 
@@ -34,30 +34,6 @@ pub struct TestOptions {
     pub timeout: Duration,
     /// Ends the test early, with results.
     pub stop: Arc<AtomicBool>,
-}
-
-/// One stream's part of an interval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StreamPart {
-    /// At its begin.
-    pub from: Snapshot,
-    /// At its end.
-    pub to: Snapshot,
-    /// Samples of the connection in between, those at begin and end included; empty unless this side sends by TCP.
-    pub samples: Vec<narrows_probe::probes::TcpSample>,
-}
-
-/// One interval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// When it began, since the test began.
-    pub from: Duration,
-    /// When it ended.
-    pub to: Duration,
-    /// Before counting began.
-    pub omitted: bool,
-    /// One per stream.
-    pub streams: Vec<StreamPart>,
 }
 
 /// A stream's two ends and what the kernel granted.

@@ -2,7 +2,7 @@
 
 use narrows_wire::iperf3::{ErrorNumber, Parameters, Transport};
 
-use super::super::serve::SessionEnd;
+use super::super::options::SessionEnd;
 use super::super::token::REFUSED_AFTER;
 use super::Session;
 use crate::clock::{self, nanos};
