@@ -5,8 +5,8 @@
 //! | control connections: handshake, order of messages, keep-alive | `control.rs` | tokio |
 //! | who may test now, and who waits | `slots.rs` | - |
 //! | address validation on the public UDP port | `door.rs` | a thread per address |
-//! | one validated flow: echo, receive | `flow.rs`, `collect.rs` | a thread per flow |
-//! | trains, loads, transfers, one after the other | `conduct.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
+//! | one validated flow: echo, receive | `flow.rs`, `listen.rs`, `collect.rs` | a thread per flow |
+//! | trains, loads, transfers, one after the other | `conduct.rs`, `conductor.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
 //!
 //! **Invariant:** a session's conductor is never away from its orders and from `Session::must_stop` for longer than 50 ms while
 //! something of its own sends towards the client, so that traffic ends within a second of the client's last sign of life, whatever
@@ -15,12 +15,15 @@
 mod bulk;
 mod collect;
 mod conduct;
+mod conductor;
 mod control;
 mod convert;
 mod door;
 mod flow;
+mod listen;
 mod load;
 mod options;
+mod orders;
 mod session;
 mod slots;
 mod train;

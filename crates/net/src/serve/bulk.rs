@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use narrows_units::BitRate;
@@ -10,20 +10,14 @@ use narrows_wire::{
     BulkStream, Direction, ServerMessage, SocketStands, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 
-use super::conduct::{BrokenOff, Conductor, LOOK, Order};
+use super::conductor::{Conductor, LOOK};
 use super::convert::{permille, sample};
-use super::session::lock;
+use super::orders::{BrokenOff, Order};
+use super::session::{Door, lock};
 use crate::clock;
 use crate::load::busiest_share;
 use crate::purse;
 use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, Writing, accepted};
-
-/// Where data connections of one transfer go.
-#[derive(Debug)]
-pub(super) struct Door {
-    pub(super) transfer: u32,
-    pub(super) streams: Sender<(u16, TcpStream)>,
-}
 
 /// How long a segment waits for its connections.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -2,11 +2,11 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use narrows_wire::{ArrivalRow, Rows, StampSource, Table, TrainResult};
+use narrows_wire::{ArrivalRow, Rows, Table, TrainResult};
 
-use super::session::lock;
+use super::convert::stamp_source;
 use crate::load::Account;
 use crate::receive::{Alignment, Seen};
 
@@ -153,7 +153,7 @@ pub(super) struct Tally {
 impl LoadShare {
     /// Takes a batch in under one lock.
     pub(super) fn take(&self, batch: impl Iterator<Item = Arrived>, drops: u32) {
-        let mut account = lock(&self.tally.account);
+        let mut account = self.tally.account.lock().unwrap_or_else(PoisonError::into_inner);
         account.local_drops(self.flow, drops);
         for packet in batch.filter(|packet| packet.id == self.id) {
             let received_ns = packet.seen.best_ns();
@@ -161,15 +161,6 @@ impl LoadShare {
             account.packet(self.flow, packet.seq, packet.sent_ns, received_ns, packet.ip_octets);
             self.tally.last_ns.store(packet.seen.user_ns, Ordering::Relaxed);
         }
-    }
-}
-
-/// The protocol's name of a stamp source; sockets never say `Simulated`.
-pub(super) fn stamp_source(source: narrows_probe::StampSource) -> StampSource {
-    match source {
-        narrows_probe::StampSource::Hardware => StampSource::Hardware,
-        narrows_probe::StampSource::Kernel => StampSource::Kernel,
-        narrows_probe::StampSource::User | narrows_probe::StampSource::Simulated => StampSource::User,
     }
 }
 
@@ -208,7 +199,7 @@ mod tests {
         assert_eq!(train.leisure_ns(), 1000);
         let (result, rows) = train.finish();
         assert_eq!((result.reordered, result.duplicates, result.local_drops), (1, 1, 1));
-        assert_eq!(result.stamps, StampSource::Kernel);
+        assert_eq!(result.stamps, narrows_wire::StampSource::Kernel);
         let Table::Arrivals(rows) = rows.table else {
             panic!("arrivals")
         };

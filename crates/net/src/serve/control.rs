@@ -22,7 +22,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use link::{End, Link, broke, internal};
 
-use super::conduct::{Conductor, Order, Word};
+use super::conduct;
+use super::orders::{Order, Word};
 use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
 use crate::host::{CounterReading, Interface};
@@ -145,7 +146,7 @@ impl<'a> Attendance<'a> {
     async fn run(mut self) -> Result<(), End> {
         let (orders, conductor_orders) = mpsc::sync_channel(MOST_ORDERS);
         let (conductor_words, mut words) = unbounded_channel();
-        Conductor::start(Arc::clone(self.session), conductor_orders, conductor_words)
+        conduct::start(Arc::clone(self.session), conductor_orders, conductor_words)
             .map_err(internal("start a thread"))?;
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

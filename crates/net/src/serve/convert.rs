@@ -6,8 +6,6 @@ use narrows_probe::HostFacts;
 use narrows_probe::probes::{PacingCheck, TcpSample, TcpState};
 use narrows_wire::Pacing;
 
-use super::collect::stamp_source;
-
 /// Whole nanoseconds, saturating.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
@@ -81,4 +79,13 @@ pub(super) fn sample(sample: &TcpSample) -> narrows_wire::TcpSample {
 )]
 pub(super) fn permille(share: Option<f32>) -> Option<u16> {
     share.map(|share| (share * 1000.0).round().clamp(0.0, 1000.0) as u16)
+}
+
+/// The protocol's name of a stamp source; sockets never say `Simulated`.
+pub(super) fn stamp_source(source: narrows_probe::StampSource) -> narrows_wire::StampSource {
+    match source {
+        narrows_probe::StampSource::Hardware => narrows_wire::StampSource::Hardware,
+        narrows_probe::StampSource::Kernel => narrows_wire::StampSource::Kernel,
+        narrows_probe::StampSource::User | narrows_probe::StampSource::Simulated => narrows_wire::StampSource::User,
+    }
 }

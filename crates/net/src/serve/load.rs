@@ -8,9 +8,10 @@ use narrows_units::BitRate;
 use narrows_wire::{Direction, LoadPlan, LoadSegment, LoadSent, LoadStatus, Probe, ProbeKind, ServerMessage};
 
 use super::collect::{Collector, LoadShare, Tally};
-use super::conduct::{BrokenOff, Conductor, LOOK, Order};
+use super::conductor::{Conductor, LOOK};
 use super::convert::permille;
 use super::flow::Flow;
+use super::orders::{BrokenOff, Order};
 use super::session::lock;
 use crate::clock;
 use crate::load::{Account, Interval, LoadSender, LoadSpec, LoadTotals, busiest_share};

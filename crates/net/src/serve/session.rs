@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use narrows_wire::{CookieKeys, LightMeter, SessionLimits, Tag, Token};
 
-use super::bulk::Door;
-use super::conduct::BrokenOff;
 use super::flow::Flow;
 use super::options::ServeOptions;
+use super::orders::BrokenOff;
 use super::slots::Slots;
 use crate::clock;
 
@@ -31,6 +31,13 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 /// Monotonic time as the pure parts want it.
 pub(super) fn now() -> Duration {
     Duration::from_nanos(u64::try_from(clock::now_ns()).unwrap_or(0))
+}
+
+/// Where data connections of one transfer go.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) transfer: u32,
+    pub(super) streams: Sender<(u16, TcpStream)>,
 }
 
 /// One client.

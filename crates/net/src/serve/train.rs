@@ -6,9 +6,10 @@ use std::time::Duration;
 use narrows_probe::probes::PacketPlan;
 use narrows_wire::{DepartureRow, PlanRow, Probe, ProbeKind, Rows, ServerMessage, Table, TrainExpectation};
 
-use super::collect::{Collector, TrainCollector, stamp_source};
-use super::conduct::{BrokenOff, Conductor, LOOK, Order};
+use super::collect::{Collector, TrainCollector};
+use super::conductor::{Conductor, LOOK};
 use super::convert;
+use super::orders::{BrokenOff, Order};
 use super::session::{Session, lock};
 use crate::clock;
 use crate::errors::ErrorQueue;
@@ -147,7 +148,7 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
     conductor.still_there()?;
     conductor.say(ServerMessage::TrainLeft {
         id,
-        stamps: stamp_source(departures.source),
+        stamps: convert::stamp_source(departures.source),
         pacing: convert::pacing(departures.pacing),
         send_failures: u32::try_from(departures.refused.len()).unwrap_or(u32::MAX),
     });
