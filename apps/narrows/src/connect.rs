@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 pub(crate) use narrows_net::client::IpVersion as Version;
 use narrows_net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
-use narrows_net::lone::{LoneOptions, LoneWorld, Via};
+use narrows_net::lone::{LoneOptions, LoneWorld};
+use narrows_net::via::Via;
 use narrows_units::Direction;
 use narrows_wire::Psk;
 

@@ -1,7 +1,8 @@
 //! The far host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
 
 use narrows_net::client::SocketWorld;
-use narrows_net::lone::{LoneWorld, Via};
+use narrows_net::lone::LoneWorld;
+use narrows_net::via::Via;
 use narrows_probe::{
     Answering, Caveat, Deployment, Estimate, Event, FarClock, Finding, MethodInfo, Outcome, PathFacts, Probe, World,
 };

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::lone::Via;
+use crate::via::Via;
 
 /// A fault of this crate.
 #[derive(Debug, thiserror::Error)]

@@ -28,5 +28,6 @@ mod sys;
 mod timetable;
 pub mod transfer;
 pub mod tun;
+pub mod via;
 
 pub use error::Error;

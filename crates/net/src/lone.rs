@@ -15,7 +15,6 @@ mod marks;
 mod met;
 mod rows;
 mod train;
-mod via;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -29,7 +28,6 @@ use narrows_wire::Psk;
 use narrows_wire::stamp::ErrorEstimate;
 
 pub use met::{Met, Strays};
-pub use via::{Via, ViaError};
 
 use crate::care::Care;
 use crate::client::IpVersion;
@@ -38,6 +36,7 @@ use crate::error::{CallerError, Error, PathError, PeerError};
 use crate::errors::ErrorQueue;
 use crate::host::{self, Environment, Interface};
 use crate::socket::{Kind, ProbeSocket, SocketOptions};
+use crate::via::Via;
 use limit::Tokens;
 
 /// How to reach the far host, and what to measure it by.

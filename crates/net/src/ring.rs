@@ -12,21 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+pub use crate::sys::filter::FilterInstruction;
 use crate::sys::ring::{Filled, Slots};
 use crate::sys::{bind, filter, option, send};
-
-/// One instruction of a classic packet filter, as `struct sock_filter` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilterInstruction {
-    /// What to do.
-    pub code: u16,
-    /// Instructions to pass over if a test holds.
-    pub if_true: u8,
-    /// Instructions to pass over if it does not.
-    pub if_false: u8,
-    /// Operand.
-    pub operand: u32,
-}
 
 /// How a ring is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

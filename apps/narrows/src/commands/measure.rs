@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use narrows_methods as methods;
 use narrows_methods::DEFAULT;
-use narrows_net::lone::Via;
+use narrows_net::via::Via;
 use narrows_probe::Entry;
 use narrows_probe::{Answering, Budget, Method, Order, Outcome, RawParams};
 use narrows_report::MetricRow;

@@ -8,7 +8,8 @@ use narrows_wire::stamp::{ReflectedPacket, SessionPacket, StampTime};
 
 use super::*;
 use crate::error::{Error, PathError, PeerError};
-use crate::lone::{LoneOptions, LoneWorld, Via};
+use crate::lone::{LoneOptions, LoneWorld};
+use crate::via::Via;
 
 fn start(change: impl FnOnce(&mut ReflectorOptions)) -> Reflector {
     let mut options = ReflectorOptions::new(vec![[127, 0, 0, 1].into()], 0);

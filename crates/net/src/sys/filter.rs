@@ -9,7 +9,18 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::ring::FilterInstruction;
+/// One instruction of a classic packet filter, as `struct sock_filter` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilterInstruction {
+    /// What to do.
+    pub code: u16,
+    /// Instructions to pass over if a test holds.
+    pub if_true: u8,
+    /// Instructions to pass over if it does not.
+    pub if_false: u8,
+    /// Operand.
+    pub operand: u32,
+}
 
 /// Attaches a program to a socket.
 pub(crate) fn attach(fd: BorrowedFd<'_>, program: &[FilterInstruction]) -> io::Result<()> {

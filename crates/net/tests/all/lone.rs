@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use narrows_net::error::{Error, PathError};
-use narrows_net::lone::{LoneOptions, LoneWorld, Via};
+use narrows_net::lone::{LoneOptions, LoneWorld};
 use narrows_net::reflect::{Reflector, ReflectorOptions};
+use narrows_net::via::Via;
 use narrows_probe::probes::{FarEnd, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId, TrainReport};
 use narrows_probe::{AnswerLimit, Event, Refusal, StampSource, World};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_net::lone::Via;
+use narrows_net::via::Via;
 use narrows_probe::{Answering, Method, RawParams, Scope};
 use narrows_report::hops::Strokes;
 use narrows_units::Direction;
