@@ -10,7 +10,7 @@ use narrows_units::{BitRate, Clock, Sender, Stamp};
 use proptest::prelude::*;
 
 use narrows_probe::budget::Budget;
-use narrows_probe::contract::{Event, Refusal, World, drive};
+use narrows_probe::contract::{Event, Refusal};
 use narrows_probe::facts::{PathFacts, StampSource};
 use narrows_probe::outcome::{Diagnostic, Outcome};
 use narrows_probe::probes::{
@@ -18,6 +18,7 @@ use narrows_probe::probes::{
     StreamReport, TcpMarks, TcpSample, TcpState, Train, TrainReport, Transfer, TransferReport,
 };
 use narrows_probe::registry::RawParams;
+use narrows_probe::world::{World, drive};
 
 struct Chaos {
     random: SplitMix64,

@@ -15,10 +15,10 @@ use narrows_units::{Direction, Metric};
 
 use crate as methods;
 use narrows_probe::budget::{Budget, Cost};
-use narrows_probe::contract::{Measured, Order, World, run};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use narrows_probe::registry::RawParams;
+use narrows_probe::world::{Measured, Order, World, run};
 
 pub use available::Available;
 pub use plan::Profile;

@@ -13,10 +13,10 @@ use narrows_units::{BitRate, Metric};
 use crate as methods;
 use crate::METHODS;
 use laws::{LAWS, Law};
-use narrows_probe::contract::drive;
 use narrows_probe::outcome::{Confidence, Outcome, Verdict};
 use narrows_probe::registry::{Method, RawParams};
 use narrows_probe::testing::fluid_path::Fluid;
+use narrows_probe::world::drive;
 
 /// Every method whose main metric is available bandwidth, and the automatic choice.
 fn registered() -> Vec<&'static dyn Method> {

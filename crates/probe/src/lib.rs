@@ -9,6 +9,7 @@
 
 pub mod budget;
 pub mod contract;
+mod error;
 pub mod facts;
 pub mod observations;
 pub mod outcome;
@@ -26,19 +27,21 @@ pub mod registry;
     reason = "test worlds: their fields are the parts of a small path"
 )]
 pub mod testing;
+pub mod world;
 
 pub use budget::{Budget, Cost, Samples};
-pub use contract::{Broken, Estimator, Event, Latest, Measured, Order, Refusal, Step, World, drive, run, watch};
+pub use contract::{Estimator, Event, Latest, Refusal, Step};
 pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{
     AvailableFinding, Blame, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
-    Diagnostic, Diagnostics, Entry, Estimate, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome,
-    PathMtuFinding, QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel,
-    TcpFinding, TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
+    Diagnostic, Diagnostics, Estimate, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome, PathMtuFinding,
+    QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding,
+    TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
 };
 pub use probes::Probe;
 pub use registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
     Privilege, Protocol, Range, RawParams, Scope,
 };
+pub use world::{Broken, Entry, Measured, Order, World, drive, run, watch};

@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use crate::budget::restrain;
 use crate::contract::{Estimator, Event, Step};
+use crate::error::ParamError;
 use crate::facts::PathFacts;
 use crate::outcome::{Outcome, Reason};
 use crate::probes::{FarEnd, Probe, Train, TrainReport};
-use crate::registry::ParamError;
 
 /// What a run knew at its begin and was told on the way, in order.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,6 @@ mod blame;
 mod caveat;
 mod details;
 mod diagnostics;
-mod entry;
 mod hops;
 mod reason;
 
@@ -21,7 +20,6 @@ pub use details::{
     StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
 };
 pub use diagnostics::{Diagnostic, Diagnostics};
-pub use entry::Entry;
 pub use hops::{
     AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
 };

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use narrows_units::{Layer, Metric};
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::budget::Budget;
 use crate::contract::Estimator;
@@ -19,6 +18,7 @@ use crate::facts::Answering;
 use crate::observations::{AnalyseError, Observations};
 use crate::outcome::Outcome;
 
+pub use crate::error::ParamError;
 pub use params::{Given, Value, joined, params};
 pub use params::{Parameter, Range};
 
@@ -343,42 +343,6 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for RawParams {
         let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
         Self(pairs.collect())
     }
-}
-
-/// A parameter that cannot be used. The caller can mend it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ParamError {
-    /// No such parameter.
-    #[error("{method} has no parameter \"{name}\"; it has: {known}")]
-    Unknown {
-        /// The method.
-        method: &'static str,
-        /// What was given.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// The value cannot be read.
-    #[error("{name} = \"{value}\": {why}")]
-    Unreadable {
-        /// The parameter.
-        name: String,
-        /// What was given.
-        value: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The value is outside what the method can do.
-    #[error("{name} = {value} is out of range: {why}")]
-    OutOfRange {
-        /// The parameter.
-        name: &'static str,
-        /// What was given.
-        value: String,
-        /// The range, and where it comes from.
-        why: String,
-    },
 }
 
 impl RawParams {

@@ -8,10 +8,10 @@ use super::params::Params;
 use super::series::Series;
 use super::*;
 use narrows_probe::budget::Budget;
-use narrows_probe::contract::drive;
 use narrows_probe::outcome::{Estimate, Limit, Verdict};
 use narrows_probe::probes::{LoadReport, LoadStatus};
 use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::world::drive;
 use narrows_train::bulk;
 
 fn params(pairs: &[(&str, &str)]) -> RawParams {

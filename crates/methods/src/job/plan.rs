@@ -7,8 +7,8 @@ use narrows_units::{BitRate, Metric};
 use super::combine::combine;
 use super::{Job, Observer};
 use narrows_probe::Entry;
-use narrows_probe::contract::World;
 use narrows_probe::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
+use narrows_probe::world::World;
 
 /// How much to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use narrows_units::BitRate;
 
 use super::{Faults, params, subjects};
-use narrows_probe::contract::drive;
 use narrows_probe::outcome::{Caveat, Confidence, Outcome, Verdict};
 use narrows_probe::testing::testbed::{Bucket, Hop, Testbed};
+use narrows_probe::world::drive;
 
 /// It says that there is a bucket, or how deep one would have gone unseen, or is not sure, or is right.
 fn warned(outcome: &Outcome, sustained: f64, depth_octets: u32) -> Result<(), String> {

@@ -11,11 +11,12 @@ use std::time::Duration;
 use narrows_units::{BitRate, Delta, Sender, Stamp};
 
 use crate::budget::Budget;
-use crate::contract::{Event, Measured, Refusal, World, drive};
+use crate::contract::{Event, Refusal};
 use crate::facts::{PathFacts, StampSource};
 use crate::outcome::{Estimate, Outcome};
 use crate::probes::{Arrival, Fate, Load, LoadReport, LoadStatus, PacingCheck, Probe, Then, Train, TrainReport};
 use crate::registry::RawParams;
+use crate::world::{Measured, World, drive};
 
 pub use tcp::Flavour;
 use tcp::Tcp;

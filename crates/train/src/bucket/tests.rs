@@ -6,9 +6,10 @@ use narrows_units::{BitRate, Stamp};
 
 use super::*;
 use narrows_probe::StampSource;
-use narrows_probe::contract::{Event, World};
+use narrows_probe::contract::Event;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId};
 use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::world::World;
 
 fn bed(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
     let mut narrow = Hop::ethernet(BitRate::from_mbps(link));
