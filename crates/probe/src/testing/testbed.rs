@@ -4,115 +4,20 @@
 //! no substitute for the simulator of scenario files (no routing, no TCP, cross traffic stays on its hop); it exists so that
 //! the unit tests of a method need nothing but this crate.
 
+mod hop;
+
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use narrows_units::{BitRate, Delta, Framing, Receiver, Sender, Stamp};
+use narrows_units::{BitRate, Delta, Receiver, Sender, Stamp};
+
+pub use hop::{Arrivals, Bucket, Cross, Hop};
 
 use crate::probes::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Probe, Train, TrainReport};
 use crate::{Budget, Estimator, Event, HostFacts, Measured, PathFacts, Refusal, StampSource, World, drive};
 
 const PS_PER_NS: i64 = 1000;
-
-/// Traffic of others on one hop: it enters before the hop and leaves behind it.
-#[derive(Debug, Clone)]
-pub struct Cross {
-    /// IP-layer rate.
-    pub rate: BitRate,
-    pub ip_octets: u32,
-    /// Packets that arrive at once.
-    pub burst: u32,
-    /// Packets of 40, 576 and 1500 octets in the ratio 2:1:1 instead of `ip_octets` (which should then be their mean, 539).
-    pub mixed: bool,
-    pub arrivals: Arrivals,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
-    Poisson,
-    Constant,
-}
-
-impl Cross {
-    pub fn poisson(rate: BitRate) -> Self {
-        Self {
-            rate,
-            ip_octets: 1500,
-            burst: 1,
-            mixed: false,
-            arrivals: Arrivals::Poisson,
-        }
-    }
-
-    pub fn mixed(rate: BitRate) -> Self {
-        Self {
-            ip_octets: 539,
-            mixed: true,
-            ..Self::poisson(rate)
-        }
-    }
-
-    pub fn constant(rate: BitRate) -> Self {
-        Self {
-            arrivals: Arrivals::Constant,
-            ..Self::poisson(rate)
-        }
-    }
-}
-
-/// A token bucket that delays what exceeds it.
-#[derive(Debug, Clone)]
-pub struct Bucket {
-    /// Sustained wire rate.
-    pub rate: BitRate,
-    pub depth_octets: u32,
-}
-
-/// A store-and-forward link with a FIFO queue in front.
-#[derive(Debug, Clone)]
-pub struct Hop {
-    /// Wire rate of one channel.
-    pub rate: BitRate,
-    pub framing: Framing,
-    pub delay: Duration,
-    /// Wire octets that wait at most; what exceeds them is dropped.
-    pub queue_octets: u64,
-    pub cross: Option<Cross>,
-    pub bucket: Option<Bucket>,
-    /// Packets go over the channels in turn.
-    pub channels: usize,
-    /// Chance that a probe is lost here.
-    pub loss: f64,
-    pub mtu: u16,
-    /// Says so when a packet exceeds the MTU.
-    pub reports_too_big: bool,
-}
-
-impl Hop {
-    /// Ethernet of this wire rate, 1 ms long, with a deep queue and no other traffic.
-    pub fn ethernet(rate: BitRate) -> Self {
-        Self {
-            rate,
-            framing: Framing::ETHERNET,
-            delay: Duration::from_millis(1),
-            queue_octets: 10_000_000,
-            cross: None,
-            bucket: None,
-            channels: 1,
-            loss: 0.0,
-            mtu: 9000,
-            reports_too_big: true,
-        }
-    }
-
-    pub fn loaded(rate: BitRate, cross: Cross) -> Self {
-        Self {
-            cross: Some(cross),
-            ..Self::ethernet(rate)
-        }
-    }
-}
 
 /// How the receiving host stamps.
 #[derive(Debug, Clone, Default)]
@@ -529,81 +434,4 @@ pub fn real_host(stamp_error: Duration, send_cost: Duration, receive_cost: Durat
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probes::TrainId;
-
-    fn sent(bed: &mut Testbed, train: Train) -> TrainReport {
-        match bed.send(Probe::Train(train)).unwrap() {
-            Event::Train(report) => report,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_idle_path_disperses_a_train_to_its_narrow_link() {
-        let hops = [100, 10, 100].map(|mbps| Hop::ethernet(BitRate::from_mbps(mbps)));
-        let mut bed = Testbed::new(hops.to_vec(), 1);
-        let report = sent(&mut bed, Train::uniform(TrainId(0), 101, 1500, Duration::ZERO));
-        // 1538 octets at 10 Mbit/s are 1.2304 ms.
-        let stamps: Vec<i64> = report.received().map(|(_, stamp)| stamp.nanos()).collect();
-        assert_eq!(stamps[100] - stamps[0], 123_040_000);
-        assert!(bed.ip_capacity(1500).bps().abs_diff(9_752_925) <= 1);
-        assert_eq!(report.lost(), 0);
-    }
-
-    #[test]
-    fn overload_against_cross_traffic_follows_the_fluid_formula() {
-        // [Pathrate04]: r C / (r + x) once r + x > C; all packets alike, so IP rates serve. 20 * 9.7529 / 27 = 7.224.
-        let mut total = 0.0;
-        for seed in 0..20 {
-            let hop = Hop::loaded(BitRate::from_mbps(10), Cross::poisson(BitRate::from_mbps(7)));
-            let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), hop], seed);
-            let report = sent(&mut bed, Train::at_rate(TrainId(0), 500, 1500, BitRate::from_mbps(20)));
-            total += report.arrival_rate().unwrap().as_f64() / 20.0;
-        }
-        assert!((total / 7.224e6 - 1.0).abs() < 0.02, "{total}");
-    }
-
-    #[test]
-    fn a_bucket_lets_its_depth_through_and_then_its_rate() {
-        let mut hop = Hop::ethernet(BitRate::from_mbps(100));
-        hop.bucket = Some(Bucket {
-            rate: BitRate::from_mbps(10),
-            depth_octets: 10 * 1538,
-        });
-        let mut bed = Testbed::new(vec![hop], 1);
-        let report = sent(&mut bed, Train::uniform(TrainId(0), 60, 1500, Duration::ZERO));
-        let at: Vec<i64> = report.received().map(|(_, stamp)| stamp.nanos()).collect();
-        assert_eq!(at[5] - at[4], 123_040);
-        assert_eq!(at[55] - at[54], 1_230_400);
-    }
-
-    #[test]
-    fn batches_share_a_stamp_and_faults_show() {
-        let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
-        bed.stamping.batch = Some(Duration::from_micros(100));
-        let report = sent(&mut bed, Train::uniform(TrainId(0), 20, 1500, Duration::ZERO));
-        let at: Vec<i64> = report.received().map(|(_, stamp)| stamp.nanos()).collect();
-        // 12.304 µs apart: the first and the eight within 100 µs of it.
-        assert_eq!(at.iter().filter(|stamp| **stamp == at[0]).count(), 9);
-        bed.hops[0].loss = 1.0;
-        let lossy = sent(&mut bed, Train::uniform(TrainId(1), 5, 1500, Duration::ZERO).echoed());
-        assert_eq!(lossy.lost(), 5);
-    }
-
-    #[test]
-    fn echoes_return_after_the_round_trip_and_routers_answer_for_their_mtu() {
-        let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)); 2], 1);
-        let report = sent(&mut bed, Train::uniform(TrainId(0), 1, 500, Duration::ZERO).echoed());
-        // Twice 538 octets at 1 Gbit/s and 4 ms.
-        let (_, rtt) = report.round_trips().next().unwrap();
-        assert_eq!(rtt, Duration::from_nanos(4_008_608));
-        bed.hops[1].mtu = 400;
-        let report = sent(&mut bed, Train::uniform(TrainId(1), 1, 500, Duration::ZERO).echoed());
-        let Fate::Answered(reply) = report.arrivals[0].fate else {
-            panic!()
-        };
-        assert_eq!(reply.kind, HopReplyKind::PacketTooBig { mtu: Some(400) });
-    }
-}
+mod tests;
