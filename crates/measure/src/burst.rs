@@ -1,6 +1,7 @@
 #![doc = include_str!("burst.md")]
 
 mod analyse;
+mod ledger;
 mod machine;
 mod policy;
 mod queue;

@@ -1,6 +1,7 @@
 #![doc = include_str!("hops.md")]
 
 mod answer;
+mod by_couriers;
 mod couriers;
 mod far;
 mod line;

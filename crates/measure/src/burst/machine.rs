@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::analyse::{self, Cut, Seen};
+use super::ledger::Ledger;
 use super::search::{Next, Search};
 use super::{Params, result};
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
@@ -62,7 +63,7 @@ pub(super) struct Run {
     sent_at: Stamp<Sender>,
     silent: u32,
     answered: bool,
-    ledger: result::Ledger,
+    ledger: Ledger,
     /// Bursts of the present phase, and those of them that were cut.
     tries: usize,
     cuts: usize,
@@ -86,7 +87,7 @@ impl Run {
             sent_at: Stamp::from_nanos(0),
             silent: 0,
             answered: false,
-            ledger: result::Ledger::default(),
+            ledger: Ledger::default(),
             tries: 0,
             cuts: 0,
             rates: Vec::new(),

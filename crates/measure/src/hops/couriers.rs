@@ -17,12 +17,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::picture::{Added, EITHER, Picture, picture};
+use super::by_couriers::Known;
+use super::picture::{Added, Picture, picture};
 use super::round::{Told, hop_limit, told};
 use super::route::{is_no_hop, passes_on};
 use super::session::Session;
 use super::spacings::{Course, Kind, LEADS_MS};
-use super::stages::{Pairs, Stages, is_standard};
+use super::stages::{Pairs, is_standard};
 use super::tails::MOST_TAILS;
 use narrows_probe::probes::{Arrival, PacketPlan, Train, TrainReport};
 use narrows_train::campaign::nanos;
@@ -35,10 +36,8 @@ const MOST_LIMITED: u32 = 12;
 const GOAL: f64 = 0.01;
 /// Who may answer, of those that can (ours).
 const ANCHORS: usize = 4;
-/// In errors of a difference: what it must be for `q` to have been held back (as `quartets`).
-const ERRORS: f64 = 2.0;
 /// Share of `x` that a difference must be (as `quartets`).
-const CAUGHT: f64 = 0.05;
+pub(super) const CAUGHT: f64 = 0.05;
 /// Beyond what the small packet's answer takes on the way back, by which it must follow another answer (ours).
 const FREE: f64 = 1.3;
 /// Error of a line over its slope up to which it is clear (ours).
@@ -49,15 +48,6 @@ const LONGEST_LOOK: Duration = Duration::from_secs(20);
 const KNOWN: f64 = 0.2;
 /// Of lines that are not clear at most so many ns per octet (ours).
 const UNCLEAR: f64 = 5000.0;
-/// Share by which sizes and trains may differ beyond their errors (ours).
-const APART: f64 = 0.1;
-
-/// What trains say of one hop, ns for a large packet.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Known {
-    Time { time: f64, half: f64 },
-    AtMost(f64),
-}
 
 /// Least and most ns by which the small packet is behind the large one after a link; the first: as it leaves.
 type Behind = (f64, f64);
@@ -107,113 +97,6 @@ impl Session {
         behind
     }
 
-    /// By how much the large packet comes to the narrow link after the leader has left it, if nobody waits there: it falls behind on each link
-    /// in front.
-    fn parted(&self, added: &[Added]) -> f64 {
-        let narrow = added
-            .iter()
-            .filter(|added| added.stands_alone())
-            .max_by(|one, other| one.slope.total_cmp(&other.slope));
-        let Some(narrow) = narrow else { return f64::INFINITY };
-        let front = added.iter().filter(|added| added.hop < narrow.hop).map(Added::most);
-        let (large, small) = (self.wire(self.plan.largest()), self.wire(self.plan.smallest()));
-        (front.sum::<f64>() * (large - small) - narrow.slope * small).max(0.0)
-    }
-
-    /// What the trains so far say of a hop, from what `added` tells of those in front.
-    pub(super) fn told_by_couriers(&self, added: &[Added], hop: usize) -> Option<Known> {
-        let floor = self.floor_ns();
-        let spacings = self.couriers.spacings(hop, self.plan.smallest(), floor)?;
-        let (here, before) = (spacings.here, spacings.before);
-        let held = here.ns - before.ns;
-        // Where queues come and go the three are together at the narrow link at one time, and not at another.
-        let apart = if spacings.agreed {
-            0.0
-        } else {
-            self.parted(added) + spacings.ahead_ns
-        };
-        let error = ERRORS * here.error_ns.hypot(before.error_ns) + apart;
-        let behind = self.behind(added, hop, self.ratio());
-        if !behind.1.is_finite() {
-            return None;
-        }
-        if held - error > CAUGHT * behind.1 {
-            let half = error + (behind.1 - behind.0) / 2.0;
-            let time = held + f64::midpoint(behind.0, behind.1);
-            return Some(Known::Time { time, half });
-        }
-        let spread = error.max(here.spread_ns.hypot(before.spread_ns));
-        Some(Known::AtMost(held.max(0.0) + spread + behind.1))
-    }
-
-    /// Hops (from zero) at which sizes and trains disagree on what all links so far take: their routers take their own time for each octet.
-    pub(super) fn copying(&self, by_sizes: &[Added]) -> Vec<usize> {
-        let large = self.wire(self.plan.largest());
-        let mut added = by_sizes.to_vec();
-        let (mut off, mut most_off, mut copying) = (0.0_f64, 0.0_f64, Vec::new());
-        for at in 0..added.len() {
-            let own = added[at].clone();
-            let hop = own.hop - 1;
-            let told = self
-                .told_by_couriers(&added, hop)
-                .filter(|_| own.stands_alone() && hop > 0);
-            let seen = own.slope * large;
-            let (time, half) = match told {
-                Some(Known::Time { time, half }) => (time, half),
-                Some(Known::AtMost(most)) => (most / 2.0, most / 2.0),
-                None => (seen, 0.0),
-            };
-            // Trains see a row of links as so much less.
-            let row = self.ratio() * seen;
-            if (seen - time).abs() > half + own.half_width() * large + row + APART * time {
-                off += seen - time;
-                (added[at].slope, added[at].se) = (time / large, half / large / EITHER);
-            }
-            let router = hop + 1 < self.hops.len();
-            most_off = most_off.max(off);
-            if router && off > most_off / 4.0 {
-                copying.push(hop);
-            }
-        }
-        copying
-    }
-
-    /// The first hop (from zero) behind the narrow link of which trains should have told whether its router copies, and could not: answers met
-    /// on the way back whoever gave them. What sizes tell from there on may be a router's.
-    pub(super) fn unchecked_from(&self, by_sizes: &[Added]) -> Option<usize> {
-        let alone = by_sizes.iter().filter(|added| added.stands_alone());
-        let check = alone
-            .filter(|added| self.may_check(added.hop - 1))
-            .map(|added| added.hop - 1);
-        let tried =
-            |hop: &usize| *hop > 0 && self.couriers.tried(*hop) && self.anchor(*hop, self.plan.smallest()).is_none();
-        check
-            .filter(tried)
-            .find(|&hop| self.told_by_couriers(by_sizes, hop).is_none())
-    }
-
-    /// Whether a hop that sizes see as a row of links is one: of the row all links but the last leave the small packet a little further
-    /// behind, which trains do not count. It is little: frames of other lengths than assumed would do the same, so that this says what is likelier,
-    /// and no more.
-    pub(super) fn row_by_couriers(&self, added: &[Added], own: &Added, stages: &Stages) -> Pairs {
-        let large = self.wire(self.plan.largest());
-        let Some(Known::Time { time, half }) = self.told_by_couriers(added, own.hop - 1) else {
-            return Pairs::Unknown;
-        };
-        let times: Vec<f64> = stages.rates.iter().map(|rate| 8e9 / rate * large).collect();
-        let all: f64 = times.iter().sum();
-        let but = |last: f64| self.ratio() * (all - last);
-        let least = but(times.iter().copied().fold(0.0, f64::max));
-        let most = but(times.iter().copied().fold(f64::INFINITY, f64::min));
-        let (missing, off) = (own.slope * large - time, half + own.half_width() * large);
-        match missing {
-            _ if off > least / 2.0 => Pairs::Unknown,
-            _ if missing < least / 2.0 => Pairs::OneLink,
-            _ if missing < most + off => Pairs::Row,
-            _ => Pairs::Unknown,
-        }
-    }
-
     /// Hops (from zero) of which the sizes tell too little, and trains may tell more: what the hop may take at most is more than what the small
     /// packet is behind by.
     pub(super) fn worth_couriers(&self, picture: &Picture) -> Vec<usize> {
@@ -242,7 +125,7 @@ impl Session {
     /// Who answers the small packets of trains to a hop: the furthest that answers freely and not in the way of other answers, for its answers
     /// have least to do with those about large packets; where all behind the hop limit their answers, the furthest. And with which lead, the least
     /// that keeps answers apart.
-    fn anchor(&self, hop: usize, tail: u16) -> Option<(usize, usize)> {
+    pub(super) fn anchor(&self, hop: usize, tail: u16) -> Option<(usize, usize)> {
         let behind: Vec<usize> = self.answering().into_iter().filter(|&other| other > hop).collect();
         let free = |other: &usize| self.hops[*other].pace.every().is_none();
         let clear = |anchor: usize, lead: usize| {
@@ -295,7 +178,7 @@ impl Session {
     }
 
     /// Trains are for this hop: it has one before it, and somebody answers behind it.
-    fn may_check(&self, hop: usize) -> bool {
+    pub(super) fn may_check(&self, hop: usize) -> bool {
         hop > 0 && hop + 1 < self.hops.len()
     }
 
@@ -484,75 +367,5 @@ pub(super) fn read(asked: &Train) -> Option<Kind> {
     })
 }
 
-impl Known {
-    /// As what the hop adds per octet of `large` on the wire, and its standard error.
-    pub(super) fn slope(self, large: f64, ratio: f64) -> (f64, f64) {
-        match self {
-            Self::Time { time, half } => {
-                // Of two links in a row the small packet is behind by what the first leaves, too.
-                let row = ratio * time / 2.0;
-                (time / large, half.hypot(row) / large / EITHER)
-            }
-            Self::AtMost(most) => (most / 2.0 / large, most / 2.0 / large / EITHER),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use narrows_probe::probes::{FarEnd, TrainId};
-
-    /// Behind 10 Mbit/s, links of 100, 50, 1000 and 20: what is held back is what the recursion says, link by link.
-    #[test]
-    fn the_small_packet_is_behind_by_what_the_recursion_says() {
-        let (large, small) = (1538.0, 86.0);
-        let time = |octets: f64, mbps: f64| octets * 8e3 / mbps;
-        let rates = [100.0, 10.0, 100.0, 50.0, 1000.0, 20.0];
-        // When each is through, of both, link by link.
-        let (mut first, mut second, mut behind) = (0.0, 0.0, (0.0, 0.0));
-        for rate in rates {
-            first += time(large, rate);
-            second = f64::max(first, second) + time(small, rate);
-            let takes = time(large, rate);
-            behind = after(behind, (takes, takes), small / large, false);
-            assert!(
-                (behind.0 - (second - first)).abs() < 1e-6 && (behind.1 - behind.0).abs() < 1e-9,
-                "{rate}"
-            );
-        }
-        // What is not known leaves a range that holds it.
-        let wide = after((5.0, 7.0), (10.0, 40.0), 0.1, false);
-        assert!(wide.0 <= 1.0 && wide.1 >= 4.0, "{wide:?}");
-    }
-
-    #[test]
-    fn trains_are_known_by_their_shape() {
-        let packet = |ip_octets, limit| PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets,
-            hop_limit: hop_limit(limit),
-        };
-        let mut train = Train {
-            id: TrainId(1),
-            packets: vec![packet(48, 7), packet(1500, 3), packet(48, 7)],
-            far_end: FarEnd::ClosedPort,
-        };
-        let kind = |lead| Kind {
-            anchor: 7,
-            lead,
-            died: 3,
-            tail: 48,
-        };
-        assert_eq!(read(&train), Some(kind(0)));
-        train.packets[1].gap = Duration::from_millis(9);
-        assert_eq!(read(&train), Some(kind(3)));
-        train.packets[1].gap = Duration::from_millis(8);
-        assert_eq!(read(&train), None);
-        train.packets[1].gap = Duration::ZERO;
-        train.packets[2].hop_limit = None;
-        assert_eq!(read(&train), None);
-        train.packets.pop();
-        assert_eq!(read(&train), None);
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! What lines of hops add to one another.
 
-use super::couriers::Known;
+use super::by_couriers::Known;
 use super::far;
 use super::line::{Alike, Line, Ways};
 use super::plan::STANDS_OUT;

@@ -6,7 +6,9 @@ use narrows_probe::probes::{Arrival, Fate, PacingCheck};
 use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed, real_host};
 use narrows_probe::{Budget, Measured, StampSource};
 
+mod ends;
 mod filter;
+mod hosts;
 mod known;
 mod paths;
 
