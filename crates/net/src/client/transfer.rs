@@ -1,5 +1,7 @@
 //! Transfers: segments that continue one another over connections that stay open.
 
+mod read;
+
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +14,7 @@ use narrows_wire::{
     ClientMessage, DataHello, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 
+use self::read::{FarRead, read_since};
 use super::SocketWorld;
 use super::control::Heard;
 use super::convert::{share, tcp_sample, wire_nanos};
@@ -37,27 +40,6 @@ pub(super) struct Running {
 enum Traffic {
     Forward { bulk: BulkSender, read: FarRead },
     Reverse(BulkReceiver),
-}
-
-/// What the far host has read of a forward transfer.
-#[derive(Debug, Clone, Copy, Default)]
-struct FarRead {
-    octets: u64,
-    span_ns: Option<(i64, i64)>,
-    /// The highest CPU share since it was last asked for.
-    cpu: Option<f32>,
-}
-
-impl FarRead {
-    fn take(&mut self, received: &TransferReceived) {
-        self.octets = received.octets;
-        self.span_ns = received.span_ns;
-        let cpu = received.receiver_cpu_permille.map(share);
-        self.cpu = match (self.cpu, cpu) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
-    }
 }
 
 /// What orders of segments take on their way, all together; the far host allows more.
@@ -88,16 +70,6 @@ fn writing(transfer: &Transfer, traffic: &TrafficOptions) -> Writing {
         pace: transfer.pacing.zip(traffic.burst_blocks),
         payload_octets: traffic.payload_octets,
     }
-}
-
-/// Octets since `before`, and the time from the first of them to the last.
-fn read_since(before: (u64, Option<(i64, i64)>), after: (u64, Option<(i64, i64)>)) -> (u64, Duration) {
-    let (first, last) = after.1.unwrap_or((0, 0));
-    let first = before.1.map_or(first, |(_, last_before)| last_before);
-    (
-        after.0.saturating_sub(before.0),
-        Duration::from_nanos(u64::try_from(last.saturating_sub(first)).unwrap_or(0)),
-    )
 }
 
 impl SocketWorld {
@@ -493,22 +465,4 @@ fn sample(bulk: &BulkSender, samples: &mut [Vec<TcpSample>]) -> Result<(), Error
         kept.push(sample);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_read_counts_from_the_segments_begin() {
-        assert_eq!(read_since((0, None), (0, None)), (0, Duration::ZERO));
-        assert_eq!(
-            read_since((0, None), (500, Some((10, 40)))),
-            (500, Duration::from_nanos(30))
-        );
-        assert_eq!(
-            read_since((200, Some((10, 25))), (500, Some((10, 40)))),
-            (300, Duration::from_nanos(15))
-        );
-    }
 }

@@ -3,6 +3,7 @@
 mod client;
 mod hostile;
 mod traffic;
+mod transfers;
 
 use std::net::Ipv6Addr;
 use std::time::Duration;

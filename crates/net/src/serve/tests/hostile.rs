@@ -78,7 +78,7 @@ fn mutated_requests_do_not_hold_the_server_up() {
         }
         .frame()
         .unwrap(),
-        super::traffic::tuned(4).frame(),
+        super::transfers::tuned(4).frame(),
         ClientMessage::Release { kind: SlotKind::Light }.frame(),
     ]
     .concat();
