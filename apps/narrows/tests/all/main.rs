@@ -18,6 +18,7 @@ mod passive_lab;
 mod real_time;
 mod refusals;
 mod replay;
+mod strangers;
 mod throughput;
 mod traffic;
 mod watch;
