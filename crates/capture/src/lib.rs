@@ -1,11 +1,17 @@
-//! Packets that others took: capture files, headers, TCP flows, and where along a flow's way a capture sits.
+//! Traffic captured by others, read for passive methods: capture files, headers, TCP flows.
 //!
-//! Shapes: a [`CaptureReader`](file::CaptureReader) gives packets one after the other, [`decode`](decode::decode) reads their headers,
-//! [`Analysis`] sorts them into connections, shows them to passive methods and gathers [`Findings`]. Memory is bounded whatever the
-//! capture: one window of a file, a bounded table of connections, a bounded store of results.
-//! [`filter`] is a useful part of tcpdump's language of filters, translated for the kernel and for us.
+//! 1. A [`CaptureReader`](file::CaptureReader) gives the packets of a file (pcap, pcapng) in order.
+//! 2. [`decode`](decode::decode) reads their headers.
+//! 3. [`Analysis`] sorts them into TCP connections, hands each direction to the passive methods and
+//!    gathers [`Findings`]: results per flow and per pair of hosts, rates in bit/s.
 //!
-//! This crate opens no file and no socket: it is given what can be read.
+//! Assumed: stamps that resolve the spacing of packets, and a capture that sees at least one
+//! direction whole. [`damage`] says what could not be read, and where; [`matching`] finds the same
+//! packets in a second capture, which gives their departure times. [`filter`] is a useful part of
+//! tcpdump's filter language, for the kernel and for us.
+//!
+//! Memory is bounded whatever the capture: one window of a file, a bounded table of connections, a
+//! bounded store of results. This crate opens no file and no socket: it is given what can be read.
 
 pub mod damage;
 pub mod decode;

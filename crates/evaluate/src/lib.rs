@@ -1,8 +1,16 @@
-//! Evaluation plans: scenarios, methods, parameters, seeds and worlds crossed, run, kept and summarised; rivals beside them.
+//! Evaluation plans: methods and external tools run over many paths, and their errors summarised.
 //!
-//! Shapes: a [`Plan`] is read from a file and crossed into [`Cell`]s, one per row; each is run as often as the plan says, in the
-//! simulator by this crate, in the lab by a [`Bench`] that the program hands over; each [`Run`] goes to a store that survives a kill;
-//! rows are summaries of runs, in the plan's order.
+//! A [`Plan`] is a TOML file: scenarios, methods, parameters, seeds, and the worlds to run in.
+//! Crossing these gives [`Cell`]s, one per row of the result. Each cell is run as often as the plan
+//! says: in the simulator by this crate, in the lab by a [`Bench`] that the program hands over.
+//! Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it stood. Rows
+//! are summaries of runs, in the plan's order: estimate over truth, cost in octets and ns, caveats.
+//!
+//! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab during
+//! which the machine did not keep time is marked and not judged. External tools are described in
+//! the plan ([`rival`]).
+//!
+//! To evaluate a method over other paths or loads, write a plan: `docs/guide/evaluate.md`.
 
 mod cell;
 mod error;

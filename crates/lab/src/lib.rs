@@ -1,10 +1,13 @@
-//! Namespaces and the real-time path: a scenario played against the real clock with real packets between real kernels.
+//! A scenario's path in real time: real packets between two network namespaces of this machine.
 //!
-//! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface is a TUN device. What one host
-//! sends is read by a single spinning thread, carried over the scenario's hops, queues, virtual cross traffic and virtual routers by
-//! [`narrows_sim::Path`], the very path of the simulator, and handed to the other host at the time that the path says. Programs that know
-//! nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the hosts and see a path whose truth is exact. How
-//! exactly the plan was kept, every run says itself: [`Honesty`].
+//! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface
+//! is a TUN device. What one host sends is read by a single spinning thread, carried over the
+//! scenario's hops, queues, virtual cross traffic and virtual routers by [`narrows_sim::Path`], the
+//! very path of the simulator, and handed to the other host at the time that the path says.
+//! Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the
+//! hosts and see a path whose truth is exact. Each run reports how late its packets were handed
+//! over, in ns, and how often and how long its thread stalled: [`Honesty`]. If packets were late,
+//! do not trust the run. To change the path, change the scenario.
 //!
 //! ```text
 //!  namespace "sender"                one thread                 namespace "receiver"
@@ -12,8 +15,10 @@
 //!                         ◀──      (narrows_sim::Path)      ◀──
 //! ```
 //!
-//! A [`RealTimePath`] needs `/dev/net/tun`, a [`Lab`] does not where the kernel allows rings of packets; both need either root or user
-//! namespaces ([`enter_user_namespace_if_needed`], first thing in `main`); no other program. Ask [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
+//! A [`RealTimePath`] needs `/dev/net/tun`; a [`Lab`] (real routers, link by link) does not if the
+//! kernel allows packet rings. Both need either root or user namespaces
+//! ([`enter_user_namespace_if_needed`], first thing in `main`), and no other program. Ask
+//! [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
 
 mod device;
 mod error;

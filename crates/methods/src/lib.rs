@@ -1,6 +1,12 @@
-//! Every method, one file or folder each, and the slice that lists them.
+//! Every method by name, the automatic choices, and the main job of `narrows test`.
 //!
-//! Command line, documentation, tests and fuzz targets read [`METHODS`]; adding a method is one module and one line here.
+//! The methods themselves are in `narrows_measure` (what users get), `narrows_published` (the tools
+//! of the literature) and [`job`] (`available`, which combines two of them).
+//!
+//! - [`METHODS`] lists them. Command line, documentation, tests and fuzz targets read this list. To
+//!   add a method, write its module in one of those crates and add one line here.
+//! - [`job::main_job`] runs methods in order over one world: each gets what the earlier ones found.
+//!   The order and the budget are in `job/plan.rs`.
 
 #[cfg(test)]
 mod chaos;

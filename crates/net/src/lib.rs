@@ -1,4 +1,19 @@
-//! Linux sockets, kernel stamps and pacing, and the estimators' world over them.
+//! Linux sockets, kernel stamps and pacing, and the worlds in which methods measure real paths.
+//!
+//! - [`client`]: `SocketWorld`, for a path to a host that runs the server, measured in one
+//!   direction.
+//! - [`lone`]: the world for hosts that run nothing of ours; their echoes and ICMP errors answer.
+//! - [`serve`], [`reflect`]: the server, and a STAMP reflector (RFC 8762).
+//! - [`pace`], [`receive`], [`load`], [`transfer`]: trains, stamped receiving, UDP loads, TCP
+//!   transfers.
+//!
+//! A world takes a probe (sizes and departure times) and returns an event: for each packet its
+//! departure (stamped by the program or the kernel) and its arrival, in ns, or that it was lost.
+//! Receive stamps come from the card or the kernel where they give any, else from the program; the
+//! facts of the path say which. A probe that this host cannot carry out is refused with a reason.
+//! Every wait has an end.
+//!
+//! All `unsafe` code of the project is in `src/sys/`.
 
 pub mod care;
 pub mod client;

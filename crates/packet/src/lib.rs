@@ -7,10 +7,11 @@
 //! | [`icmp`] | echoes; errors with the packet that they quote and their RFC 4884 extensions |
 //! | [`tcp`], [`udp`] | headers of TCP and UDP |
 //!
-//! Fields and sums are those of etherparse. A header type here holds the fields by value, so that nothing is left in it that could
-//! be out of bounds. Octets of unknown origin enter through `read` and `parse`, which never panic and need no more of a packet than they
-//! return: a capture keeps the front of a packet, an ICMP error quotes the front of one. Lengths are what headers say; whether they can be
-//! true is the caller's question, except in [`ip::IpHeader::read_whole`].
+//! The crate etherparse does the fields and sums. Header types hold their fields by value: no index
+//! into a packet is kept. Octets of unknown origin enter through `read` and `parse`, which never
+//! panic. A truncated packet is enough if it holds the header: captures and ICMP quotes cut packets
+//! short. What is too short or malformed is `None` or an error. Lengths are what the headers claim.
+//! The caller checks them against what it has, except in [`ip::IpHeader::read_whole`].
 
 pub mod checksum;
 pub mod icmp;

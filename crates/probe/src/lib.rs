@@ -1,9 +1,24 @@
-//! The contract between those who measure and those who act.
+//! The contract between methods, which decide what to send, and worlds, which send it.
 //!
-//! Shapes: a method asks the path a question with a [`Probe`]; a [`World`] (real sockets, the simulator, a recording) carries
-//! it out and answers with one [`Event`]; the method's state machine ([`Estimator`]) turns each event into exactly one
-//! [`Step`]; [`run`] joins the two under a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random
-//! number: the same events give the same steps, so a recorded list of events is a full test.
+//! Shapes: a method asks the path a question with a [`Probe`]; a [`World`] (real sockets, the
+//! simulator, a recording) carries it out and answers with one [`Event`]; the method's state
+//! machine ([`Estimator`]) turns each event into exactly one [`Step`]; [`run`] joins the two under
+//! a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random number: the
+//! same events give the same steps, so a recorded list of events is a full test.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`contract`] | events, steps, the traits of methods at work and of worlds, and [`run`] |
+//! | [`probes`] | what can be sent, and the reports of it: stamps in ns, sizes in IP octets |
+//! | [`facts`] | what a world knows of hosts and path before the first probe |
+//! | [`outcome`] | value, interval, layer, confidence and caveats; or the reason why there is none |
+//! | [`budget`] | bounds on octets, time and rate; a run that meets one is stopped and answers |
+//! | [`registry`] | what a method declares: name, parameters, manual, what it needs and imposes |
+//! | [`observations`] | the events of a run, to be analysed again |
+//! | `testing` | small worlds for tests (feature `testing`) |
+//!
+//! A world that fails ends the run with [`Broken`]. A probe that a world cannot carry out comes
+//! back as a [`Refusal`], and the method may ask for another.
 //!
 //! Where to start reading: [`run`], then [`probes`], then `crates/measure/src/rtt.rs`.
 

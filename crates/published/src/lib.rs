@@ -1,8 +1,18 @@
-//! The methods of the literature, faithful to their papers and programs, for comparison: the benchmark, never the engine.
+//! The methods of the literature, faithful to their papers and programs, for comparison. (One is
+//! also used: `narrows available` asks `pathload` for a second opinion.)
 //!
-//! One file or folder per tool. What tools share that differ only in their formulas stands in `chirps` (chirps), `gaps` (pairs
-//! and trains whose gaps are compared), `turning` (searches for the turning point of a rate), `vps` (one round trip per size
-//! and hop), `pairtrain` and `spacing`.
+//! One file or folder per tool, with its manual in the `.md` file beside it: assumptions, formula,
+//! and when it fails. `docs/design/methods/` tells where ours differs from the paper or the
+//! program. Results have the units of `narrows_measure`: bit/s at the IP layer, octets, ns.
+//!
+//! What several tools share is in `chirps` (trains whose rate grows from packet to packet), `gaps`
+//! (trains whose spacing is compared at both ends), `turning` (searches for the rate at which
+//! spacing begins to grow), `vps` (variable packet size: least round trip per size and hop),
+//! `pairtrain` (trains of pairs) and `spacing` (how far stamps can be trusted). What
+//! `narrows_measure` needs too is in `narrows_train`: the two crates never depend on each other.
+//!
+//! To compare a tool with ours: `narrows simulate SCENARIO.toml --method NAME`, or a plan for
+//! `narrows evaluate`.
 
 pub mod abing;
 pub mod assolo;

@@ -1,9 +1,15 @@
-//! *report* speaks: the result document, its JSON form with a versioned schema, its text, and the advice.
+//! Result documents: their JSON form with a versioned schema, their text for people, and the
+//! advice.
 //!
-//! Shapes: [`Document`] is what `test` and `demo` print, [`SimulationDocument`] what `simulate` prints,
-//! [`EvaluationDocument`] what `evaluate` prints. All are plain data that
-//! serialise to the machine contract; [`text`](Document::text) renders the same data for people. The JSON schemas ship with the
-//! crate ([`schema`]).
+//! Shapes: [`Document`] is what `test` and `demo` print, [`SimulationDocument`] what `simulate`
+//! prints, [`EvaluationDocument`] what `evaluate` prints. All are plain data that serialise to the
+//! machine contract; [`text`](Document::text) renders the same data for people. The JSON schemas
+//! ship with the crate ([`schema`]): rates are integer bit/s, times integer ns, sizes octets, and
+//! the unit is in the key.
+//!
+//! Nothing is measured here: what goes in are outcomes of methods. A schema only grows; a change of
+//! meaning is a new version. To add a field, add it to the document's type, and to the schema under
+//! `schema/`.
 
 mod advice;
 pub mod burst;

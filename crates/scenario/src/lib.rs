@@ -1,12 +1,20 @@
-//! One builder and one file format describe a path for every world, and the truth is derived from it, never typed.
+//! Paths as data: one builder and one TOML format for every world. The truth is derived from the
+//! path, never typed.
 //!
-//! Shapes: a [`Scenario`] is a row of [`Hop`]s each way between two [`Host`]s, with [`Cross`] traffic over some of them. It is
-//! built in code ([`Scenario::new`]) or read from TOML ([`Scenario::from_toml`]); both end in [`Scenario::validate`], so a
-//! scenario that exists makes sense. [`Truth`] answers what a perfect estimator would say of it.
+//! Shapes: a [`Scenario`] is a row of [`Hop`]s each way between two [`Host`]s, with [`Cross`]
+//! traffic over some of them. It is built in code ([`Scenario::new`]) or read from TOML
+//! ([`Scenario::from_toml`]); both end in [`Scenario::validate`], so a scenario that exists makes
+//! sense. [`Truth`] answers what a perfect estimator would say of it: capacity and available rate
+//! (bit/s), base delay, path MTU (IP octets), and more.
 //!
-//! Hop *i* is the link from node *i* to node *i + 1*: node 0 is the sender, the last node the receiver, the nodes between are
-//! routers. Rates of hops are nominal (wire) rates; rates of cross traffic count IP octets; queues count the IP octets (or the
-//! packets) that wait or are being sent.
+//! Hop *i* is the link from node *i* to node *i + 1*: node 0 is the sender, the last node the
+//! receiver, the nodes between are routers. Rates of hops are nominal (wire) rates; rates of cross
+//! traffic count IP octets; queues count the IP octets (or the packets) that wait or are being
+//! sent.
+//!
+//! The truth assumes the long-run rates of cross traffic. Over a short run, or beside TCP that
+//! backs off, what was really free differs: [`Truth::beside`] takes what really crossed each hop.
+//! Example: `scenarios/*.toml`.
 
 mod cross;
 mod crossed;

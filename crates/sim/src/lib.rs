@@ -1,9 +1,11 @@
-//! Discrete-event path simulator, and the estimators' world over it.
+//! Discrete-event simulator of a path, and the world in which methods measure it.
 //!
-//! Shapes: a [`Path`] carries packets of any payload over the hops of a [`narrows_scenario::Scenario`], both ways, in whole
-//! nanoseconds since the scenario's begin; what comes out of it is a list of [`Output`]s in order of time. The same scenario
-//! and seed give the same outputs, bit for bit.
-//! [`SimWorld`] carries out the probes of estimators on such a path, between hosts whose clocks and calls have their faults.
+//! Shapes: a [`Path`] carries packets of any payload over the hops of a
+//! [`narrows_scenario::Scenario`], both ways, in whole nanoseconds since the scenario's begin; what
+//! comes out of it is a list of [`Output`]s in order of time. The same scenario and seed give the
+//! same outputs, bit for bit. [`SimWorld`] carries out the probes of estimators on such a path,
+//! between hosts whose clocks and calls have the faults that the scenario gives them. Hosts are
+//! ideal unless it does, so results here flatter a method: compare with the lab.
 //!
 //! ```
 //! use narrows_scenario::{Hop, Scenario, Way};
@@ -12,7 +14,8 @@
 //!
 //! let scenario = Scenario::new("one hop").hop(Hop::rate(BitRate::from_mbps(100))).validate()?;
 //! let mut path = Path::new(&scenario, scenario.seed);
-//! path.send(0, Way::Forward, Packet { ip_octets: 1500, hop_limit: 64, flow: 0, payload: "probe" });
+//! let packet = Packet { ip_octets: 1500, hop_limit: 64, flow: 0, payload: "probe" };
+//! path.send(0, Way::Forward, packet);
 //! let mut outputs = Vec::new();
 //! path.advance(1_000_000, &mut outputs);
 //! // 1538 octet times at 100 Mbit/s.

@@ -1,7 +1,12 @@
 //! Order statistics, robust slopes, trend tests, modes and intervals.
 //!
-//! Pure functions of their arguments: no clock, no random source, no unit but the caller's. Input that is empty, too short,
-//! not finite or without spread is an [`Error`] or a `None`, never a panic and never a NaN passed on.
+//! Pure functions of their arguments: no clock, no random source, no unit but the caller's. Input
+//! that is empty, too short, not finite or without spread is an [`Error`] or a `None`, never a
+//! panic and never a NaN passed on.
+//!
+//! Each function's documentation names the source of its formula and what it assumes of its
+//! samples. Intervals assume independent samples unless they say otherwise; samples of one train
+//! are not.
 
 mod dispersion;
 mod error;

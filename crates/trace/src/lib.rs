@@ -1,8 +1,10 @@
-//! Recorded observations: what a method asked of a path and what it was told, to be analysed again without probing again.
+//! Recorded observations: each probe of a run and its answer, to be analysed again without probing
+//! again.
 //!
-//! [`Recorder`] wraps any [`World`](narrows_probe::World) and writes down everything that passes; [`Recording::read`] reads it back;
-//! [`ReplayWorld`] answers a method from it; [`Run::observations`] gives the raw rows to a method's pure `analyse`. A recording
-//! binds one method and one set of parameters: a method that asks something else is told so.
+//! [`Recorder`] wraps any [`World`](narrows_probe::World) and writes down everything that passes;
+//! [`Recording::read`] reads it back; [`ReplayWorld`] answers a method from it;
+//! [`Run::observations`] gives the raw rows to a method's pure `analyse`. A recording answers only
+//! what was asked in it: a method that asks for another probe gets an error that says so.
 //!
 //! # The format
 //!
@@ -13,7 +15,8 @@
 //! | 8 | magic: `NARROWSR` |
 //! | 2 | version of the format: 1 |
 //!
-//! A **block** stands alone, so a file whose writer was killed is readable up to its last whole block:
+//! A **block** stands alone, so a file whose writer was killed is readable up to its last whole
+//! block:
 //!
 //! | octets | what |
 //! |---|---|
@@ -31,17 +34,21 @@
 //! | … | the body |
 //!
 //! - **Head** (JSON text): [`Header`]. A run goes on until its end, or the next head.
-//! - **Exchange** (postcard): the clock's first and last reading before the step (varints, zigzag, nanoseconds), what was asked
-//!   ([`Asked`]: a probe or a wait), what was answered ([`Answer`]). A train's rows are differences: position less one, departure
-//!   and length to the row before, receive stamps to the receive stamp before, return stamps to the row's own departure. Behind a
-//!   transfer's answer stand, if there are any, the marks of its samples, stream by stream; older readers do not look there.
-//! - **End** (JSON text): [`End`]: the clock's readings after the last answer, the outcome, the cost.
+//! - **Exchange** (postcard): the clock's first and last reading before the step (varints, zigzag,
+//!   nanoseconds), what was asked ([`Asked`]: a probe or a wait), what was answered ([`Answer`]). A
+//!   train's rows are differences: position less one, departure and length to the row before,
+//!   receive stamps to the receive stamp before, return stamps to the row's own departure. Behind a
+//!   transfer's answer stand, if there are any, the marks of its samples, stream by stream; older
+//!   readers do not look there.
+//! - **End** (JSON text): [`End`]: the clock's readings after the last answer, the outcome, the
+//!   cost.
 //!
-//! Heads and ends are JSON because they grow with the program; exchanges are most of a file, and postcard is small. A change of
-//! what an exchange holds is a new version of the format; a test holds version 1 by its octets.
+//! Heads and ends are JSON because they grow with the program; exchanges are most of a file, and
+//! postcard is small. A change of what an exchange holds is a new version of the format; a test
+//! holds version 1 by its octets.
 //!
-//! A block is written at 32 KiB, after a second of the world's time, and at the end of each run. A file that ends without a run's
-//! end is a run that did not end.
+//! A block is written at 32 KiB, after a second of the world's time, and at the end of each run. A
+//! file that ends without a run's end is a run that did not end.
 
 mod error;
 mod frame;

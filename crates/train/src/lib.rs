@@ -1,10 +1,24 @@
-//! What methods share that send trains or loads: how a received train is read, and the machines around a plan.
+//! What methods share that send trains or loads: how a received train is read, and how a plan of
+//! trains is carried out.
 //!
-//! Nothing here names a metric or a method: arithmetic that both [`measure`] and [`published`] need lives here, for those two
-//! crates never know each other.
+//! | module | from a train's report, or several |
+//! |---|---|
+//! | [`reading`] | rate in and out, growth of one-way delay, batching by the receiver |
+//! | [`bucket`], [`bucket_watch`] | token buckets: rate and depth |
+//! | [`pairs`], [`mindelay`], [`densest`] | packet pairs: which ones met no queue, and their rate |
+//! | [`windows`] | percentiles of a quantity that varies |
 //!
-//! [`measure`]: https://docs.rs/narrows-measure
-//! [`published`]: https://docs.rs/narrows-published
+//! | module | for a method that sends |
+//! |---|---|
+//! | [`campaign`] | small trains one after the other: the state machine around a plan |
+//! | [`far_ends`], [`echoed`] | trains to hosts without our server, read by their answers |
+//! | [`purse`] | a budget of octets at a mean load |
+//! | [`bulk`] | bursts, loads and TCP transfers |
+//!
+//! Rates are in bit/s at the IP layer, times in ns, sizes in IP octets. Nothing here names a metric
+//! or a method. `narrows_measure` and `narrows_published` both use this crate and never each other,
+//! so what both need belongs here. A train that cannot be read is an error that says why, never a
+//! number.
 
 pub mod bucket;
 pub mod bucket_watch;

@@ -1,10 +1,14 @@
-//! Quantities that cannot be confused: rates, octets, stamps per clock, signed deltas, layers and metric names.
+//! Types of quantities: rates, octets, time stamps per clock, signed time differences, layers,
+//! metric names.
 //!
-//! Shapes: a [`BitRate`] is whole bits per second, a [`Stamp`] is nanoseconds on one *named* clock (stamps of different
-//! clocks do not subtract), a [`Delta`] is signed nanoseconds, [`Octets`] counts octets of a packet or a queue at a layer
-//! that the context names. Durations without sign are [`std::time::Duration`].
+//! Shapes: a [`BitRate`] is whole bits per second, a [`Stamp`] is nanoseconds on one *named* clock
+//! (stamps of different clocks do not subtract), a [`Delta`] is signed nanoseconds, [`Octets`]
+//! counts octets of a packet or a queue at a layer that the context names. Durations without sign
+//! are [`std::time::Duration`].
 //!
-//! Each type parses the spellings that the field uses and prints what it parses (`"97.53 Mbit/s"`, `"64 kB"`, `"1.5 ms"`).
+//! Each type parses the spellings that the field uses and prints what it parses (`"97.53 Mbit/s"`,
+//! `"64 kB"`, `"1.5 ms"`). Prefixes are decimal. Text that is no quantity is an error; a rate over
+//! no time is `None`.
 
 mod layer;
 mod metric;

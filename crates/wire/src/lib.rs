@@ -1,19 +1,24 @@
-//! The protocol between `narrows` and `narrows serve`, without any socket or clock.
+//! The protocol between `narrows` and `narrows serve`, and those of peers that speak another,
+//! without any socket or clock.
 //!
 //! | layer | module | carries |
 //! |---|---|---|
-//! | control, over TCP | [`FrameReader`], [`ClientMessage`], [`ServerMessage`], [`Rows`] | requests, answers, rows |
-//! | order of the control messages | [`Conversation`] | which message may come when, on either side |
-//! | data, over UDP | [`Datagram`] | address validation, then trains, echoes and loads |
+//! | control (TCP) | [`ClientMessage`], [`ServerMessage`], [`Rows`] | requests, answers, tables |
+//! | order of control messages | [`Conversation`] | which message may come when, either side |
+//! | data, over UDP | [`Datagram`] | proof of address, then trains, echoes and loads |
 //! | data, over TCP | [`DataHello`] | the first octets of a bulk connection |
 //! | a stock peer, over TCP and UDP | [`iperf3`] | tests by stock iperf3 clients and servers |
 //! | an M-Lab peer, over a WebSocket | [`ndt7`] | tests by ndt7 clients and servers |
-//! | STAMP, over UDP | [`stamp`] | RFC 8762 packets of either side, for hosts that run a reflector instead |
+//! | STAMP, over UDP | [`stamp`] | RFC 8762 packets, for hosts that run a reflector instead |
 //! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
 //!
-//! Octets from outside enter through `parse` functions that take `&[u8]`, check before they allocate, and never panic:
-//! [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`], [`Rows::parse`], [`Datagram::parse`],
-//! [`DataHello::parse`], and those of [`stamp`]. `docs/design/protocol.md` has the byte layouts and the order of messages.
+//! Octets from outside enter through `parse` functions that take `&[u8]`, check before they
+//! allocate, and never panic: [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`],
+//! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`].
+//! `docs/design/protocol.md` has the byte layouts and the order of messages. Rates are in bit/s,
+//! times in ns.
+//!
+//! What an older peer would misread needs a new [`VERSION`]; the two sides use the older of theirs.
 
 mod bytes;
 mod conversation;
