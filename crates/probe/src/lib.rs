@@ -11,7 +11,7 @@
 //! | [`contract`] | events, steps, the traits of methods at work and of worlds, and [`run`] |
 //! | [`probes`] | what can be sent, and the reports of it: stamps in ns, sizes in IP octets |
 //! | [`facts`] | what a world knows of hosts and path before the first probe |
-//! | [`outcome`] | value, interval, layer, confidence and caveats; or the reason why there is none |
+//! | [`outcome`] | value, interval, layer, confidence, caveats; or the reason why there is none |
 //! | [`budget`] | bounds on octets, time and rate; a run that meets one is stopped and answers |
 //! | [`registry`] | what a method declares: name, parameters, manual, what it needs and imposes |
 //! | [`observations`] | the events of a run, to be analysed again |
