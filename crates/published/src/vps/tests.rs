@@ -99,6 +99,7 @@ pub(crate) fn drive(name: &str, params: &[(&str, &str)], slow: Option<u8>) -> Ou
         "pathchar" => &crate::pathchar::Pathchar,
         "pchar" => &crate::pchar::Pchar,
         "clink" => &crate::clink::Clink,
+        "bing" => &crate::bing::Bing,
         _ => panic!("{name} is none of these tools"),
     };
     let mut run = method.begin(&raw).unwrap();
